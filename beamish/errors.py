@@ -1,0 +1,33 @@
+"""The errors beamish raises. Each says the value, the rule it broke and the fix."""
+
+
+class BeamishError(Exception):
+    """Anything beamish raises on purpose; catch this to catch them all."""
+
+
+class OptionError(BeamishError, ValueError):
+    """An option was given a value that breaks its rule. The caller's fault: change the value."""
+
+
+class PipelineError(BeamishError, ValueError):
+    """Options that are fine one by one do not go together. The caller's fault: change one of them."""
+
+
+class ColumnError(BeamishError, ValueError):
+    """The data has no such column, or it has the wrong type. Rename, cast or select it first."""
+
+
+class ScriptError(BeamishError, ValueError):
+    """A test script steps back in time or holds rows that cannot be one table. Mend the script."""
+
+
+class SparkSetupError(BeamishError, RuntimeError):
+    """The Spark session cannot run the pipeline as it is set up. The message has the line that sets it."""
+
+
+class StateError(BeamishError, RuntimeError):
+    """The checkpoint was written by another pipeline, shard count or format. Nothing was read or changed."""
+
+
+class UserFunctionError(BeamishError, RuntimeError):
+    """A user's function raised. The query stops; mend the function and start again from the checkpoint."""

@@ -1,0 +1,56 @@
+"""How one pane of a window relates to the next: accumulation modes, behaviours, combiners."""
+
+from __future__ import annotations
+
+import enum
+
+
+class _Named(enum.Enum):
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+class AccumulationMode(_Named):
+    """What a pane holds (Beam guide, "Window accumulation modes"; Dataflow paper, section 2.3)."""
+
+    DISCARDING = "discarding"
+    """What came since the window's last pane."""
+    ACCUMULATING = "accumulating"
+    """All that came so far."""
+    ACCUMULATING_AND_RETRACTING = "accumulating_and_retracting"
+    """All so far, and before it a RETRACTION that repeats the pane it takes back."""
+
+
+class OnTimeBehavior(_Named):
+    """Whether a firing that is ON_TIME gives a pane when nothing is new in it."""
+
+    FIRE_ALWAYS = "fire_always"
+    FIRE_IF_NON_EMPTY = "fire_if_non_empty"
+
+
+class ClosingBehavior(_Named):
+    """Whether a window's last firing gives a pane when nothing is new in it."""
+
+    FIRE_IF_NON_EMPTY = "fire_if_non_empty"
+    FIRE_ALWAYS = "fire_always"
+
+
+class TimestampCombiner(_Named):
+    """A pane's timestamp: the window's last microsecond, or the earliest/latest of its new rows."""
+
+    END_OF_WINDOW = "end_of_window"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class RetractMerged(_Named):
+    """When the live panes of sessions that were merged away are retracted."""
+
+    AT_MERGE = "at_merge"
+    """At once, in the bundle that merged them (Apex's rule)."""
+    WITH_NEXT_PANE = "with_next_pane"
+    """Together with the merged window's next pane (the Dataflow paper's rule)."""
+
+
+AT_MERGE = RetractMerged.AT_MERGE
+WITH_NEXT_PANE = RetractMerged.WITH_NEXT_PANE

@@ -1,0 +1,108 @@
+"""Everything a pipeline says, as one frozen value, and the rules its parts must keep together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from beamish.accumulations.accumulation import Accumulation
+from beamish.durations import Duration
+from beamish.errors import PipelineError
+from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
+from beamish.triggers.default import Default
+from beamish.triggers.trigger import Trigger
+from beamish.watermarks import Watermark
+from beamish.windows.option import WindowOption
+
+RESERVED_COLUMNS = ("window", "pane", "timestamp", "dropped")
+"""Columns of the output beside the keys and the values."""
+
+
+@attrs.frozen
+class Options:
+    """What the calls on a Pipeline have said so far; None where nothing was said."""
+
+    event_time: Any = None
+    watermark: Watermark | None = None
+    keys: tuple[Any, ...] = ()
+    window: WindowOption | None = None
+    trigger: Trigger = Default()
+    allow_data_loss: bool = False
+    allowed_lateness: Duration = Duration(0)
+    mode: AccumulationMode | None = None
+    on_time: OnTimeBehavior = OnTimeBehavior.FIRE_ALWAYS
+    closing: ClosingBehavior = ClosingBehavior.FIRE_IF_NON_EMPTY
+    combiner: TimestampCombiner = TimestampCombiner.END_OF_WINDOW
+    retract_merged: RetractMerged | None = None
+    only_updated: bool = False
+    with_dropped: bool = False
+    accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, hash=lambda named: tuple(named.items()))
+
+    @property
+    def discards(self) -> bool:
+        """Whether a pane holds only what came since the last one."""
+        return self.mode in (None, AccumulationMode.DISCARDING)
+
+    @property
+    def retracts(self) -> bool:
+        """Whether panes are taken back."""
+        return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
+
+    @property
+    def retracts_at_merge(self) -> bool:
+        """Whether windows that vanish are retracted at once."""
+        return self.retracts and self.retract_merged is not RetractMerged.WITH_NEXT_PANE
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether anything depends on the processing-time clock."""
+        return self.trigger.needs_clock or (self.watermark is not None and self.watermark.needs_clock)
+
+    def check(self) -> None:
+        """Check the pipeline as a whole, before it is applied, run or explained.
+
+        Raises:
+            PipelineError: something is missing, or options do not go together.
+        """
+        if self.event_time is None:
+            raise PipelineError(
+                "no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds')); without a watermark "
+                "no window would ever close"
+            )
+        if self.window is None:
+            raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
+        if not self.accumulations:
+            raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
+        if self.mode is None and not (self.trigger == Default() and self.allowed_lateness == 0):
+            raise PipelineError(
+                f"trigger {self.trigger!r} with allowed lateness {str(self.allowed_lateness)!r} may give a window several "
+                "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
+            )
+        if self.only_updated and self.discards:
+            raise PipelineError(
+                "only_updated_panes with discarding: a discarding pane holds only what is new, so equal panes do not "
+                "mean that nothing changed; use accumulating() or accumulating_and_retracting()"
+            )
+        if self.retract_merged is not None and not self.retracts:
+            raise PipelineError(f"retract_merged({self.retract_merged!r}) needs accumulating_and_retracting()")
+        if self.retract_merged is not None and not self.window.merging:
+            raise PipelineError(
+                f"retract_merged({self.retract_merged!r}) with {self.window!r}: only windows that merge, such as "
+                "bm.Sessions, vanish into others; leave it out"
+            )
+        if self.trigger.may_lose_rows(int(self.allowed_lateness)) and not self.allow_data_loss:
+            raise PipelineError(
+                f"trigger {self.trigger!r} may finish while rows can still come (allowed lateness "
+                f"{str(self.allowed_lateness)!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "
+                "a late trigger, or say .trigger(..., allow_data_loss=True)"
+            )
+        taken = [name for name in (*self.keys, *self.accumulations) if name in RESERVED_COLUMNS]
+        if taken:
+            raise PipelineError(f"column {taken[0]!r}: the output has columns {RESERVED_COLUMNS}; choose another name")
+        both = [name for name in self.accumulations if name in self.keys]
+        if both:
+            raise PipelineError(f"accumulate({both[0]}=...): {both[0]!r} is a key column too; choose another name")
+        for name, accumulation in self.accumulations.items():
+            accumulation.check(name, merging=self.window.merging)

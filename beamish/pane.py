@@ -1,0 +1,75 @@
+"""What comes out: panes, retractions and dropped rows."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import attrs
+
+
+class PaneKind(enum.StrEnum):
+    """What a row of output is."""
+
+    PANE = "PANE"
+    RETRACTION = "RETRACTION"
+    DROPPED = "DROPPED"
+
+
+class PaneTiming(enum.StrEnum):
+    """Where a pane stands to the end of its window; UNKNOWN only for dropped rows."""
+
+    EARLY = "EARLY"
+    ON_TIME = "ON_TIME"
+    LATE = "LATE"
+    UNKNOWN = "UNKNOWN"
+
+
+class DropReason(enum.StrEnum):
+    """Why a row was dropped from a window."""
+
+    EXPIRED = "expired"
+    WINDOW_FINISHED = "window_finished"
+    NULL_EVENT_TIME = "null_event_time"
+
+
+class Window(NamedTuple):
+    """``[start, end)`` in aware UTC datetimes; both None for the global window."""
+
+    start: datetime | None
+    end: datetime | None
+
+
+@attrs.frozen
+class Pane:
+    """One row of output in a test: a pane, the retraction of one, or a dropped row.
+
+    Attributes:
+        key: the key columns; empty if the pipeline is not keyed.
+        window: start and end; None for a row dropped for its null event time.
+        values: the accumulations' values; for DROPPED the original row.
+        kind: PANE, RETRACTION or DROPPED.
+        timing: EARLY, ON_TIME or LATE; UNKNOWN for DROPPED.
+        index: panes of this window before this one; a retraction repeats that of the pane it takes back.
+        on_time_index: -1 for EARLY, else the number of panes before it that were not EARLY.
+        is_first: no pane of this window came before.
+        is_last: no pane of this window can follow.
+        timestamp: an aware UTC datetime, or None (global window without a combiner).
+        reason: for DROPPED, why.
+        late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either.
+    """
+
+    key: Mapping[str, Any]
+    window: Window | None
+    values: Mapping[str, Any]
+    kind: PaneKind = PaneKind.PANE
+    timing: PaneTiming = PaneTiming.UNKNOWN
+    index: int = 0
+    on_time_index: int = -1
+    is_first: bool = False
+    is_last: bool = False
+    timestamp: datetime | None = None
+    reason: DropReason | None = None
+    late_by_us: int | None = None

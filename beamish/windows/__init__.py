@@ -1,0 +1,10 @@
+"""Window options: which windows a row falls in."""
+
+from beamish.windows.calendar import CalendarWindows
+from beamish.windows.fixed import FixedWindows
+from beamish.windows.global_window import GlobalWindow
+from beamish.windows.option import WindowOption
+from beamish.windows.sessions import Sessions
+from beamish.windows.sliding import SlidingWindows
+
+__all__ = ["CalendarWindows", "FixedWindows", "GlobalWindow", "Sessions", "SlidingWindows", "WindowOption"]

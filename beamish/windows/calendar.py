@@ -1,0 +1,140 @@
+"""Calendar windows: days, weeks, months and years as the people of a time zone count them."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import attrs
+import numpy as np
+
+from beamish.errors import OptionError
+from beamish.windows.option import Bounds, Times, WindowOption
+
+_DAY_US = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+_UNITS = ("days", "weeks", "months", "years")
+
+
+def _read_date(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value)
+        except ValueError as error:
+            raise OptionError(f"CalendarWindows(starting)={value!r}: a date, such as '2024-01-01'") from error
+    return value
+
+
+@attrs.frozen
+class CalendarWindows(WindowOption):
+    """Windows of whole days, weeks, months or years in a time zone, 23- and 25-hour days among them.
+
+    Boundary k is the local midnight of ``starting + k * n`` units, each counted from ``starting`` (31 January
+    and one month is the last of February). A midnight that does not exist is the first instant after it, one
+    that comes twice is the first (RULES.md 22; Beam's Java CalendarWindows).
+
+    Args:
+        days, weeks, months, years: exactly one of them, a whole number of at least 1.
+        timezone: an IANA name, such as "Europe/Paris".
+        starting: a date (or its ISO text) on which a window starts; default 1970-01-01, for weeks Monday 1970-01-05.
+
+    Raises:
+        OptionError: not exactly one unit, a count below 1, an unknown time zone, or no date.
+    """
+
+    days: int | None = attrs.field(default=None, kw_only=True)
+    weeks: int | None = attrs.field(default=None, kw_only=True)
+    months: int | None = attrs.field(default=None, kw_only=True)
+    years: int | None = attrs.field(default=None, kw_only=True)
+    timezone: str = attrs.field(default="UTC", kw_only=True)
+    starting: date | str | None = attrs.field(default=None, kw_only=True, converter=_read_date, repr=lambda d: repr(d and str(d)))
+
+    def __attrs_post_init__(self) -> None:
+        given = {unit: getattr(self, unit) for unit in _UNITS if getattr(self, unit) is not None}
+        if len(given) != 1:
+            raise OptionError(f"CalendarWindows({given}): give exactly one of days, weeks, months and years")
+        ((unit, count),) = given.items()
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise OptionError(f"CalendarWindows({unit}={count!r}): must be a whole number of at least 1")
+        if not isinstance(self.timezone, str):
+            raise OptionError(f"CalendarWindows(timezone={self.timezone!r}): an IANA name, such as 'Europe/Paris'")
+        try:
+            ZoneInfo(self.timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise OptionError(
+                f"CalendarWindows(timezone={self.timezone!r}): no such time zone; use an IANA name, such as 'Europe/Paris'"
+            ) from error
+        if self.starting is not None and (not isinstance(self.starting, date) or isinstance(self.starting, datetime)):
+            raise OptionError(f"CalendarWindows(starting={self.starting!r}): a date, such as '2024-01-01'")
+
+    @property
+    def period_us(self) -> int:
+        return (self.days or 7 * (self.weeks or 0) or 28 * (self.months or 0) or 365 * (self.years or 0)) * _DAY_US
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        _, start, end = self.assign_columns(np.array([timestamp_us], dtype=np.int64))
+        yield int(start[0]), int(end[0])
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        # The loop is over the distinct days in the data; rows find their window by binary search.
+        near: set[int] = set()
+        for day in np.unique(timestamps_us // _DAY_US).tolist():
+            period = _period_about(self, day)
+            near.update(range(period - 1, period + 3))
+        boundaries = np.array([_boundary_us(self, period) for period in sorted(near)], dtype=np.int64)
+        after = np.searchsorted(boundaries, timestamps_us, side="right")
+        return np.arange(len(after), dtype=np.int64), boundaries[after - 1], boundaries[after]
+
+
+def _start(option: CalendarWindows) -> date:
+    if isinstance(option.starting, date):
+        return option.starting
+    return date(1970, 1, 5) if option.weeks else date(1970, 1, 1)
+
+
+def _period_about(option: CalendarWindows, day: int) -> int:
+    """The number of the period that holds a day (counted from the epoch, in UTC), give or take one."""
+    start = _start(option)
+    if option.days or option.weeks:
+        return (day - (start - date(1970, 1, 1)).days) // (option.days or 7 * (option.weeks or 1))
+    on = date(1970, 1, 1) + timedelta(days=day)
+    months = (on.year - start.year) * 12 + on.month - start.month
+    return months // (option.months or 12 * (option.years or 1))
+
+
+@lru_cache(maxsize=100_000)
+def _boundary_us(option: CalendarWindows, period: int) -> int:
+    """The first instant of a period, in microseconds since the epoch."""
+    start = _start(option)
+    if option.days or option.weeks:
+        first = start + timedelta(days=period * (option.days or 7 * (option.weeks or 1)))
+    else:
+        month = start.month - 1 + period * (option.months or 12 * (option.years or 1))
+        year, month = start.year + month // 12, month % 12 + 1
+        first = date(year, month, min(start.day, calendar.monthrange(year, month)[1]))
+    return _local_midnight_us(first, ZoneInfo(option.timezone))
+
+
+def _local_midnight_us(day: date, zone: ZoneInfo) -> int:
+    midnight = datetime.combine(day, time(), tzinfo=zone)
+    instant = (midnight - _EPOCH) // _US
+    if _local(instant, zone) == midnight.replace(tzinfo=None):
+        return instant
+    # Midnight is skipped. The clocks jump somewhere in the day and a half before `instant`: find that moment.
+    before, after = instant - 3 * _DAY_US // 2, instant
+    while after - before > 1:
+        middle = (before + after) // 2
+        if _local(middle, zone) < midnight.replace(tzinfo=None):
+            before = middle
+        else:
+            after = middle
+    return after
+
+
+def _local(instant_us: int, zone: ZoneInfo) -> datetime:
+    return (_EPOCH + instant_us * _US).astimezone(zone).replace(tzinfo=None)

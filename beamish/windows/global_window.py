@@ -1,0 +1,23 @@
+"""The global window: all of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from beamish.windows.option import END_OF_TIME_US, Bounds, Times, WindowOption
+
+
+@attrs.frozen
+class GlobalWindow(WindowOption):
+    """One window that holds every row and ends at the end of time; give it a trigger that does not wait for that."""
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        yield 0, END_OF_TIME_US
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        n = len(timestamps_us)
+        return np.arange(n, dtype=np.int64), np.zeros(n, np.int64), np.full(n, END_OF_TIME_US, np.int64)

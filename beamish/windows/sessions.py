@@ -1,0 +1,39 @@
+"""Session windows: rows of a key that follow each other closely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from beamish.durations import Duration, duration_field
+from beamish.windows.option import Bounds, Times, WindowOption
+
+
+@attrs.frozen
+class Sessions(WindowOption):
+    """A row begins as ``[ts, ts + gap)`` of its key; windows of a key that overlap merge into their span.
+
+    Windows that only touch stay apart (Beam guide, "Session windows"; Spark's ``session_window`` merges them).
+
+    Args:
+        gap: how long a key is quiet before its session ends, above 0.
+
+    Raises:
+        OptionError: a gap that is not above 0.
+    """
+
+    gap: Duration = duration_field(positive=True)
+    merging: ClassVar[bool] = True
+
+    @property
+    def period_us(self) -> int:
+        return int(self.gap)
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        yield timestamp_us, timestamp_us + self.gap
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        return np.arange(len(timestamps_us), dtype=np.int64), timestamps_us, timestamps_us + int(self.gap)

@@ -1,0 +1,52 @@
+"""AfterCount: fire when enough rows have come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from beamish.errors import OptionError
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
+
+
+@attrs.frozen
+class AfterCount(Trigger):
+    """Fires once at least ``n`` rows have come since it began waiting, and is finished (Beam: AfterPane/AfterCount).
+
+    It is asked after a bundle: a bundle of 7 under ``n=3`` gives one pane of 7, nothing is carried over.
+    Merging adds the counts; fired in a part is fired.
+
+    Args:
+        n: how many rows, at least 1.
+
+    Raises:
+        OptionError: n is below 1 or no whole number.
+    """
+
+    n: int = attrs.field()
+
+    @n.validator
+    def _check(self, _: object, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OptionError(f"AfterCount(n={value!r}): n must be a whole number of at least 1; for a pane per bundle use Always()")
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, Any]]:
+        return {"count": ("int64", 0)}
+
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+        s["count"][at] += count
+
+    def ready(self, s: State, at: Rows, now: Now) -> Any:
+        return s["count"][at] >= self.n
+
+    def fire(self, s: State, at: Rows, now: Now) -> None:
+        self.clear(s, at)
+        s.finished[at] = True
+
+    def merge(self, s: State, m: Merge, now: Now) -> None:
+        fired, count = m.any(s.finished), m.sum(s["count"])
+        s.finished[m.into] = fired
+        s["count"][m.into] = count * ~fired

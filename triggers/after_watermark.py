@@ -1,0 +1,93 @@
+"""AfterWatermark: fire when the watermark passes the end of the window, and before and after it as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from beamish.triggers.repeatedly import Repeatedly
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
+
+
+def _optional_trigger(name: str) -> Any:
+    return attrs.field(default=None, converter=lambda t: t if t is None else check_trigger(f"AfterWatermark({name})", t))
+
+
+@attrs.frozen
+class AfterWatermark(Trigger):
+    """Fires once when the end of the window is passed; before it when ``early`` does, after it when ``late`` does.
+
+    The end is a state, not an edge: a window whose first row is late fires at once. ``early`` and ``late`` repeat
+    by themselves. Merging goes back to waiting for the end unless the merged window is at its end and every part
+    was past it. Without ``late`` it is finished at the end: rows that come later are dropped.
+
+    Args:
+        early: a trigger for panes before the end; None: none.
+        late: a trigger for panes after the on-time pane; None: none.
+
+    Raises:
+        OptionError: early or late is no trigger.
+    """
+
+    early: Trigger | None = _optional_trigger("early")
+    late: Trigger | None = _optional_trigger("late")
+    waits_for_end: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> tuple[Trigger, ...]:
+        return tuple(Repeatedly(part) for part in (self.early, self.late) if part is not None)
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, Any]]:
+        return {"passed": ("bool", False)}
+
+    def _running(self, s: State, at: Rows) -> list[tuple[Trigger, State, Any]]:
+        """Each part with its state and in which of the windows ``at`` it is the phase that runs."""
+        phases = [phase for phase, part in ((False, self.early), (True, self.late)) if part is not None]
+        passed = s["passed"][at]
+        return [(part, state, passed == phase) for part, state, phase in zip(self.parts, s.parts, phases, strict=True)]
+
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+        now.ask_at_end(at)
+        for part, state, running in self._running(s, at):
+            shown = running | now.merging
+            part.see(state, at[shown], count[shown], now)
+
+    def ready(self, s: State, at: Rows, now: Now) -> Any:
+        ready = now.at_end[at] & ~s["passed"][at]
+        for part, state, running in self._running(s, at):
+            ready[running] |= part.ready(state, at[running], now)
+        return ready
+
+    def fire(self, s: State, at: Rows, now: Now) -> None:
+        before_end = ~s["passed"][at]
+        ends = before_end & now.at_end[at]
+        for part, state, running in self._running(s, at):
+            part.fire(state, at[running & ~ends], now)
+        for part, state, running in self._running(s, at):
+            # The early part is done at the end; the late part forgets what merging windows showed it too soon.
+            part.reset(state, at[ends | (before_end & ~running)])
+        s["passed"][at[ends]] = True
+        if self.late is None:
+            s.finished[at[ends]] = True
+
+    def merge(self, s: State, m: Merge, now: Now) -> None:
+        passed = m.all(s["passed"]) & now.at_end[m.into]
+        s["passed"][m.into] = passed
+        for part, state, running in self._running(s, m.into):
+            part.merge(state, m, now)
+            part.reset(state, m.into[~running])
+        s.finished[m.into] = passed & (self.late is None)
+
+    def clear(self, s: State, at: Rows) -> None:
+        for part, state in zip(self.parts, s.parts, strict=True):
+            part.clear(state, at)
+
+    def _unfinish(self, s: State, at: Rows) -> None:
+        s["passed"][at] = False
+        super()._unfinish(s, at)
+
+    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+        return self.late is None and allowed_lateness_us > 0

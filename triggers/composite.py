@@ -1,0 +1,57 @@
+"""What the triggers made of several others share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from beamish.errors import OptionError
+from beamish.triggers.trigger import Now, Rows, State, Trigger, check_trigger
+
+
+class Composite(Trigger):
+    """Several triggers, given one after the other: ``AfterAny(AfterCount(100), AfterProcessingTime("1 minute"))``.
+
+    Equal by kind and parts. No state of its own but ``finished``.
+
+    Raises:
+        OptionError: no part is given, or a part is no trigger.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, *triggers: Trigger) -> None:
+        name = type(self).__name__
+        if len(triggers) == 1 and isinstance(triggers[0], (list, tuple)):
+            raise OptionError(f"{name}({triggers[0]!r}): give the triggers one by one: {name}(*triggers)")
+        if not triggers:
+            raise OptionError(f"{name}(): needs at least one trigger")
+        checked = tuple(check_trigger(f"{name}(#{i + 1})", part) for i, part in enumerate(triggers))
+        object.__setattr__(self, "_parts", checked)
+
+    @property
+    def parts(self) -> tuple[Trigger, ...]:
+        return self._parts  # type: ignore[no-any-return]
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, Any]]:
+        return {}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.parts == self.parts
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parts))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
+
+    def __reduce__(self) -> tuple[type[Composite], tuple[Trigger, ...]]:
+        return type(self), self.parts
+
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+        for part, state in zip(self.parts, s.parts, strict=True):
+            part.see(state, at, count, now)

@@ -1,0 +1,261 @@
+"""The contract of a trigger: when does a window fire, and when is it finished?
+
+Each (key, window) has its own state for each trigger of the tree. A trigger is asked once a bundle and window,
+and when a clock it waits for passes (RULES.md 6). The engine holds the states of many windows as columns and calls
+
+    see    rows have come for some windows
+    ready  which of these windows would fire?
+    fire   these windows fire now
+    merge  some windows become one
+    clear  forget what was counted;  reset: be as new
+
+Laws:
+
+1. ``ready`` changes nothing, and depends on nothing but the state, the window, the watermark and the clock.
+2. After ``fire`` a trigger is finished or waits as if it had just begun, but for what its docs say it keeps.
+3. ``merge`` does not depend on the order of its parts, and of no parts it gives a new state.
+
+A trigger of a user's own redefines the methods about a single window (``create`` to ``wakes_at``); the methods
+about columns then call them window by window. The built-in triggers redefine the methods about columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import attrs
+import numpy as np
+
+from beamish.errors import OptionError, UserFunctionError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.intp]
+    """Indices of windows in the table that the engine works on."""
+    Flags = NDArray[np.bool_]
+
+NEVER_US = 2**63 - 1
+"""The target of a wait that has not begun: later than every clock."""
+
+
+class State(Protocol):
+    """The state of one trigger of the tree, for all windows of the table.
+
+    Attributes:
+        finished: bool, one a window.
+        parts: the states of the sub-triggers, in order.
+
+    ``state["name"]`` is the column declared under that name in ``Trigger.columns``, one entry a window.
+    """
+
+    finished: Flags
+    parts: Sequence[State]
+
+    def __getitem__(self, column: str) -> Any: ...
+
+
+class Now(Protocol):
+    """Where the clocks stand, for all windows of the table.
+
+    Attributes:
+        at_end: bool, one a window: the watermark is at or past its end.
+        watermark_us: the watermark, or None before there is one.
+        clock_us: the processing-time clock.
+        merging: whether the windows are of a merging kind.
+        start_us, end_us: the windows' bounds, int64.
+    """
+
+    at_end: Flags
+    watermark_us: int | None
+    clock_us: int
+    merging: bool
+    start_us: Any
+    end_us: Any
+
+    def ask_at_end(self, at: Rows) -> None:
+        """Have these windows asked when the watermark passes their end, unless it has."""
+
+
+class Merge(Protocol):
+    """Windows that become one: ``into`` are the results' indices (a result may be one of its own parts).
+
+    ``any``, ``all``, ``sum``, ``least`` and ``lists`` take a column of the whole table and give one entry a result,
+    over its parts.
+    """
+
+    into: Rows
+
+    def any(self, column: Any) -> Any: ...
+    def all(self, column: Any) -> Any: ...
+    def sum(self, column: Any) -> Any: ...
+    def least(self, column: Any) -> Any: ...
+    def lists(self, column: Any) -> list[list[Any]]: ...
+    def only(self, results: Flags) -> Merge: ...
+
+
+@attrs.frozen
+class TriggerContext:
+    """What a user's trigger sees of one window: bounds, watermark and clock, in microseconds since the epoch."""
+
+    start_us: int
+    end_us: int
+    watermark_us: int | None
+    clock_us: int
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the watermark is at or past the window's end."""
+        return self.watermark_us is not None and self.watermark_us >= self.end_us
+
+
+class Trigger:
+    """Says when a window fires and when it is finished. Subclass it for triggers of your own.
+
+    A subclass is best a frozen attrs class. A window's state is a plain value (None, bool, int, float, str, or
+    lists and string-keyed dicts of these): it is kept in the checkpoint. The methods are pure functions.
+
+    Example:
+        >>> import attrs
+        >>> from beamish.triggers import Trigger
+        >>> @attrs.frozen
+        ... class EveryOtherBundle(Trigger):
+        ...     def create(self): return 0
+        ...     def on_rows(self, state, count, context): return state + 1
+        ...     def should_fire(self, state, context): return state >= 2
+        ...     def on_fire(self, state, context): return 0, False
+        ...     def on_merge(self, states, context): return sum(states)
+        ...     def may_lose_rows(self, allowed_lateness_us): return False
+    """
+
+    waits_for_end: ClassVar[bool] = False
+    """Whether a window that got a row before its end is asked when the watermark passes its end."""
+
+    def create(self) -> Any:
+        """The state of a window that is new."""
+        return None
+
+    def on_rows(self, state: Any, count: int, context: TriggerContext) -> Any:
+        """The state after ``count`` rows of one bundle came for the window."""
+        return state
+
+    def should_fire(self, state: Any, context: TriggerContext) -> bool:
+        """Whether the window fires."""
+        raise NotImplementedError(f"{type(self).__name__}.should_fire(state, context) is not written")
+
+    def on_fire(self, state: Any, context: TriggerContext) -> tuple[Any, bool]:
+        """The state after a firing, and whether the trigger is finished with it."""
+        return self.create(), False
+
+    def on_merge(self, states: Sequence[Any], context: TriggerContext) -> Any:
+        """The state of the window that the windows of these states became; at least one state."""
+        raise NotImplementedError(
+            f"{type(self).__name__}.on_merge(states, context) is not written; windows that merge need it"
+        )
+
+    def wakes_at(self, state: Any) -> int | None:
+        """The clock, in microseconds, at which the window is to be asked; None: no wait."""
+        return None
+
+    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+        """Whether it can finish while rows may still come, which are then dropped (RULES.md 13)."""
+        return True
+
+    # The same on columns.
+
+    @property
+    def parts(self) -> tuple[Trigger, ...]:
+        """The sub-triggers, in order."""
+        return ()
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, Any]]:
+        """The state's columns beside ``finished``: name to (dtype, value when new)."""
+        return {"state": ("object", None)}
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the processing-time clock can make it fire."""
+        return type(self).wakes_at is not Trigger.wakes_at or any(part.needs_clock for part in self.parts)
+
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+        """``count[i]`` rows (int64, at least 1) of this bundle have come for window ``at[i]``."""
+        if self.waits_for_end:
+            now.ask_at_end(at)
+        for i, rows in zip(at.tolist(), count.tolist(), strict=True):
+            s["state"][i] = (self._call("on_rows", self._state(s, i), rows, _context(now, i)),)
+
+    def ready(self, s: State, at: Rows, now: Now) -> Any:
+        """Which of the windows ``at`` would fire: bool, one for each."""
+        answers = [self._call("should_fire", self._state(s, i), _context(now, i)) for i in at.tolist()]
+        return np.array(answers, dtype=bool)
+
+    def fire(self, s: State, at: Rows, now: Now) -> None:
+        """The windows ``at`` fire."""
+        for i in at.tolist():
+            state, s.finished[i] = self._call("on_fire", self._state(s, i), _context(now, i))
+            s["state"][i] = (state,)
+
+    def merge(self, s: State, m: Merge, now: Now) -> None:
+        """Windows become one. Before the call a new result is as new, one equal to a part is that part."""
+        for i, cells in zip(m.into.tolist(), m.lists(s["state"]), strict=True):
+            states = [self.create() if cell is None else cell[0] for cell in cells]
+            s["state"][i] = (self._call("on_merge", states, _context(now, i)),)
+
+    def _state(self, s: State, i: int) -> Any:
+        cell = s["state"][i]
+        return self.create() if cell is None else cell[0]
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self, method)(*arguments)
+        except Exception as error:
+            raise UserFunctionError(
+                f"{self!r}.{method}{arguments!r} raised {type(error).__name__}: {error}; mend it and start again from "
+                "the checkpoint, nothing was lost"
+            ) from error
+
+    def clear(self, s: State, at: Rows) -> None:
+        """Forget what was counted and waited for in the windows ``at``, sub-triggers included."""
+        for name, (_, new) in self.columns.items():
+            s[name][at] = new
+        for part, state in zip(self.parts, s.parts, strict=True):
+            part.clear(state, at)
+
+    def reset(self, s: State, at: Rows) -> None:
+        """Be as new in the windows ``at``: clear, and unfinish the whole tree."""
+        self.clear(s, at)
+        self._unfinish(s, at)
+
+    def _unfinish(self, s: State, at: Rows) -> None:
+        s.finished[at] = False
+        for part, state in zip(self.parts, s.parts, strict=True):
+            part._unfinish(state, at)
+
+    def wake_us(self, s: State, at: Rows) -> Any:
+        """The least clock at which the windows ``at`` want to be asked: int64, NEVER_US for none."""
+        least = np.full(len(at), NEVER_US, dtype=np.int64)
+        if type(self).wakes_at is not Trigger.wakes_at:
+            wakes = [self._call("wakes_at", self._state(s, i)) for i in at.tolist()]
+            least[:] = [NEVER_US if wake is None else wake for wake in wakes]
+        for part, state in zip(self.parts, s.parts, strict=True):
+            least = np.minimum(least, part.wake_us(state, at))
+        return least
+
+
+def _context(now: Now, i: int) -> TriggerContext:
+    return TriggerContext(int(now.start_us[i]), int(now.end_us[i]), now.watermark_us, now.clock_us)
+
+
+def check_trigger(where: str, value: Any) -> Any:
+    """Give ``value`` back if it is a trigger.
+
+    Raises:
+        OptionError: it is not.
+    """
+    if isinstance(value, type) and issubclass(value, Trigger):
+        raise OptionError(f"{where}={value.__name__}: a trigger class, not a trigger; write {value.__name__}(...)")
+    if not isinstance(value, Trigger):
+        raise OptionError(f"{where}={value!r}: must be a trigger, such as AfterWatermark() or AfterCount(100)")
+    return value
