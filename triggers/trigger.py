@@ -22,19 +22,17 @@ about columns then call them window by window. The built-in triggers redefine th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Rows = NDArray[np.intp]
-    """Indices of windows in the table that the engine works on."""
-    Flags = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+"""Indices of windows in the table that the engine works on."""
+Flags = NDArray[np.bool_]
 
 NEVER_US = 2**63 - 1
 """The target of a wait that has not begun: later than every clock."""
