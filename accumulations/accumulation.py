@@ -31,12 +31,14 @@ class Field:
     Attributes:
         type: its Arrow type.
         merger: how two are merged, nulls ignored (all null: null); None: ``combine`` does it.
-        initial: its value in an accumulator of no rows.
+        initial: its value in an accumulator of no rows; None or, for a sum, 0.
+        column: the input column it comes from, for messages.
     """
 
     type: pa.DataType
     merger: Merger | None = None
     initial: Any = None
+    column: str = ""
 
 
 class Accumulation:
@@ -45,8 +47,9 @@ class Accumulation:
     A subclass is best a frozen attrs class. It says which column it reads (``column``: a name, several, or None
     for the whole row as a dict) and the type of its result in Spark's words (``result_type``, such as "bigint",
     "double", "array<string>"), and defines ``create``, ``add``, ``merge`` and ``extract``. An accumulator is a
-    plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, and lists, tuples, sets, frozensets
-    and dicts of these; it is kept in the checkpoint. ``add`` and ``merge`` may change and return their first argument.
+    plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets,
+    frozensets and dicts of these; it is kept in the checkpoint. ``add`` and ``merge`` may change and return their
+    first argument. Rows are added in the order of their event times; a null is added as None.
 
     Example:
         >>> import attrs
@@ -84,12 +87,16 @@ class Accumulation:
     """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
 
     # The same on columns. Built-in accumulations redefine it; this one calls the methods above row by row.
-    # `types` are the Arrow types of `inputs`, in their order.
+    # `columns` are the input columns, in the order of `inputs`, and `types` are their Arrow types; where `inputs` is
+    # None they are all columns of the data, under the names of `row_names`.
 
     python: ClassVar[bool] = True
     """Whether the methods above do the work; False for the built-in accumulations, which work on columns."""
-    preaggregates: ClassVar[bool] = True
-    """Whether rows may be combined before they reach their window, in any order (Fold: no)."""
+
+    @property
+    def preaggregates(self) -> bool:
+        """Whether rows may be combined before they reach their window, in any order (Fold without merge: no)."""
+        return True
 
     @property
     def inputs(self) -> tuple[str, ...] | None:
@@ -104,6 +111,17 @@ class Accumulation:
         Raises:
             PipelineError: it does not go with windows that merge, or lacks something.
         """
+        if not self.python:
+            return
+        for method in ("create", "add", "merge", "extract"):
+            if getattr(type(self), method) is getattr(Accumulation, method):
+                raise PipelineError(f"accumulate({name}={self!r}): {type(self).__name__} does not define {method}")
+        if not self.result_type:
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {type(self).__name__} does not say the type of its result; add "
+                "result_type = 'double', or whichever it is, in Spark's words"
+            )
+        self.value_type(())
 
     def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
         """Check the types of its input columns.
@@ -114,21 +132,58 @@ class Accumulation:
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         """The Arrow type of its value, after Spark's rules for the same aggregate."""
-        raise NotImplementedError
+        return arrow_type(f"{type(self).__name__}(result_type)", self.result_type)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        """The columns of its state."""
-        raise NotImplementedError
+        """The columns of its state. If all have a merger, ``combine`` is ``grouping.combine_fields``."""
+        return (Field(pa.binary()),)
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
         """Make each row an accumulator of its own: the state's columns, one entry a row."""
-        raise NotImplementedError
+        rows = len(event_time_us)
+        return self.reduce(columns, event_time_us, np.arange(rows, dtype=np.int64), rows)
 
     def reduce(
         self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
     ) -> list[pa.Array]:
-        """Accumulate rows group by group: ``combine(group, groups, lift(...))``, by whatever way is fastest."""
-        return self.combine(group, groups, self.lift(columns, event_time_us))
+        """Accumulate rows group by group: ``combine(group, groups, lift(...))``, by whatever way is fastest.
+
+        Args:
+            columns: the input columns.
+            event_time_us: int64, microseconds since the epoch, one a row.
+            group: for each row the group it belongs to, 0 to groups - 1, in any order.
+            groups: how many there are; a group with no row gets the accumulator of no rows.
+
+        Returns:
+            the state's columns, one entry a group.
+        """
+        return self.add_rows([rows.no_rows(groups)], columns, event_time_us, group, groups)
+
+    def add_rows(
+        self,
+        state: Sequence[pa.Array],
+        columns: Sequence[pa.Array],
+        event_time_us: NDArray[np.int64],
+        group: NDArray[np.int64],
+        groups: int,
+    ) -> list[pa.Array]:
+        """Go on from earlier accumulators with new rows: ``combine`` of ``state`` and ``reduce`` of the rows.
+
+        The one way to continue a Fold without ``merge``, whose function is called with the old accumulator.
+
+        Args:
+            state: the state's columns, one entry a group, by number (the accumulator of no rows for a new group).
+            columns, event_time_us, group, groups: as for ``reduce``.
+
+        Returns:
+            the state's columns, one entry a group.
+        """
+        if self.python:
+            names = self.inputs or row_names(len(columns), columns)
+            return [rows.add_rows(self, state[0], self._values(columns), group, [event_time_us])]
+        new = self.reduce(columns, event_time_us, group, groups)
+        both = [pa.concat_arrays([old, added]) for old, added in zip(state, new, strict=True)]
+        return self.combine(np.tile(np.arange(groups, dtype=np.int64), 2), groups, both)
 
     def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
         """Merge accumulators group by group.
@@ -141,8 +196,8 @@ class Accumulation:
         Returns:
             the state's columns, one entry a group.
         """
-        raise NotImplementedError
+        return [rows.merge_accumulators(self, state[0], group, groups)]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         """The values, one an accumulator."""
-        raise NotImplementedError
+        return rows.extract(self, state[0], self.value_type(types))

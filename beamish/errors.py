@@ -30,4 +30,20 @@ class StateError(BeamishError, RuntimeError):
 
 
 class UserFunctionError(BeamishError, RuntimeError):
-    """A user's function raised. The query stops; mend the function and start again from the checkpoint."""
+    """A user's function raised. The query stops; mend the function and start again from the checkpoint.
+
+    Attributes:
+        group: the number of the group it was called for, where there is one; the engine adds its key and window.
+    """
+
+    group: int | None = None
+
+
+class NumericOverflowError(BeamishError, OverflowError):
+    """A sum does not fit its type, as Spark's ARITHMETIC_OVERFLOW. Cast the column to a wider type first.
+
+    Attributes:
+        group: the number of the group whose sum overflowed, where it is known.
+    """
+
+    group: int | None = None

@@ -1,0 +1,66 @@
+# make demo       the main job: the flights of 2013 as a stream
+# make test       everything that CI checks
+# make test-deep  search for counterexamples, BUDGET=600 of it
+# make bench      events a second, beside Spark's own aggregate
+# make clean      remove what these made, the virtual environment too
+#
+# Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
+
+.DEFAULT_GOAL := help
+.PHONY: help machine demo test test-deep bench clean
+
+BUDGET ?= 600
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Spark's workers must run the Python of .venv, and Spark itself must be the one installed there.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export SPARK_LOCAL_IP ?= 127.0.0.1
+unexport SPARK_HOME PYTHONPATH PYTHONHOME
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+# Java and Python are looked for before anything else is done.
+machine:
+	@sh tools/find_java.sh >/dev/null
+	@$(BIN)/python -c '' 2>/dev/null || sh tools/find_python.sh >/dev/null
+
+define install
+	@$(BIN)/python -c '' 2>/dev/null || { \
+		python=$$(sh tools/find_python.sh) && echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV); }
+	@echo "installing beamish[$(1)] into $(VENV) (Spark is 450 MB: this takes a minute or more, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(1)]"
+	@touch $@
+endef
+
+$(VENV)/installed-demo: pyproject.toml | machine
+	$(call install,demo)
+
+$(VENV)/installed-dev: pyproject.toml | machine
+	$(call install,dev)
+	@touch $(VENV)/installed-demo
+
+demo: $(VENV)/installed-demo
+	@JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python examples/flights.py
+
+test: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest
+
+test-deep: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" HYPOTHESIS_PROFILE=deep BEAMISH_DEEP_SECONDS=$(BUDGET) \
+		$(BIN)/python -m pytest -m deep
+
+bench: $(VENV)/installed-dev
+	@test -d benchmarks || { echo "there are no benchmarks yet"; exit 1; }
+	@for benchmark in benchmarks/*.py; do \
+		JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python "$$benchmark" || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
+		spark-warehouse artifacts derby.log metastore_db
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,138 @@
+"""Python accumulators as bytes: JSON, in which everything JSON has not is an object of one tag.
+
+``decode(encode(value))`` is equal to ``value`` and of the same types all through, and one value always gives the
+same bytes (sets are sorted; dicts keep their order). Never pickle: reading a checkpoint runs nobody's code.
+
+An aware datetime keeps a ZoneInfo by its key; any other time zone becomes its offset from UTC.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+from zoneinfo import ZoneInfo
+
+ALLOWED = (
+    "None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets, frozensets and "
+    "dicts of these"
+)
+
+_LONGEST_INT = 10**300
+"""Beyond it an int is written in base 16: Python limits how many decimal digits it reads."""
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of a value.
+
+    Raises:
+        TypeError: it is, or holds, something else than ``ALLOWED``.
+    """
+    try:
+        return json.dumps(_tagged(value), separators=(",", ":")).encode("ascii")
+    except RecursionError:
+        raise TypeError("a value that holds itself, or is nested too deeply") from None
+
+
+def decode(data: bytes) -> Any:
+    """The value of bytes that ``encode`` made."""
+    return json.loads(data, object_hook=_untagged)
+
+
+def _tagged(value: Any) -> Any:
+    write = _WRITE.get(type(value))
+    if write is None:
+        raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} ({str(value)[:80]})")
+    return write(value)
+
+
+def _untagged(tagged: dict[str, Any]) -> Any:
+    ((tag, content),) = tagged.items()
+    return _READ[tag](content)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _write_int(value: int) -> Any:
+    return value if -_LONGEST_INT < value < _LONGEST_INT else {"i": hex(value)}
+
+
+def _write_float(value: float) -> Any:
+    return value if isfinite(value) else {"f": repr(value)}
+
+
+def _write_str(value: str) -> Any:
+    if value.isascii():
+        return value
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair: JSON might join two of them
+        return {"u": [ord(letter) for letter in value]}
+    return value
+
+
+def _write_datetime(value: datetime) -> Any:
+    naive = value.replace(tzinfo=None, fold=0).isoformat()
+    if value.tzinfo is None:
+        return {"n": [naive, value.fold]}
+    if isinstance(value.tzinfo, ZoneInfo) and value.tzinfo.key:
+        return {"z": [naive, value.fold, value.tzinfo.key]}
+    offset = value.utcoffset()
+    if offset is None:
+        raise TypeError(f"a datetime whose time zone {value.tzinfo!r} has no offset from UTC")
+    return {"o": [naive, value.fold, offset // timedelta(microseconds=1)]}
+
+
+def _write_set(tag: str) -> Callable[[Any], Any]:
+    def write(value: Any) -> Any:
+        return {tag: sorted(map(_tagged, value), key=lambda item: json.dumps(item, separators=(",", ":")))}
+
+    return write
+
+
+_WRITE: dict[type, Callable[[Any], Any]] = {
+    type(None): _same,
+    bool: _same,
+    int: _write_int,
+    float: _write_float,
+    str: _write_str,
+    bytes: lambda value: {"b": base64.b64encode(value).decode("ascii")},
+    Decimal: lambda value: {"D": str(value)},
+    date: lambda value: {"d": value.isoformat()},
+    datetime: _write_datetime,
+    timedelta: lambda value: {"e": [value.days, value.seconds, value.microseconds]},
+    list: lambda value: [_tagged(item) for item in value],
+    tuple: lambda value: {"t": [_tagged(item) for item in value]},
+    set: _write_set("s"),
+    frozenset: _write_set("S"),
+    dict: lambda value: {"m": [[_tagged(key), _tagged(item)] for key, item in value.items()]},
+}
+
+
+def _read_offset(content: list[Any]) -> datetime:
+    naive, fold, offset_us = content
+    return datetime.fromisoformat(naive).replace(tzinfo=timezone(timedelta(microseconds=offset_us)), fold=fold)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "i": lambda content: int(content, 16),
+    "f": float,
+    "u": lambda content: "".join(map(chr, content)),
+    "b": base64.b64decode,
+    "D": Decimal,
+    "d": date.fromisoformat,
+    "n": lambda content: datetime.fromisoformat(content[0]).replace(fold=content[1]),
+    "z": lambda content: datetime.fromisoformat(content[0]).replace(tzinfo=ZoneInfo(content[2]), fold=content[1]),
+    "o": _read_offset,
+    "e": lambda content: timedelta(content[0], content[1], content[2]),
+    "t": tuple,
+    "s": set,
+    "S": frozenset,
+    "m": lambda content: {key: item for key, item in content},  # noqa: C416 - the pairs are lists
+}

@@ -1,0 +1,176 @@
+"""Arrow columns and the numpy arrays under them, without copying where that can be.
+
+``pa.array`` is not used on the way: given anything but Arrow it imports pandas where that is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Numbers = NDArray[Any]
+Flags = NDArray[np.bool_]
+Groups = NDArray[np.int64]
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type a column is worked on in: dictionaries decoded, no large or view layouts, no half floats."""
+    kind = pa.types
+    if kind.is_dictionary(type_):
+        return plain_type(type_.value_type)
+    if kind.is_large_string(type_) or kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_large_binary(type_) or kind.is_binary_view(type_) or kind.is_fixed_size_binary(type_):
+        return pa.binary()
+    if kind.is_float16(type_):
+        return pa.float32()
+    if kind.is_decimal32(type_) or kind.is_decimal64(type_):
+        return pa.decimal128(type_.precision, type_.scale)
+    if kind.is_large_list(type_) or kind.is_fixed_size_list(type_):
+        return pa.list_(plain_type(type_.value_type))
+    return type_
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """The column in its plain type."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    type_ = plain_type(column.type)
+    return column if type_ == column.type else column.cast(type_)
+
+
+def is_whole(type_: pa.DataType) -> bool:
+    """Whether values are whole numbers in a buffer: integers, booleans, dates, times and durations."""
+    kind = pa.types
+    return bool(
+        kind.is_integer(type_)
+        or kind.is_boolean(type_)
+        or kind.is_date(type_)
+        or kind.is_timestamp(type_)
+        or kind.is_time(type_)
+        or kind.is_duration(type_)
+    )
+
+
+def is_fixed(type_: pa.DataType) -> bool:
+    """Whether ``numbers`` reads it."""
+    return is_whole(type_) or bool(pa.types.is_floating(type_))
+
+
+def _dtype(type_: pa.DataType) -> np.dtype[Any]:
+    letter = "f" if pa.types.is_floating(type_) else "u" if pa.types.is_unsigned_integer(type_) else "i"
+    return np.dtype(f"<{letter}{type_.bit_width // 8}")
+
+
+def _bits(buffer: pa.Buffer | None, offset: int, length: int) -> Flags:
+    if buffer is None or length == 0:
+        return np.zeros(length, dtype=bool)
+    first = offset // 8
+    octets = np.frombuffer(buffer, np.uint8)[first : (offset + length + 7) // 8]
+    flags = np.unpackbits(octets, bitorder="little")[offset - 8 * first :][:length]
+    return flags.view(bool)
+
+
+def numbers(column: pa.Array) -> Numbers:
+    """The values of a column that ``is_fixed`` (booleans as 0 and 1), one a row; under a null stands anything."""
+    length, data = len(column), column.buffers()[1]
+    if pa.types.is_boolean(column.type):
+        return _bits(data, column.offset, length).view(np.int8)
+    dtype = _dtype(column.type)
+    if data is None or length == 0:
+        return np.zeros(length, dtype)
+    return np.frombuffer(data, dtype, length, column.offset * dtype.itemsize)
+
+
+def limbs(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The high (signed) and low (unsigned) 64 bits of decimal128 values; under a null stands anything."""
+    length, data = len(column), column.buffers()[1]
+    if data is None or length == 0:
+        return np.zeros(length, np.int64), np.zeros(length, np.uint64)
+    words = np.frombuffer(data, "<u8", 2 * length, 16 * column.offset).reshape(-1, 2)
+    return words[:, 1].view(np.int64), words[:, 0]
+
+
+def valid(column: pa.Array) -> Flags | None:
+    """Which rows are not null; None: all."""
+    if column.null_count == 0:
+        return None
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), dtype=bool)
+    return _bits(column.buffers()[0], column.offset, len(column))
+
+
+def offsets(column: pa.Array) -> NDArray[np.int32]:
+    """Where each entry of a list, string or binary column begins, and the last ends: int32, one more than rows."""
+    data = column.buffers()[1]
+    if data is None or len(column) == 0:
+        return np.zeros(len(column) + 1, np.int32)
+    return np.frombuffer(data, "<i4", len(column) + 1, 4 * column.offset)
+
+
+def _buffer(values: Numbers) -> pa.Buffer:
+    return pa.py_buffer(np.ascontiguousarray(values))
+
+
+def _packed(flags: Flags | None) -> pa.Buffer | None:
+    return None if flags is None or flags.all() else _buffer(np.packbits(flags, bitorder="little"))
+
+
+def column_of(values: Numbers, type_: pa.DataType | None = None, present: Flags | None = None) -> pa.Array:
+    """An Arrow column over numbers: of ``type_`` (default: int64, double or boolean as the dtype says).
+
+    Args:
+        values: one a row, as ``numbers`` gives them for the type.
+        type_: a type that ``is_fixed``.
+        present: False for nulls; None: no nulls.
+    """
+    if type_ is None:
+        type_ = pa.float64() if values.dtype.kind == "f" else pa.bool_() if values.dtype.kind == "b" else pa.int64()
+    if pa.types.is_boolean(type_):
+        data = _buffer(np.packbits(values.astype(bool), bitorder="little"))
+    else:
+        data = _buffer(values.astype(_dtype(type_), copy=False))
+    return pa.Array.from_buffers(type_, len(values), [_packed(present), data])
+
+
+def decimal_column(
+    high: NDArray[np.int64], low: NDArray[np.uint64], type_: pa.DataType, present: Flags | None = None
+) -> pa.Array:
+    """A decimal128 column over its high and low 64 bits."""
+    words = np.empty((len(high), 2), np.uint64)
+    words[:, 0] = low
+    words[:, 1] = high.view(np.uint64)
+    return pa.Array.from_buffers(type_, len(high), [_packed(present), _buffer(words)])
+
+
+def list_column(items: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
+    """A list column without nulls whose entries take ``lengths`` items each, in order."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError("more than 2,147,483,647 items in the lists of one column; use more shards")
+    bounds = pa.Array.from_buffers(pa.int32(), len(ends), [None, _buffer(ends.astype(np.int32))])
+    return pa.ListArray.from_arrays(bounds, items, type=pa.list_(items.type))
+
+
+def binary_column(values: Sequence[bytes | None]) -> pa.Array:
+    """A binary column of Python values."""
+    lengths = np.zeros(len(values) + 1, np.int64)
+    lengths[1:] = [0 if value is None else len(value) for value in values]
+    ends = np.cumsum(lengths)
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError("the accumulators of one shard take more than 2 GiB; use more shards")
+    present = np.fromiter((value is not None for value in values), bool, len(values))
+    data = pa.py_buffer(b"".join(value for value in values if value is not None))
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [_packed(present), _buffer(ends.astype(np.int32)), data]
+    )
+
+
+def pick(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    """The given rows; -1 gives null."""
+    return column.take(column_of(rows, pa.int64(), rows >= 0))

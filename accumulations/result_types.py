@@ -1,0 +1,102 @@
+"""Result types in Spark's words ("bigint", "array<struct<a:int>>"), as Arrow types."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from beamish.errors import OptionError
+
+_SIMPLE = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+_WORD = re.compile(r"\s*(`[^`]+`|\w+|[<>(),:])\s*")
+
+
+def arrow_type(where: str, words: str) -> pa.DataType:
+    """Read a type as Spark writes it.
+
+    Args:
+        where: whose it is, for the message.
+        words: such as ``bigint``, ``decimal(10,2)``, ``array<string>``, ``map<string,int>``, ``struct<a:int,b:date>``.
+
+    Raises:
+        OptionError: it is none Spark knows.
+    """
+    tokens = _WORD.findall(words)
+    if not tokens or _WORD.sub("", words):
+        raise _unknown(where, words)
+    try:
+        type_, rest = _read(tokens)
+    except (IndexError, KeyError, ValueError) as error:
+        raise _unknown(where, words) from error
+    if rest:
+        raise _unknown(where, words)
+    return type_
+
+
+def _unknown(where: str, words: object) -> OptionError:
+    return OptionError(
+        f"{where}: {words!r} is no type of Spark's; write one such as 'bigint', 'double', 'string', 'decimal(10,2)', "
+        "'array<string>' or 'struct<a:int,b:string>'"
+    )
+
+
+def _read(tokens: list[str]) -> tuple[pa.DataType, list[str]]:
+    head, rest = tokens[0].lower(), tokens[1:]
+    if head in ("decimal", "dec", "numeric"):
+        if rest[:1] != ["("]:
+            return pa.decimal128(10, 0), rest
+        if rest[2] == ")":
+            return pa.decimal128(int(rest[1]), 0), rest[3:]
+        _expect(rest[2] == "," and rest[4] == ")")
+        return pa.decimal128(int(rest[1]), int(rest[3])), rest[5:]
+    if head == "array":
+        _expect(rest[0] == "<")
+        item, rest = _read(rest[1:])
+        _expect(rest[0] == ">")
+        return pa.list_(item), rest[1:]
+    if head == "map":
+        _expect(rest[0] == "<")
+        key, rest = _read(rest[1:])
+        _expect(rest[0] == ",")
+        item, rest = _read(rest[1:])
+        _expect(rest[0] == ">")
+        return pa.map_(key, item), rest[1:]
+    if head == "struct":
+        return _read_struct(rest)
+    return _SIMPLE[head], rest
+
+
+def _read_struct(rest: list[str]) -> tuple[pa.DataType, list[str]]:
+    _expect(rest[0] == "<")
+    fields: list[pa.Field] = []
+    while rest[0] != ">":
+        _expect(rest[0] == ("," if fields else "<"))
+        name, rest = rest[1].strip("`"), rest[2:]
+        type_, rest = _read(rest[1:] if rest[0] == ":" else rest)
+        fields.append(pa.field(name, type_))
+    return pa.struct(fields), rest[1:]
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise ValueError("not a type")

@@ -1,0 +1,99 @@
+"""The Beam windowing model for Spark Structured Streaming: windows, triggers, accumulation modes, retractions."""
+
+from typing import TYPE_CHECKING
+
+from beamish import accumulations, testing, triggers
+from beamish.errors import (
+    BeamishError,
+    ColumnError,
+    NumericOverflowError,
+    OptionError,
+    PipelineError,
+    ScriptError,
+    SparkSetupError,
+    StateError,
+    UserFunctionError,
+)
+from beamish.modes import (
+    AT_MERGE,
+    WITH_NEXT_PANE,
+    AccumulationMode,
+    ClosingBehavior,
+    OnTimeBehavior,
+    RetractMerged,
+    TimestampCombiner,
+)
+from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
+from beamish.pipeline import Pipeline
+from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
+from beamish.windows import CalendarWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows, WindowOption
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AT_MERGE",
+    "WITH_NEXT_PANE",
+    "AccumulationMode",
+    "BeamishError",
+    "BoundedOutOfOrderness",
+    "CalendarWindows",
+    "ClosingBehavior",
+    "ColumnError",
+    "DropReason",
+    "FixedWindows",
+    "GlobalWindow",
+    "NumericOverflowError",
+    "OnTimeBehavior",
+    "OptionError",
+    "Pane",
+    "PaneKind",
+    "PaneTiming",
+    "Pipeline",
+    "PipelineError",
+    "ProcessingTimeLag",
+    "Punctuated",
+    "RetractMerged",
+    "ScriptError",
+    "Sessions",
+    "SlidingWindows",
+    "SparkSetupError",
+    "StateError",
+    "TimestampCombiner",
+    "UserFunctionError",
+    "Watermark",
+    "Window",
+    "WindowOption",
+    "accumulations",
+    "dropped",
+    "panes",
+    "testing",
+    "triggers",
+]
+
+
+def panes(df: "DataFrame") -> "DataFrame":
+    """The panes and retractions of a pipeline's output, without its dropped rows and their column.
+
+    Args:
+        df: what ``pipeline.apply`` gave.
+    """
+    from beamish.spark import panes as split
+
+    return split(df)
+
+
+def dropped(df: "DataFrame") -> "DataFrame":
+    """The dropped rows of a pipeline ``with_dropped()``: reason, late_by, key, window and the original row.
+
+    Args:
+        df: what ``pipeline.apply`` gave.
+
+    Raises:
+        PipelineError: the pipeline was not ``with_dropped()``.
+    """
+    from beamish.spark import dropped as split
+
+    return split(df)

@@ -1,0 +1,56 @@
+"""Where a shard's clocks stand, and how the policies of RULES.md 3 and 5 move its watermark."""
+
+from __future__ import annotations
+
+import attrs
+
+from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Watermark
+from beamish.windows.option import END_OF_TIME_US
+
+NO_WATERMARK_US = -(2**63)
+"""The watermark before there is one: less than every time."""
+
+
+@attrs.define
+class Clocks:
+    """The clocks of a shard, in microseconds since the epoch.
+
+    Attributes:
+        watermark_us: the watermark rows are judged by.
+        source_us: what the rows (Spark's watermark, the script) say it is; more than that only by idle_timeout.
+        risen_at_us: the clock of the step in which ``source_us`` last rose.
+        clock_us: the processing-time clock.
+    """
+
+    watermark_us: int = NO_WATERMARK_US
+    source_us: int = NO_WATERMARK_US
+    risen_at_us: int = 0
+    clock_us: int = 0
+
+    def step(self, policy: Watermark | None, source_us: int | None, clock_us: int | None) -> tuple[int, int]:
+        """Move on to the next step; what is None or would go back is ignored.
+
+        Returns:
+            the watermark and the clock as they were before.
+        """
+        before = self.watermark_us, self.clock_us
+        clock_moved = clock_us is not None and clock_us > self.clock_us
+        if clock_moved and clock_us is not None:
+            self.clock_us = clock_us
+        if source_us is not None and source_us > self.source_us:
+            self.source_us, self.risen_at_us = source_us, self.clock_us
+            self._raise_to(source_us)
+        else:
+            self._idle(policy, before[1])
+        if isinstance(policy, ProcessingTimeLag) and clock_moved:
+            self._raise_to(self.clock_us - int(policy.lag))
+        return before
+
+    def _idle(self, policy: Watermark | None, clock_before_us: int) -> None:
+        timeout = policy.idle_timeout if isinstance(policy, BoundedOutOfOrderness) else None
+        quiet = clock_before_us - self.risen_at_us
+        if timeout is not None and self.source_us != NO_WATERMARK_US and quiet >= timeout:
+            self._raise_to(min(self.source_us + quiet, END_OF_TIME_US))
+
+    def _raise_to(self, watermark_us: int) -> None:
+        self.watermark_us = max(self.watermark_us, watermark_us)

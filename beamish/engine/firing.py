@@ -1,0 +1,161 @@
+"""What a firing gives: a pane, its retraction, or nothing (RULES.md 7 to 9, 16 to 19)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from beamish.engine.output import EARLY, LATE, ON_TIME, RETRACTION_KIND
+from beamish.engine.window_table import NO_ENTRY, NO_STAMP, NOTHING_NEW_US, Indices
+from beamish.modes import ClosingBehavior, OnTimeBehavior
+
+if TYPE_CHECKING:
+    from beamish.engine.step import Step
+
+Flags = NDArray[np.bool_]
+
+
+def fire(step: Step, at: Indices, expiring: Flags) -> None:
+    """Windows fire: those whose trigger is ready, and those that expire.
+
+    Args:
+        step: the step it happens in.
+        at: the windows, open ones.
+        expiring: for each whether it fires because it expires, whatever its trigger says.
+    """
+    if not len(at):
+        return
+    table, options = step.table, step.plan.options
+    order = np.lexsort((table["start_us"][at], table["end_us"][at]))
+    at, expiring = at[order], expiring[order]
+    options.trigger.fire(table.trigger, at[~expiring], step.now())
+    last = expiring | table.trigger.finished[at]
+    timing = _timing(step, at)
+    emitted = table["new_rows"][at] > 0
+    if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
+        emitted |= timing == ON_TIME
+    if options.closing is ClosingBehavior.FIRE_ALWAYS:
+        emitted |= last
+    _emit(step, at[emitted], timing[emitted], last[emitted])
+    table["new_rows"][at] = 0
+    table["new_since_us"][at] = NOTHING_NEW_US
+    table["stamp_us"][at] = NO_STAMP
+    table["closed"][at[last]] = True
+    table["touched"][at] = True
+    forgets = at if options.discards else at[last]
+    table["state_at"][forgets] = _new_states(step, len(forgets))
+    table["live_at"][at[last]] = NO_ENTRY
+    step.orphans.remove(at[last])
+
+
+def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
+    table = step.table
+    end = table["end_us"][at]
+    # Where the watermark stood when the pane's first new row came; with no new row, before this step.
+    since = np.where(table["new_rows"][at] > 0, table["new_since_us"][at], step.watermark_before_us)
+    late = (table["not_early"][at] > 0) | (since >= end)
+    return np.where(late, LATE, np.where(step.watermark_us < end, EARLY, ON_TIME)).astype(np.int8)
+
+
+def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> None:
+    """Emit a pane for each window, each after the retractions of what it replaces."""
+    table, options = step.table, step.plan.options
+    values_at = table.live.append(_extract(step, at))
+    if options.only_updated:
+        changed = ~_same_values(step, table["live_at"][at], values_at) | (table["panes"][at] == 0)
+        at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
+    stamp = table["stamp_us"][at]
+    place = np.full(len(table), NO_ENTRY, dtype=np.int64)
+    place[at] = np.arange(len(at))
+    positions: list[NDArray[np.int64]] = []
+
+    def add(position: NDArray[np.int64], owners: Indices, **columns: Any) -> None:
+        if len(owners):
+            step.output.add(len(owners), key_at=table["key_at"][owners], **columns)
+            positions.append(position)
+
+    if options.retracts:
+        orphans = step.orphans.remove(at)
+        order = np.lexsort((orphans["start_us"], orphans["end_us"]))
+        orphans = {name: column[order] for name, column in orphans.items()}
+        owners = orphans.pop("owner")
+        add(place[owners], owners, kind=RETRACTION_KIND, **orphans)
+        replaced = np.flatnonzero(table["panes"][at] > 0)
+        add(replaced, at[replaced], kind=RETRACTION_KIND, **last_panes(step, at[replaced]))
+    index, not_early = table["panes"][at], table["not_early"][at]
+    add(
+        np.arange(len(at)),
+        at,
+        start_us=table["start_us"][at],
+        end_us=table["end_us"][at],
+        timing=timing,
+        index=index,
+        on_time_index=np.where(timing == EARLY, -1, not_early),
+        is_first=index == 0,
+        is_last=last,
+        stamp_us=stamp,
+        live_at=values_at,
+    )
+    if len(positions) > 1:
+        step.output.reorder_last(len(positions), np.concatenate(positions))
+    table["panes"][at] += 1
+    table["not_early"][at] += timing != EARLY
+    table["timing"][at] = timing
+    table["live_stamp_us"][at] = stamp
+    table["live_at"][at] = values_at
+
+
+def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:
+    """The last panes of windows that have one, as output columns."""
+    table = step.table
+    timing, index = table["timing"][at], table["panes"][at] - 1
+    return {
+        "start_us": table["start_us"][at],
+        "end_us": table["end_us"][at],
+        "timing": timing,
+        "index": index,
+        "on_time_index": np.where(timing == EARLY, -1, table["not_early"][at] - 1),
+        "is_first": index == 0,
+        "stamp_us": table["live_stamp_us"][at],
+        "live_at": table["live_at"][at],
+    }
+
+
+def _extract(step: Step, at: Indices) -> pa.Table:
+    state = step.table.state.take(step.table["state_at"][at]).columns
+    columns = []
+    for bound, field in zip(step.plan.accumulations, step.plan.value_schema, strict=True):
+        mine = [column.combine_chunks() for column in bound.state_of(state)]
+        columns.append(bound.accumulation.extract_columns(mine, bound.types).cast(field.type))
+    return pa.table(columns, schema=step.plan.value_schema)
+
+
+def _same_values(step: Step, before: NDArray[np.int64], after: NDArray[np.int64]) -> Flags:
+    same = np.ones(len(after), dtype=bool)
+    old, new = step.table.live.take(before), step.table.live.take(after)
+    for name in new.schema.names:
+        same &= _equal(old[name].combine_chunks(), new[name].combine_chunks())
+    return same
+
+
+def _equal(a: pa.Array, b: pa.Array) -> Flags:
+    """Which entries are equal; null equals null, NaN equals NaN."""
+    if pa.types.is_nested(a.type) or pa.types.is_null(a.type):
+        from beamish.engine.keys import code_nested
+
+        codes = code_nested(pa.concat_arrays([a, b]))
+        return codes[: len(a)] == codes[len(a) :]  # type: ignore[no-any-return]
+    equal = pc.fill_null(pc.equal(a, b), False)
+    if pa.types.is_floating(a.type):
+        equal = pc.or_(equal, pc.and_(pc.fill_null(pc.is_nan(a), False), pc.fill_null(pc.is_nan(b), False)))
+    both_null = pc.and_(a.is_null(), b.is_null())
+    return np.asarray(pc.or_(equal, both_null).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _new_states(step: Step, windows: int) -> NDArray[np.int64]:
+    one = step.table.state.append(step.plan.new_state)
+    return np.repeat(one, windows)

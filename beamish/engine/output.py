@@ -1,0 +1,117 @@
+"""What a step gives: panes, retractions and dropped rows, gathered as columns and made into one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.window_table import NO_ENTRY, NO_STAMP, Pool
+from beamish.pane import DropReason, PaneKind, PaneTiming
+from beamish.plan import PANE, TIMESTAMP, Plan
+from beamish.windows.option import END_OF_TIME_US
+
+KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
+TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
+REASONS = (DropReason.EXPIRED, DropReason.WINDOW_FINISHED, DropReason.NULL_EVENT_TIME)
+PANE_KIND, RETRACTION_KIND, DROPPED_KIND = range(3)
+EARLY, ON_TIME, LATE, UNKNOWN = range(4)
+EXPIRED, WINDOW_FINISHED, NULL_EVENT_TIME = range(3)
+NO_LATENESS = np.iinfo(np.int64).min
+
+_COLUMNS: dict[str, tuple[str, Any]] = {
+    "key_at": ("int64", NO_ENTRY),
+    "start_us": ("int64", 0),
+    "end_us": ("int64", 0),
+    "windowless": ("bool", False),
+    "kind": ("int8", PANE_KIND),
+    "timing": ("int8", UNKNOWN),
+    "index": ("int64", 0),
+    "on_time_index": ("int64", -1),
+    "is_first": ("bool", False),
+    "is_last": ("bool", False),
+    "stamp_us": ("int64", NO_STAMP),
+    "live_at": ("int64", NO_ENTRY),
+    "reason": ("int8", 0),
+    "late_by_us": ("int64", NO_LATENESS),
+    "row_at": ("int64", NO_ENTRY),
+}
+
+
+class Output:
+    """Rows of output in the order in which they come out."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._blocks: list[dict[str, NDArray[Any]]] = []
+        self.dropped_rows = Pool(pa.schema(list(plan.schema)))
+
+    def add(self, rows: int, **columns: Any) -> None:
+        """Add a block of rows; a column that is not given has its usual value."""
+        if rows:
+            usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in _COLUMNS.items()}
+            self._blocks.append({**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}})
+
+    def reorder_last(self, blocks: int, position: NDArray[np.int64]) -> None:
+        """Put the last blocks' rows in order of ``position``; equal ones keep the order they were added in."""
+        last = self._blocks[-blocks:]
+        order = np.argsort(position, kind="stable")
+        merged = {name: np.concatenate([block[name] for block in last])[order] for name in _COLUMNS}
+        self._blocks[-blocks:] = [merged]
+
+    def table(self, keys: Pool, values: Pool) -> pa.Table:
+        """All rows in the plan's ``pane_schema``."""
+        plan = self._plan
+        if not self._blocks:
+            return plan.pane_schema.empty_table()
+        column = {name: np.concatenate([block[name] for block in self._blocks]) for name in _COLUMNS}
+        windows = pa.StructArray.from_arrays(
+            [self._time(column["start_us"], plan.is_global), self._time(column["end_us"], plan.is_global)],
+            names=["start", "end"],
+            mask=pa.array(column["windowless"]),
+        )
+        panes = pa.StructArray.from_arrays(
+            [
+                _names(KINDS, column["kind"]),
+                _names(TIMINGS, column["timing"]),
+                *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
+            ],
+            fields=list(PANE),
+        )
+        columns = [
+            *keys.take(column["key_at"]).columns,
+            windows,
+            *values.take(column["live_at"]).columns,
+            panes,
+            self._timestamps(column),
+        ]
+        if plan.options.with_dropped:
+            columns.append(self._dropped(column))
+        return pa.table(columns, schema=plan.pane_schema)
+
+    @staticmethod
+    def _time(us: NDArray[np.int64], unknown: bool) -> pa.Array:
+        return pa.nulls(len(us), TIMESTAMP) if unknown else pa.array(us).cast(TIMESTAMP)
+
+    def _timestamps(self, column: dict[str, NDArray[Any]]) -> pa.Array:
+        last = np.where(column["end_us"] == END_OF_TIME_US, NO_STAMP, column["end_us"] - 1)
+        stamp = np.where(column["stamp_us"] == NO_STAMP, last, np.minimum(column["stamp_us"], column["end_us"] - 1))
+        missing = (stamp == NO_STAMP) | (column["kind"] == DROPPED_KIND)
+        return pa.array(stamp, mask=missing).cast(TIMESTAMP)
+
+    def _dropped(self, column: dict[str, NDArray[Any]]) -> pa.Array:
+        rows = self.dropped_rows.take(column["row_at"])
+        late_by = pa.array(column["late_by_us"], mask=column["late_by_us"] == NO_LATENESS)
+        row = pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(self._plan.row_type))
+        not_dropped = pa.array(column["kind"] != DROPPED_KIND)
+        return pa.StructArray.from_arrays(
+            [_names(REASONS, column["reason"]), late_by, row],
+            fields=list(self._plan.pane_schema.field("dropped").type),
+            mask=not_dropped,
+        )
+
+
+def _names(names: tuple[str, ...], number: NDArray[np.int8]) -> pa.Array:
+    return pa.array([str(name) for name in names]).take(pa.array(number))

@@ -1,0 +1,102 @@
+"""The trigger tree over the columns of the window table: what triggers see of windows (see triggers/trigger.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beamish.engine.clocks import NO_WATERMARK_US
+from beamish.triggers.trigger import Trigger
+
+Columns = dict[str, Any]
+
+
+class TriggerState:
+    """The state of one trigger of the tree: a view of its columns in the window table, named by its place in the tree."""
+
+    def __init__(self, trigger: Trigger, columns: Columns, place: str = "trigger") -> None:
+        self._columns, self._place = columns, place
+        self.parts = [TriggerState(part, columns, f"{place}.{i}") for i, part in enumerate(trigger.parts)]
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        return self._columns[f"{self._place}/finished"]  # type: ignore[no-any-return]
+
+    def __getitem__(self, column: str) -> Any:
+        return self._columns[f"{self._place}/{column}"]
+
+
+def trigger_columns(trigger: Trigger, place: str = "trigger") -> Iterator[tuple[str, tuple[str, Any]]]:
+    """The columns of a trigger tree: name, (dtype, value in a new window)."""
+    yield f"{place}/finished", ("bool", False)
+    for name, column in trigger.columns.items():
+        yield f"{place}/{name}", column
+    for i, part in enumerate(trigger.parts):
+        yield from trigger_columns(part, f"{place}.{i}")
+
+
+class TriggerNow:
+    """Where the clocks stand, for the windows of the table as it is now."""
+
+    def __init__(self, columns: Columns, watermark_us: int, clock_us: int, merging: bool) -> None:
+        self._columns = columns
+        self.watermark_us = None if watermark_us == NO_WATERMARK_US else watermark_us
+        self.clock_us, self.merging = clock_us, merging
+        self.start_us, self.end_us = columns["start_us"], columns["end_us"]
+        self.at_end = self.end_us <= watermark_us
+
+    def ask_at_end(self, at: NDArray[np.intp]) -> None:
+        self._columns["asks_at_end"][at] |= ~self.at_end[at]
+
+
+class TriggerMerge:
+    """Windows that become one.
+
+    Attributes:
+        part: the parts' indices in the table.
+        of: for each part the number of its result.
+        into: the results' indices.
+    """
+
+    def __init__(self, part: NDArray[np.intp], of: NDArray[np.intp], into: NDArray[np.intp]) -> None:
+        self.part, self.of, self.into = part, of, into
+
+    def any(self, column: Any) -> Any:
+        return np.bincount(self.of[column[self.part]], minlength=len(self.into)) > 0
+
+    def all(self, column: Any) -> Any:
+        return ~self.any(~column) & (np.bincount(self.of, minlength=len(self.into)) > 0)
+
+    def sum(self, column: Any) -> Any:
+        total = np.zeros(len(self.into), dtype=np.int64)
+        np.add.at(total, self.of, column[self.part])
+        return total
+
+    def least(self, column: Any) -> Any:
+        least = np.full(len(self.into), np.iinfo(np.int64).max)
+        np.minimum.at(least, self.of, column[self.part])
+        return least
+
+    def greatest(self, column: Any) -> Any:
+        greatest = np.full(len(self.into), np.iinfo(np.int64).min)
+        np.maximum.at(greatest, self.of, column[self.part])
+        return greatest
+
+    def lists(self, column: Any) -> list[list[Any]]:
+        lists: list[list[Any]] = [[] for _ in self.into]
+        for part, of in zip(self.part.tolist(), self.of.tolist(), strict=True):
+            lists[of].append(column[part])
+        return lists
+
+    def only(self, results: NDArray[np.bool_]) -> TriggerMerge:
+        number = np.cumsum(results) - 1
+        kept = results[self.of]
+        return TriggerMerge(self.part[kept], number[self.of[kept]], self.into[results])
+
+
+def new_columns(declared: Mapping[str, tuple[str, Any]], rows: int) -> Columns:
+    """The declared columns for windows that are new."""
+    return {name: np.full(rows, value, dtype=dtype) for name, (dtype, value) in declared.items()}

@@ -1,0 +1,35 @@
+"""Rows of output as Pane objects, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
+from beamish.plan import Plan
+
+
+def panes_from_table(table: pa.Table, plan: Plan) -> list[Pane]:
+    """The rows of a table in the plan's ``pane_schema``, in their order."""
+    return [_pane(row, plan) for row in table.to_pylist()]
+
+
+def _pane(row: Mapping[str, Any], plan: Plan) -> Pane:
+    info, dropped = row["pane"], row.get("dropped")
+    return Pane(
+        key={name: row[name] for name in plan.key_schema.names},
+        window=None if row["window"] is None else Window(row["window"]["start"], row["window"]["end"]),
+        values=dict(dropped["row"]) if dropped else {name: row[name] for name in plan.value_schema.names},
+        kind=PaneKind(info["kind"]),
+        timing=PaneTiming(info["timing"]),
+        index=info["index"],
+        on_time_index=info["on_time_index"],
+        is_first=info["is_first"],
+        is_last=info["is_last"],
+        timestamp=row["timestamp"],
+        reason=DropReason(dropped["reason"]) if dropped else None,
+        late_by_us=dropped["late_by"] if dropped else None,
+    )
+

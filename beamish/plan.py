@@ -1,0 +1,258 @@
+"""The plan: a pipeline's options bound to the columns and types of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.accumulations.accumulation import Accumulation, Field
+from beamish.errors import ColumnError
+from beamish.modes import TimestampCombiner
+from beamish.options import Options
+from beamish.windows.global_window import GlobalWindow
+from beamish.windows.option import WindowOption
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+WINDOW = pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
+PANE = pa.struct(
+    [
+        ("kind", pa.string()),
+        ("timing", pa.string()),
+        ("index", pa.int64()),
+        ("on_time_index", pa.int64()),
+        ("is_first", pa.bool_()),
+        ("is_last", pa.bool_()),
+    ]
+)
+
+
+@attrs.frozen
+class BoundAccumulation:
+    """An accumulation with the types of its columns.
+
+    Attributes:
+        name: its output column.
+        columns: the input columns it reads, with their types.
+        fields: the columns of its state.
+        first: the place of the first of them among all accumulations' state columns.
+    """
+
+    name: str
+    accumulation: Accumulation
+    columns: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    fields: tuple[Field, ...]
+    first: int
+
+    def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
+        """Its own among all accumulations' state columns."""
+        return columns[self.first : self.first + len(self.fields)]
+
+
+@attrs.define(slots=False, eq=False)
+class Plan:
+    """What the engine needs to know of a pipeline.
+
+    Attributes:
+        options: the pipeline.
+        schema: the input's columns that travel to the engine, with their types.
+        shards: into how many parts the keys' state is cut.
+        accumulations: bound to their columns, in order.
+    """
+
+    options: Options
+    schema: pa.Schema
+    shards: int
+    accumulations: tuple[BoundAccumulation, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Input columns that must travel: keys, what accumulations and windows read; all with ``with_dropped``."""
+        return tuple(self.schema.names)
+
+    @property
+    def window(self) -> WindowOption:
+        """The window option."""
+        assert self.options.window is not None, "Options.check passed"
+        return self.options.window
+
+    @property
+    def is_global(self) -> bool:
+        """Whether all of time is one window."""
+        return isinstance(self.window, GlobalWindow)
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the batches' clock must be brought in."""
+        return self.options.needs_clock
+
+    @property
+    def combines_timestamps(self) -> bool:
+        """Whether panes' timestamps depend on their rows."""
+        return self.options.combiner is not TimestampCombiner.END_OF_WINDOW
+
+    @property
+    def keeps_live(self) -> bool:
+        """Whether the values last emitted are kept."""
+        return self.options.retracts or self.options.only_updated
+
+    @property
+    def preaggregates(self) -> bool:
+        """Whether rows are summed up by (key, window) before they reach their shard (RULES.md 29)."""
+        return not self.why_not_preaggregated
+
+    @property
+    def why_not_preaggregated(self) -> str:
+        """Why rows travel as rows; empty if they do not."""
+        if self.options.with_dropped:
+            return "with_dropped() needs the rows"
+        if self.window.merging:
+            return "windows that merge are known only in the shard"
+        if self.window.columns or type(self.window).__module__.split(".")[0] != "beamish":
+            return "the window option is a user's own"
+        for bound in self.accumulations:
+            if bound.accumulation.python or not bound.accumulation.preaggregates:
+                return f"{bound.name}={bound.accumulation!r} works on rows"
+        return ""
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """The key columns."""
+        return pa.schema([self.schema.field(name) for name in self.options.keys])
+
+    @cached_property
+    def state_schema(self) -> pa.Schema:
+        """The accumulators' columns."""
+        fields = [
+            (f"{bound.name}.{i}", field.type) for bound in self.accumulations for i, field in enumerate(bound.fields)
+        ]
+        return pa.schema(fields)
+
+    @cached_property
+    def value_schema(self) -> pa.Schema:
+        """The panes' values."""
+        return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
+
+    @cached_property
+    def row_type(self) -> pa.DataType:
+        """A dropped row."""
+        return pa.struct(list(self.schema))
+
+    @cached_property
+    def pane_schema(self) -> pa.Schema:
+        """The output."""
+        dropped = pa.struct([("reason", pa.string()), ("late_by", pa.int64()), ("row", self.row_type)])
+        return pa.schema(
+            [
+                *self.key_schema,
+                ("window", WINDOW),
+                *self.value_schema,
+                ("pane", PANE),
+                ("timestamp", TIMESTAMP),
+                *([("dropped", dropped)] if self.options.with_dropped else []),
+            ]
+        )
+
+    @cached_property
+    def new_state(self) -> pa.Table:
+        """The accumulators of no rows: one entry."""
+        columns: list[pa.Array] = []
+        for bound in self.accumulations:
+            none = [pa.array([], field.type) for field in bound.fields]
+            columns.extend(bound.accumulation.combine(np.empty(0, dtype=np.int64), 1, none))
+        return pa.table(columns, schema=self.state_schema)
+
+    def expiry_us(self, end_us: Any) -> Any:
+        """The watermark at which windows with these ends expire."""
+        lateness = int(self.options.allowed_lateness)
+        return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """What may not change while a checkpoint is used, in JSON's terms."""
+        return {
+            "shards": self.shards,
+            "keys": [f"{field.name}: {field.type}" for field in self.key_schema],
+            "window": repr(self.window),
+            "mode": "discarding" if self.options.discards else "retracting" if self.options.retracts else "accumulating",
+            "timestamp combiner": self.options.combiner.value,
+            "accumulations": {
+                bound.name: f"{_stable_repr(bound.accumulation)} of {', '.join(map(str, bound.types))}"
+                for bound in self.accumulations
+            },
+        }
+
+    @cached_property
+    def changeable(self) -> dict[str, Any]:
+        """What may change, but makes the state be read through once."""
+        return {"trigger": _stable_repr(self.options.trigger), "lateness": int(self.options.allowed_lateness)}
+
+
+_END_US = np.iinfo(np.int64).max
+
+
+def _stable_repr(value: Any) -> str:
+    """The repr, without the addresses that Python functions have in theirs."""
+    words = repr(value).split(" at 0x")
+    return words[0] + "".join(word[word.index(">") :] if ">" in word else word for word in words[1:])
+
+
+def is_groupable(type_: pa.DataType) -> bool:
+    """Whether a column of this type can be a key."""
+    if pa.types.is_struct(type_):
+        return all(is_groupable(field.type) for field in type_)
+    return not pa.types.is_nested(type_)
+
+
+def make_plan(options: Options, schema: pa.Schema, *, shards: int) -> Plan:
+    """Bind a pipeline to the columns of its input.
+
+    Args:
+        options: the pipeline.
+        schema: the input's columns.
+        shards: into how many parts the keys' state is cut, at least 1.
+
+    Raises:
+        PipelineError: the options do not go together.
+        ColumnError: a column is missing, twice there, or of the wrong type.
+    """
+    options.check()
+    for name in options.keys:
+        type_ = _column(schema, f"key_by({name!r})", name).type
+        if not is_groupable(type_):
+            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    for name in options.window.columns if options.window else ():
+        _column(schema, f"window({options.window!r})", name)
+    accumulations = tuple(_bind(options, schema))
+    everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
+    window_columns = options.window.columns if options.window else ()
+    wanted = {*options.keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
+    travelling = [field for field in schema if everything or field.name in wanted]
+    return Plan(options, pa.schema(travelling), shards, accumulations)
+
+
+def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
+    first = 0
+    for name, accumulation in options.accumulations.items():
+        columns = tuple(schema.names) if accumulation.inputs is None else accumulation.inputs
+        types = tuple(_column(schema, f"accumulate({name}={accumulation!r})", column).type for column in columns)
+        accumulation.check_types(name, types)
+        bound = BoundAccumulation(name, accumulation, columns, types, tuple(accumulation.fields(types)), first)
+        first += len(bound.fields)
+        yield bound
+
+
+def _column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
+    found = schema.get_all_field_indices(name) if isinstance(name, str) else []
+    if not isinstance(name, str):
+        raise ColumnError(f"{where}: a Column expression works on Spark only; use df.withColumn and give the name")
+    if not found:
+        raise ColumnError(f"{where}: there is no column {name!r}; the columns are {schema.names}")
+    if len(found) > 1:
+        raise ColumnError(f"{where}: there are {len(found)} columns {name!r}; rename or drop the others")
+    return schema.field(found[0])

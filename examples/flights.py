@@ -1,0 +1,312 @@
+"""The main job: every flight that left New York in 2013, as a stream, in the order in which they really left.
+
+A flight's event time is its scheduled departure, so a flight delayed by hours is a row that is hours late. Two
+streaming queries read the year file by file and stop (Trigger.AvailableNow):
+
+A  departures, cancelled flights and mean delay per airport and hour, with early, on-time and late panes
+B  sessions per aircraft: departures that follow each other by less than a day
+
+Both retract: before a pane that replaces one, a RETRACTION repeats the one it takes back. At the end the program
+takes the panes that are still live and compares them with plain pandas over the same flights. It exits with 1 if
+they differ.
+
+    python examples/flights.py [--flights N] [--batches N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import attrs
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import beamish as bm
+import flights_check as plain
+from beamish.accumulations import Count, Mean, Sum
+from beamish.triggers import AfterWatermark, Always
+from flights_replay import NEW_YORK, files_of, flights_as_they_left, write_files
+
+# A row up to half an hour behind the latest one is on time. An hour's window takes rows for one more hour.
+DELAY, LATENESS = "30 minutes", "1 hour"
+# No flight of the year is a day late, so no row can come for a session that is gone: nothing is dropped, and the
+# live sessions can be compared with a batch computation (RULES.md, 34).
+GAP, SESSION_LATENESS = "24 hours", "24 hours"
+
+BY_HOUR = (
+    bm.Pipeline()
+    .event_time("scheduled", bm.BoundedOutOfOrderness(DELAY))
+    .key_by("origin")
+    .window(bm.FixedWindows("1 hour"))
+    .trigger(AfterWatermark(early=Always(), late=Always()))  # a pane for every batch that brings rows
+    .allowed_lateness(LATENESS)
+    .accumulating_and_retracting()
+    .with_dropped()
+    .accumulate(departures=Count("delay"), cancelled=Sum("cancelled"), mean_delay=Mean("delay"))
+)
+
+BY_AIRCRAFT = (
+    bm.Pipeline()
+    .event_time("scheduled", bm.BoundedOutOfOrderness(DELAY))
+    .key_by("tailnum")
+    .window(bm.Sessions(GAP))
+    .trigger(AfterWatermark(early=Always(), late=Always()))
+    .allowed_lateness(SESSION_LATENESS)
+    .accumulating_and_retracting()
+    .with_dropped()
+    .accumulate(departures=Count("delay"), miles=Sum("distance"))
+)
+
+
+@attrs.frozen
+class Result:
+    """What a query wrote: panes and retractions, the dropped rows, and how long it took."""
+
+    panes: pd.DataFrame
+    dropped: pd.DataFrame
+    seconds: float
+
+
+def main() -> int:
+    """Replay, run both queries, report, check; 0 if the streams equal the batch computation."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--flights", type=int, help="replay only the first N flights (default: all)")
+    parser.add_argument("--batches", type=int, default=48, help="cut them into N files, one a micro-batch")
+    arguments = parser.parse_args()
+
+    flights = flights_as_they_left()[: arguments.flights]
+    parts = files_of(flights, arguments.batches)
+    describe(flights)
+    with tempfile.TemporaryDirectory(prefix="flights-") as name:
+        folder = Path(name)
+        write_files(parts, folder / "flights")
+        spark = start_spark()
+        stream = (
+            spark.readStream.schema(spark.read.parquet(str(folder / "flights")).schema)
+            .option("maxFilesPerTrigger", 1)
+            .parquet(str(folder / "flights"))
+        )
+        print(f"\nA. Airport and hour: {len(parts)} files, one a micro-batch")
+        hours = run(stream, BY_HOUR, folder / "hours", len(parts))
+        print(
+            f"\nB. Sessions of an aircraft: the same files, {int(flights['cancelled'].sum()):,} cancelled flights left out"
+        )
+        sessions = run(stream.where("cancelled = 0"), BY_AIRCRAFT, folder / "sessions", len(parts))
+        spark.stop()
+
+    print("\n" + "=" * 96)
+    problems = report_hours(flights, parts, hours) + report_sessions(flights, sessions)
+    print("\nThe check failed." if problems else "\nAll checks hold.")
+    return 1 if problems else 0
+
+
+def describe(flights: pd.DataFrame) -> None:
+    """Say what is replayed."""
+    delay = flights["delay"].dropna()
+    cancelled = int(flights["cancelled"].sum())
+    print(
+        f"{len(flights):,} flights from New York, {local(flights['entered'].iloc[0])} to "
+        f"{local(flights['entered'].iloc[-1])} (New York time):\n"
+        f"{len(delay):,} departed, in this order they are replayed; {int((delay > 60).sum()):,} of them more than an "
+        f"hour after schedule, one {int(delay.max()) // 60} h {int(delay.max()) % 60} min.\n"
+        f"{cancelled:,} were cancelled: they enter at their scheduled time, the first at which all can see it."
+    )
+
+
+def start_spark() -> SparkSession:
+    """A local session with what beamish needs."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python; Spark's default is any python3
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName("flights")
+        .config(
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        )
+        .config("spark.sql.shuffle.partitions", 2)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+
+
+def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) -> Result:
+    """Run a pipeline over all files, into parquet, and read back what it wrote."""
+    began = time.monotonic()
+
+    def rows(kind: str, timing: str) -> F.Column:
+        return F.count_if((F.col("pane.kind") == kind) & (F.col("pane.timing") == timing)).alias(f"{kind} {timing}")
+
+    timings = ("EARLY", "ON_TIME", "LATE")
+    counted = [rows("PANE", timing) for timing in timings] + [rows("RETRACTION", timing) for timing in timings]
+    query = (
+        events.transform(pipeline)
+        .observe("out", *counted, rows("DROPPED", "UNKNOWN"))
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "out"))
+    )
+    shown, total = -1, {"rows": 0}
+    while True:
+        active = query.isActive
+        for batch in query.recentProgress:
+            if batch.batchId <= shown:
+                continue
+            shown = batch.batchId
+            total["rows"] += batch.numInputRows
+            for name, count in (
+                batch.observedMetrics["out"].asDict() if "out" in batch.observedMetrics else {}
+            ).items():
+                total[name] = total.get(name, 0) + count
+            if shown == 0 or (shown + 1) % max(1, batches // 8) == 0 or shown + 1 > batches:
+                print(progress_line(shown + 1, batches, batch.eventTime.get("watermark"), total), flush=True)
+        if not active:
+            break
+        time.sleep(0.2)
+    query.awaitTermination()  # raises what the query raised
+
+    written = query.sparkSession.read.parquet(str(folder / "out"))
+    values = list(pipeline.options.accumulations)
+    keys = list(pipeline.options.keys)
+    panes = bm.panes(written).select(*keys, "window.*", *values, "pane.*", "timestamp").toPandas()
+    dropped = bm.dropped(written).select("dropped.reason", "dropped.late_by", "dropped.row.*").toPandas()
+    for column in ("start", "end", "timestamp"):
+        panes[column] = panes[column].dt.tz_localize("UTC")
+    print(f"took {time.monotonic() - began:.0f} s")
+    return Result(panes, dropped, time.monotonic() - began)
+
+
+def progress_line(number: int, batches: int, watermark: str | None, total: dict[str, int]) -> str:
+    """One line of progress: all counts are since the beginning."""
+    name = f"batch {number:3} of {batches}" if number <= batches else "watermark moved on"
+    seen = "none yet" if not watermark or watermark.startswith("1970") else local(pd.Timestamp(watermark))
+    early, on_time, late = (total.get(f"PANE {timing}", 0) for timing in ("EARLY", "ON_TIME", "LATE"))
+    retracted = sum(count for key, count in total.items() if key.startswith("RETRACTION"))
+    return (
+        f"  {name:18}  {total['rows']:7,} flights  watermark {seen:16}  panes {early:,} early, {on_time:,} on time, "
+        f"{late:,} late; {retracted:,} retractions; {total.get('DROPPED UNKNOWN', 0):,} dropped"
+    )
+
+
+def report_hours(flights: pd.DataFrame, parts: list[pd.DataFrame], hours: Result) -> plain.Problems:
+    """Show what came out of query A and check it."""
+    print("\nA. Airport and hour\n")
+    show_counts(hours)
+    live, unbalanced = plain.live_panes(hours.panes, ["origin"])
+    busy = live[live["departures"] >= 10].sort_values("mean_delay", ascending=False).head(8)
+    print("\n  The slowest hours with at least ten departures (New York time, minutes)\n")
+    print(f"    {'airport':8} {'hour':17} {'departures':>10} {'cancelled':>10} {'mean delay':>11}   last pane")
+    for pane in busy.itertuples():
+        print(
+            f"    {pane.origin:8} {local(pane.start):17} {pane.departures:10,} {pane.cancelled:10,} "
+            f"{pane.mean_delay:11.1f}   {pane.timing}, number {pane.index}"
+        )
+    worst = live.sort_values("cancelled", ascending=False).head(3)
+    print("  Most flights cancelled: ", end="")
+    print("; ".join(f"{pane.cancelled} at {pane.origin}, {local(pane.start)}" for pane in worst.itertuples()))
+
+    print("\n  Checked against pandas\n")
+    dropped = set(hours.dropped["flight_id"])
+    kept = flights[~flights["flight_id"].isin(dropped)]
+    expected = plain.hourly(kept)
+    problems = say(
+        f"each of {count(hours, 'RETRACTION'):,} retractions takes back a pane, and no window has two live", unbalanced
+    )
+    problems += say(
+        f"{len(live):,} live panes equal a groupby of the {len(kept):,} flights not dropped",
+        plain.differences(live, expected, ["origin"], ["departures", "cancelled", "mean_delay"]),
+    )
+    late = plain.too_late(parts, pd.Timedelta(DELAY), pd.Timedelta(LATENESS))
+    wrong = late ^ dropped
+    problems += say(
+        f"{len(dropped):,} dropped flights are the {len(late):,} whose hour was over by more than {LATENESS} when they came",
+        [f"flights {sorted(wrong)[:5]} differ"] if wrong else [],
+    )
+    departures, cancelled = int(live["departures"].sum()), int(live["cancelled"].sum())
+    problems += say(
+        f"none is lost: {departures:,} departures + {cancelled:,} cancelled + {len(dropped):,} dropped "
+        f"= {departures + cancelled + len(dropped):,}",
+        [] if departures + cancelled + len(dropped) == len(flights) else [f"there are {len(flights):,} flights"],
+    )
+    return problems
+
+
+def report_sessions(flights: pd.DataFrame, sessions: Result) -> plain.Problems:
+    """Show what came out of query B and check it."""
+    print("\nB. Sessions of an aircraft\n")
+    show_counts(sessions)
+    live, unbalanced = plain.live_panes(sessions.panes, ["tailnum"])
+    longest = live.sort_values(["departures", "miles"], ascending=False).head(5)
+    print(f"\n  Most departures less than {GAP} apart\n")
+    print(f"    {'aircraft':9} {'first':17} {'last':17} {'departures':>10} {'miles':>8}")
+    for pane in longest.itertuples():
+        print(
+            f"    {pane.tailnum:9} {local(pane.start):17} {local(pane.end - pd.Timedelta(GAP)):17} "
+            f"{pane.departures:10,} {pane.miles:8,}"
+        )
+
+    print("\n  Checked against pandas\n")
+    departed = flights[flights["cancelled"] == 0]
+    kept = departed[~departed["flight_id"].isin(set(sessions.dropped["flight_id"]))]
+    longest_delay = pd.Timedelta(minutes=int(departed["delay"].max()))
+    problems = say(
+        f"each of {count(sessions, 'RETRACTION'):,} retractions takes back a pane, and no window has two live",
+        unbalanced,
+    )
+    problems += say(
+        f"the longest delay, {longest_delay}, is below the allowed lateness of {SESSION_LATENESS}: none meets a closed session",
+        [] if longest_delay < pd.Timedelta(SESSION_LATENESS) else ["sessions may have closed too soon to be compared"],
+    )
+    problems += say(
+        f"{len(live):,} live panes equal pandas' sessions of the {len(kept):,} flights that departed",
+        plain.differences(live, plain.sessions(kept, pd.Timedelta(GAP)), ["tailnum"], ["departures", "miles"]),
+    )
+    bare = flights["tailnum"].isna()
+    print(
+        f"    left out: {len(flights) - len(departed):,} cancelled flights, whose aircraft did not leave "
+        f"({int(bare.sum()):,} never had one assigned); A shows them"
+    )
+    return problems
+
+
+def show_counts(result: Result) -> None:
+    """The table of panes by timing, retractions, and dropped rows with reasons."""
+    kinds = result.panes.groupby(["timing", "kind"]).size()
+    print(f"    {'':10} {'panes':>10} {'retracted':>10} {'live':>10}")
+    for timing in ("EARLY", "ON_TIME", "LATE"):
+        fired, taken = (int(kinds.get((timing, kind), 0)) for kind in ("PANE", "RETRACTION"))
+        print(f"    {timing:10} {fired:10,} {taken:10,} {fired - taken:10,}")
+    print(f"    dropped rows: {len(result.dropped):,}")
+    for reason, rows in result.dropped.groupby("reason"):
+        behind = rows["late_by"] / 60e6
+        print(f"      {reason}: {len(rows):,}, {behind.min():.0f} to {behind.max():.0f} minutes behind the watermark")
+
+
+def count(result: Result, kind: str) -> int:
+    """How many rows of a kind were written."""
+    return int((result.panes["kind"] == kind).sum())
+
+
+def say(claim: str, problems: plain.Problems) -> plain.Problems:
+    """Print a claim and whether it holds; give back the problems."""
+    print(f"    {'FAILS ' if problems else 'holds '} {claim}")
+    for problem in problems:
+        print(f"           {problem}")
+    return problems
+
+
+def local(instant: pd.Timestamp) -> str:
+    """A time as the clocks of New York show it."""
+    return instant.tz_convert(NEW_YORK).strftime("%Y-%m-%d %H:%M")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
