@@ -8,7 +8,8 @@ Laws (property tests of the same name):
 
 On columns an accumulator is one or more Arrow columns, its *state*: ``lift`` makes each row an accumulator of
 its own, ``combine`` merges accumulators group by group, ``extract_columns`` reads the values. Everything the
-engine does - pre-aggregate, add to a window, merge sessions, sum slices - is a ``combine``.
+engine does - pre-aggregate, add to a window, merge sessions, sum slices - is a ``combine``, but for accumulations that
+do not pre-aggregate: to these new rows are added by ``add_rows``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from beamish.accumulations import rows
+from beamish.accumulations.columns import plain
+from beamish.accumulations.result_types import arrow_type
+from beamish.errors import PipelineError
 
 Merger = Literal["sum", "min", "max"]
 
@@ -87,8 +93,8 @@ class Accumulation:
     """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
 
     # The same on columns. Built-in accumulations redefine it; this one calls the methods above row by row.
-    # `columns` are the input columns, in the order of `inputs`, and `types` are their Arrow types; where `inputs` is
-    # None they are all columns of the data, under the names of `row_names`.
+    # `columns` are the input columns in the order of `inputs`, and `types` their Arrow types. Where `inputs` is None
+    # it is one struct column, whose fields are all columns of the data, in their order.
 
     python: ClassVar[bool] = True
     """Whether the methods above do the work; False for the built-in accumulations, which work on columns."""
@@ -135,13 +141,13 @@ class Accumulation:
         return arrow_type(f"{type(self).__name__}(result_type)", self.result_type)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        """The columns of its state. If all have a merger, ``combine`` is ``grouping.combine_fields``."""
+        """The columns of its state. Where all have a merger, ``grouping.combine_fields`` does what ``combine`` does."""
         return (Field(pa.binary()),)
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
         """Make each row an accumulator of its own: the state's columns, one entry a row."""
-        rows = len(event_time_us)
-        return self.reduce(columns, event_time_us, np.arange(rows, dtype=np.int64), rows)
+        count = len(event_time_us)
+        return self.reduce(columns, event_time_us, np.arange(count, dtype=np.int64), count)
 
     def reduce(
         self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
@@ -178,12 +184,9 @@ class Accumulation:
         Returns:
             the state's columns, one entry a group.
         """
-        if self.python:
-            names = self.inputs or row_names(len(columns), columns)
-            return [rows.add_rows(self, state[0], self._values(columns), group, [event_time_us])]
-        new = self.reduce(columns, event_time_us, group, groups)
-        both = [pa.concat_arrays([old, added]) for old, added in zip(state, new, strict=True)]
-        return self.combine(np.tile(np.arange(groups, dtype=np.int64), 2), groups, both)
+        values = [column.to_pylist() for column in map(plain, columns)]
+        pairs = values[0] if len(values) == 1 else list(zip(*values, strict=True))
+        return [rows.add_rows(self, state[0], pairs, group, [event_time_us])]
 
     def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
         """Merge accumulators group by group.

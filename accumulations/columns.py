@@ -147,14 +147,14 @@ def decimal_column(
     return pa.Array.from_buffers(type_, len(high), [_packed(present), _buffer(words)])
 
 
-def list_column(items: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
-    """A list column without nulls whose entries take ``lengths`` items each, in order."""
+def list_column(items: pa.Array, lengths: NDArray[np.int64], present: Flags | None = None) -> pa.Array:
+    """A list column whose entries take ``lengths`` items each, in order; null where not ``present``."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     if ends[-1] > np.iinfo(np.int32).max:
         raise OverflowError("more than 2,147,483,647 items in the lists of one column; use more shards")
-    bounds = pa.Array.from_buffers(pa.int32(), len(ends), [None, _buffer(ends.astype(np.int32))])
-    return pa.ListArray.from_arrays(bounds, items, type=pa.list_(items.type))
+    buffers = [_packed(present), _buffer(ends.astype(np.int32))]
+    return pa.Array.from_buffers(pa.list_(items.type), len(lengths), buffers, children=[items])
 
 
 def binary_column(values: Sequence[bytes | None]) -> pa.Array:
@@ -169,6 +169,16 @@ def binary_column(values: Sequence[bytes | None]) -> pa.Array:
     return pa.Array.from_buffers(
         pa.binary(), len(values), [_packed(present), _buffer(ends.astype(np.int32)), data]
     )
+
+
+def flags(values: Flags) -> pa.Array:
+    """An Arrow boolean column."""
+    return column_of(values, pa.bool_())
+
+
+def struct_column(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
+    """A struct column over columns of equal length."""
+    return pa.StructArray.from_arrays(list(columns), names=list(names))
 
 
 def pick(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:

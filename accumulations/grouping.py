@@ -19,13 +19,13 @@ from beamish.accumulations.columns import (
     Numbers,
     column_of,
     decimal_column,
+    flags,
     is_fixed,
     limbs,
     numbers,
     pick,
     valid,
 )
-from beamish.accumulations.lists import flags
 from beamish.accumulations.order import least, sort_keys
 from beamish.errors import NumericOverflowError
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.accumulations.columns import Groups, list_column, numbers, valid
+from beamish.accumulations.columns import Groups, column_of, flags, list_column, numbers, valid
 from beamish.accumulations.order import Keys, run_starts, sort_order
 
 KeysOf = Callable[[pa.Array], Keys]
@@ -25,12 +25,6 @@ def lift_items(items: pa.Array, present: NDArray[np.bool_] | None = None) -> pa.
     if present is None:
         return list_column(items, np.ones(len(items), np.int64))
     return list_column(items.filter(flags(present)), present.astype(np.int64))
-
-
-def flags(values: NDArray[np.bool_]) -> pa.Array:
-    """An Arrow boolean column."""
-    packed = pa.py_buffer(np.packbits(values, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
 
 
 def list_lengths(lists: pa.Array) -> NDArray[np.int64]:
@@ -76,7 +70,7 @@ def gather_lists(
     if keep is not None:
         order = order[positions(group[order], groups) < keep]
     if len(order) != len(items) or bool((order[1:] < order[:-1]).any()):
-        items = items.take(pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)]))
+        items = items.take(column_of(order))
     return list_column(items, np.bincount(group[order], minlength=groups))
 
 
@@ -85,8 +79,3 @@ def positions(group: Groups, groups: int) -> NDArray[np.int64]:
     counts = np.bincount(group, minlength=groups)
     starts: NDArray[np.int64] = np.cumsum(counts) - counts
     return np.arange(len(group), dtype=np.int64) - starts[group]
-
-
-def struct_column(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
-    """A struct column over columns of equal length."""
-    return pa.StructArray.from_arrays(list(columns), names=list(names))

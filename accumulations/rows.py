@@ -5,7 +5,7 @@ An accumulator is one Arrow binary value: the bytes of ``codec``, or null for th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,10 @@ import pyarrow as pa
 
 from beamish.accumulations.codec import ALLOWED, decode, encode
 from beamish.accumulations.columns import Groups, binary_column
-from beamish.accumulations.order import Keys, Rows, sort_order
+from beamish.accumulations.order import Key, sort_order
 from beamish.errors import UserFunctionError
 
 _LONGEST_ARGUMENT = 200
-
-
-def python_values(columns: Sequence[pa.Array], names: Sequence[str], *, as_dict: bool) -> list[Any]:
-    """The rows as Python values: that of the one column, a tuple of several, or a dict by name."""
-    values = [column.to_pylist() for column in columns]
-    if as_dict:
-        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
 def runs(group: Groups) -> Iterator[tuple[int, int, int]]:
@@ -34,20 +26,18 @@ def runs(group: Groups) -> Iterator[tuple[int, int, int]]:
     return zip(group[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
 
 
-def add_rows(
-    owner: Any, state: pa.Array, values: Callable[[Rows], list[Any]], group: Groups, keys: Keys
-) -> pa.Array:
+def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], group: Groups, keys: Sequence[Key]) -> pa.Array:
     """Call ``owner.add`` for each row, in the order of (group, keys).
 
     Args:
         owner: the accumulation.
         state: the accumulators so far, one a group.
-        values: the rows' values, in a given order.
+        values: one a row.
         group: for each row its group.
         keys: by which the rows of a group are ordered.
     """
     order = sort_order([group, *keys])
-    rows = values(order)
+    rows = [values[row] for row in order.tolist()]
     accumulators: list[bytes | None] = state.to_pylist()
     add = owner.add
     for number, start, end in runs(group[order]):

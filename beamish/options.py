@@ -20,6 +20,13 @@ RESERVED_COLUMNS = ("window", "pane", "timestamp", "dropped")
 """Columns of the output beside the keys and the values."""
 
 
+class NamedAccumulations(dict[str, Accumulation]):
+    """Accumulations by the name of their output column; hashable, since nothing changes it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
 @attrs.frozen
 class Options:
     """What the calls on a Pipeline have said so far; None where nothing was said."""
@@ -38,7 +45,7 @@ class Options:
     retract_merged: RetractMerged | None = None
     only_updated: bool = False
     with_dropped: bool = False
-    accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, hash=lambda named: tuple(named.items()))
+    accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=NamedAccumulations)
 
     @property
     def discards(self) -> bool:

@@ -49,6 +49,13 @@ class BoundAccumulation:
     fields: tuple[Field, ...]
     first: int
 
+    def inputs(self, table: pa.Table) -> list[pa.Array]:
+        """Its input columns in a table of rows; for one that reads whole rows, the rows as one struct column."""
+        columns = [table[name].combine_chunks() for name in self.columns]
+        if self.accumulation.inputs is not None:
+            return columns
+        return [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
+
     def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
         """Its own among all accumulations' state columns."""
         return columns[self.first : self.first + len(self.fields)]
@@ -241,6 +248,7 @@ def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
     for name, accumulation in options.accumulations.items():
         columns = tuple(schema.names) if accumulation.inputs is None else accumulation.inputs
         types = tuple(_column(schema, f"accumulate({name}={accumulation!r})", column).type for column in columns)
+        types = (pa.struct(list(schema)),) if accumulation.inputs is None else types
         accumulation.check_types(name, types)
         bound = BoundAccumulation(name, accumulation, columns, types, tuple(accumulation.fields(types)), first)
         first += len(bound.fields)

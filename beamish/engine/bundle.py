@@ -79,12 +79,12 @@ class Bundle:
                     both = [pa.concat_arrays(pair) for pair in zip(old, new, strict=True)]
                     columns.extend(accumulation.combine(np.concatenate([np.arange(groups), group]), groups, both))
             else:
-                inputs = [table[name].combine_chunks() for name in bound.columns]
+                inputs = bound.inputs(table)
                 time = self.time_us[entry]
                 if old is None:
                     columns.extend(accumulation.reduce(inputs, time, group, groups))
                 else:
-                    columns.extend(accumulation.add_columns(old, inputs, time, group, groups))
+                    columns.extend(accumulation.add_rows(old, inputs, time, group, groups))
         return pa.table(columns, schema=self.plan.state_schema)
 
 

@@ -93,7 +93,7 @@ def _aggregate(plan: Plan, rows: pa.Table, shard: NDArray[np.int32]) -> tuple[pa
         np.maximum.at(latest, group, time)
         columns |= {FIRST: pa.array(earliest), LAST: pa.array(latest)}
     for bound in plan.accumulations:
-        inputs = [rows[name].combine_chunks() for name in bound.columns]
+        inputs = bound.inputs(rows)
         state = bound.accumulation.reduce(inputs, time, group, groups)
         columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
     return pa.table(columns), shard[first], null_times

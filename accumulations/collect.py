@@ -1,0 +1,64 @@
+"""Collect: all values of a column, as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import check_orderable, column_field
+from beamish.accumulations.columnar import ListColumnar
+from beamish.accumulations.columns import Flags, column_of, list_column, plain, plain_type, struct_column, valid
+from beamish.accumulations.lists import list_lengths
+from beamish.accumulations.order import Keys, sort_keys
+
+
+@attrs.frozen
+class Collect(ListColumnar):
+    """All values of a column that are not null, in the order of event times (Spark: ``collect_list``).
+
+    Values of one event time are in Spark's sort order, so that the list does not depend on how rows came.
+    The state holds every value: it grows with the rows of the window.
+
+    Args:
+        column: of any type with an order (all but maps).
+        sorted_by: a column to order by before the event time, nulls first; default: none.
+
+    Returns:
+        array of the column's type; empty if there is no value.
+
+    Raises:
+        OptionError: a column is no name.
+        ColumnError: a column's type has no order.
+    """
+
+    column: str = column_field()
+    sorted_by: str | None = column_field(optional=True)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.column,) if self.sorted_by is None else (self.column, self.sorted_by)
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        by = [("by", plain_type(types[1]))] if self.sorted_by is not None else []
+        return pa.struct([*by, ("time", pa.int64()), ("value", plain_type(types[0]))])
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.list_(plain_type(types[0]))
+
+    def items(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> tuple[pa.Array, Flags | None]:
+        values, by = plain(columns[0]), [plain(column) for column in columns[1:]]
+        names = ["by", "time", "value"][-2 - len(by) :]
+        return struct_column([*by, column_of(event_time_us), values], names), valid(values)
+
+    def keys_of(self, items: pa.Array) -> Keys:
+        return [key for part in items.flatten() for key in sort_keys(part)]
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return list_column(state[0].flatten().field("value"), list_lengths(state[0]))

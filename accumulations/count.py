@@ -1,0 +1,56 @@
+"""Count: how many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import column_field
+from beamish.accumulations.columnar import Columnar
+from beamish.accumulations.columns import column_of, valid
+
+
+@attrs.frozen
+class Count(Columnar):
+    """How many rows, or how many with a value in a column (Spark: ``count(*)``, ``count(column)``).
+
+    Args:
+        column: count the rows in which it is not null; default: all rows, as ``count(*)``.
+
+    Returns:
+        bigint; 0 for no rows.
+
+    Raises:
+        OptionError: the column is no name.
+
+    Example:
+        >>> from beamish.accumulations import Count
+        >>> Count(), Count("user")
+        (Count(column=None), Count(column='user'))
+    """
+
+    column: str | None = column_field(optional=True)
+
+    mergers = (("sum", 0),)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return () if self.column is None else (self.column,)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.int64()
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        present = valid(columns[0]) if columns else None
+        ones = np.ones(len(event_time_us), np.int64) if present is None else present.astype(np.int64)
+        return [column_of(ones)]
+
+    def reduce(
+        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
+    ) -> list[pa.Array]:
+        present = valid(columns[0]) if columns else None
+        return [column_of(np.bincount(group if present is None else group[present], minlength=groups))]

@@ -1,0 +1,101 @@
+"""CollectSet and CountDistinct: values without duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import check_column, check_orderable, column_field
+from beamish.accumulations.columnar import ListColumnar
+from beamish.accumulations.columns import Flags, column_of, plain, plain_type, struct_column, valid
+from beamish.accumulations.lists import list_lengths
+from beamish.errors import OptionError
+
+_ALL_KEYS = 1_000_000
+
+
+@attrs.frozen
+class CollectSet(ListColumnar):
+    """The distinct values of a column that are not null, in Spark's sort order (Spark: ``collect_set``).
+
+    -0.0 and 0.0 are one value, and so are all NaN.
+
+    Args:
+        column: of any type with an order (all but maps).
+
+    Returns:
+        array of the column's type; empty if there is no value.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: its type has no order.
+    """
+
+    column: str = column_field()
+
+    distinct = _ALL_KEYS
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+
+@attrs.frozen(init=False, repr=False)
+class CountDistinct(ListColumnar):
+    """How many distinct values a column has, or combinations of values several have (Spark: ``count_distinct``).
+
+    Exact: the state holds every distinct value. For many of them ``ApproxCountDistinct`` takes little room.
+
+    Args:
+        columns: one or more columns of types with an order (all but maps); a row with a null in one is ignored.
+
+    Returns:
+        bigint; 0 if there is no value.
+
+    Raises:
+        OptionError: no column is given, or something that is no name.
+        ColumnError: a column's type has no order.
+    """
+
+    columns: tuple[str, ...]
+
+    distinct = _ALL_KEYS
+
+    def __init__(self, *columns: str) -> None:
+        if not columns:
+            raise OptionError("CountDistinct(): needs at least one column; to count rows use Count()")
+        for i, column in enumerate(columns):
+            check_column(f"CountDistinct(#{i + 1}={column!r})", column)
+        self.__attrs_init__(columns)  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"CountDistinct({', '.join(map(repr, self.columns))})"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.columns
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        if len(types) == 1:
+            return plain_type(types[0])
+        return pa.struct([(f"c{i}", plain_type(type_)) for i, type_ in enumerate(types)])
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.int64()
+
+    def items(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> tuple[pa.Array, Flags | None]:
+        values = [plain(column) for column in columns]
+        if len(values) == 1:
+            return values[0], valid(values[0])
+        masks = [mask for mask in map(valid, values) if mask is not None]
+        present = np.logical_and.reduce(masks) if masks else None
+        return struct_column(values, [f"c{i}" for i in range(len(values))]), present
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return column_of(list_lengths(state[0]))

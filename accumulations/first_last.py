@@ -1,0 +1,114 @@
+"""First and Last: the value of the earliest and of the latest row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import check_orderable, column_field, flag_field
+from beamish.accumulations.columnar import Columnar
+from beamish.accumulations.columns import column_of, numbers, pick, plain, plain_type, valid
+from beamish.accumulations.order import least, sort_keys
+
+
+class _Edge(Columnar):
+    """The state is the event time of the row, null before there is one, and its value."""
+
+    __slots__ = ()
+
+    column: str
+    ignore_nulls: bool
+    mergers = ((None, None), (None, None))
+    latest: ClassVar[bool]
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return plain_type(types[0])
+
+    def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        return pa.int64(), plain_type(types[0])
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        values = plain(columns[0])
+        return [column_of(event_time_us, pa.int64(), valid(values) if self.ignore_nulls else None), values]
+
+    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+        times, values = state
+        present = valid(times)
+        rows = np.arange(len(times)) if present is None else np.flatnonzero(present)
+        chosen = self._edge(group, groups, numbers(times), values, rows)
+        return [pick(times, chosen), pick(values, chosen)]
+
+    def _edge(
+        self,
+        group: NDArray[np.int64],
+        groups: int,
+        times: NDArray[np.int64],
+        values: pa.Array,
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        # Values are ordered only among the rows of a group's edge time.
+        key = times[rows]
+        key = ~key if self.latest else key
+        best = np.full(groups, np.iinfo(np.int64).max, np.int64)
+        np.minimum.at(best, group[rows], key)
+        rows = rows[key == best[group[rows]]]
+        keys = sort_keys(values.take(column_of(rows)))
+        chosen = least(group[rows], groups, [~key for key in keys] if self.latest else keys)
+        found = chosen >= 0
+        chosen[found] = rows[chosen[found]]
+        return chosen
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return state[1]
+
+
+@attrs.frozen
+class First(_Edge):
+    """The value of the row with the least event time, and of rows of the same time the least value, null first.
+
+    Args:
+        column: of any type with an order (all but maps).
+        ignore_nulls: look only at rows with a value; default False, as Spark's ``first``.
+
+    Returns:
+        the column's type; null if there is no row.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: its type has no order.
+    """
+
+    column: str = column_field()
+    ignore_nulls: bool = flag_field()
+
+    latest = False
+
+
+@attrs.frozen
+class Last(_Edge):
+    """The value of the row with the greatest event time, and of rows of the same time the greatest value.
+
+    Args:
+        column: of any type with an order (all but maps).
+        ignore_nulls: look only at rows with a value; default False, as Spark's ``last``.
+
+    Returns:
+        the column's type; null if there is no row.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: its type has no order.
+    """
+
+    column: str = column_field()
+    ignore_nulls: bool = flag_field()
+
+    latest = True

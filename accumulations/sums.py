@@ -1,0 +1,139 @@
+"""Sum and Mean of a column of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import check_numbers, column_field
+from beamish.accumulations.columnar import Columnar
+from beamish.accumulations.columns import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
+from beamish.errors import NumericOverflowError
+
+_LARGEST = np.iinfo(np.int64).max
+
+
+def _sum_type(type_: pa.DataType) -> pa.DataType:
+    type_ = plain_type(type_)
+    if pa.types.is_decimal128(type_):
+        return pa.decimal128(min(type_.precision + 10, 38), type_.scale)
+    return pa.int64() if pa.types.is_integer(type_) else pa.float64()
+
+
+def as_double(column: pa.Array) -> pa.Array:
+    """A column of numbers as double."""
+    column = plain(column)
+    return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
+
+
+@attrs.frozen
+class Sum(Columnar):
+    """The sum of a column, nulls ignored (Spark: ``sum``).
+
+    Args:
+        column: an integer, float or decimal column.
+
+    Returns:
+        bigint for integers, double for floats, decimal(p + 10, s) (at most 38 digits) for decimal(p, s); null if
+        there is no value.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: it is no number.
+        NumericOverflowError: a sum does not fit its type, be it on the way to one that would.
+    """
+
+    column: str = column_field()
+
+    mergers = (("sum", None),)
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_numbers(name, self, types)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return _sum_type(types[0])
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        column = plain(columns[0])
+        type_ = _sum_type(column.type)
+        return [column if type_ == column.type else column.cast(type_)]
+
+
+@attrs.frozen
+class Mean(Columnar):
+    """The arithmetic mean of a column, nulls ignored (Spark: ``avg``).
+
+    Args:
+        column: an integer, float or decimal column.
+
+    Returns:
+        double; for decimal(p, s) decimal(p + 4, s + 4), at most 38 digits, rounded half up. Null if there is no value.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: it is no number.
+        NumericOverflowError: a decimal sum or mean does not fit its type.
+    """
+
+    column: str = column_field()
+
+    mergers = (("sum", None), ("sum", 0))
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_numbers(name, self, types)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        type_ = plain_type(types[0])
+        if pa.types.is_decimal128(type_):
+            return pa.decimal128(min(type_.precision + 4, 38), min(type_.scale + 4, 38))
+        return pa.float64()
+
+    def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        total = _sum_type(types[0])
+        return total if pa.types.is_decimal128(total) else pa.float64(), pa.int64()
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        column = plain(columns[0])
+        present = valid(column)
+        counts = np.ones(len(column), np.int64) if present is None else present.astype(np.int64)
+        if pa.types.is_decimal128(column.type):
+            return [column.cast(_sum_type(column.type)), column_of(counts)]
+        return [as_double(column), column_of(counts)]
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        total, count = state[0], numbers(state[1])
+        if pa.types.is_decimal128(total.type):
+            return self._divide(total, count, self.value_type(types))
+        present = count > 0
+        mean = np.divide(numbers(total), count, out=np.zeros(len(count)), where=present)
+        return column_of(mean, pa.float64(), present)
+
+    def _divide(self, total: pa.Array, count: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
+        # Half up, away from zero: twice the magnitude plus the count, over twice the count.
+        present = count > 0
+        factor, divisor = 10 ** (type_.scale - total.type.scale), np.where(present, count, 1)
+        high, low = limbs(total if total.null_count == 0 else total.fill_null(0))
+        short = np.ascontiguousarray(low).view(np.int64)
+        room = (_LARGEST - int(divisor.max(initial=1))) // (2 * factor)
+        fits = bool((high == short >> 63).all()) and -room < short.min(initial=0) and short.max(initial=0) < room
+        amount: NDArray[Any] = short
+        if not fits:  # Python's integers, in arrays of objects: exact at any size
+            amount, divisor = high.astype(object) * 2**64 + low.astype(object), divisor.astype(object)
+        magnitude = (2 * factor * abs(amount) + divisor) // (2 * divisor)
+        if bool((magnitude >= 10**type_.precision).any()):
+            error = NumericOverflowError(
+                f"the mean of column {self.column!r} does not fit decimal({type_.precision},{type_.scale}) (Spark: "
+                "ARITHMETIC_OVERFLOW); cast the column to a decimal of fewer digits or to double first"
+            )
+            error.group = int(np.flatnonzero(magnitude >= 10**type_.precision)[0])
+            raise error
+        mean = np.where(amount < 0, -magnitude, magnitude)
+        if fits:
+            return decimal_column(mean >> 63, mean.view(np.uint64), type_, present)
+        words = (mean & (2**64 - 1)).astype(np.uint64)
+        return decimal_column((mean >> 64).astype(np.int64), words, type_, present)

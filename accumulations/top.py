@@ -1,0 +1,112 @@
+"""TopN and TopNByKey: the greatest values, and the keys that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import check_orderable, column_field, count_field
+from beamish.accumulations.columnar import Columnar, ListColumnar
+from beamish.accumulations.columns import flags, plain, plain_type, struct_column, valid
+from beamish.accumulations.lists import gather_lists, items_of, lift_items
+from beamish.accumulations.order import Keys, sort_keys
+
+
+@attrs.frozen
+class TopN(ListColumnar):
+    """The ``n`` greatest values of a column, the greatest first, nulls ignored (Beam: ``Top.largest``).
+
+    Args:
+        n: how many, at least 1; equal values count each.
+        column: of any type with an order (all but maps).
+
+    Returns:
+        array of the column's type, of at most ``n`` values; empty if there is no value.
+
+    Raises:
+        OptionError: n is below 1, or the column is no name.
+        ColumnError: the column's type has no order.
+    """
+
+    n: int = count_field()
+    column: str = column_field()
+
+    @property
+    def keep(self) -> int | None:
+        return self.n
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def keys_of(self, items: pa.Array) -> Keys:
+        return [~key for key in sort_keys(items)]
+
+
+@attrs.frozen
+class TopNByKey(Columnar):
+    """The ``n`` keys with the greatest values, each with its greatest value; rows with a null value are ignored.
+
+    Args:
+        n: how many keys, at least 1.
+        key: the column to tell apart by; null is a key.
+        value: the column to compare. Both are of any type with an order (all but maps).
+
+    Returns:
+        array of struct<key, value>, at most ``n``, by value from the greatest, of equal values by key from the least.
+
+    Raises:
+        OptionError: n is below 1, or a column is no name.
+        ColumnError: a column's type has no order.
+    """
+
+    n: int = count_field()
+    key: str = column_field()
+    value: str = column_field()
+
+    mergers = ((None, ()),)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.key, self.value
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.list_(pa.struct([("key", plain_type(types[0])), ("value", plain_type(types[1]))]))
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        keys, values = map(plain, columns)
+        return [lift_items(struct_column([keys, values], ["key", "value"]), valid(values))]
+
+    def reduce(
+        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
+    ) -> list[pa.Array]:
+        keys, values = map(plain, columns)
+        items, present = struct_column([keys, values], ["key", "value"]), valid(values)
+        if present is not None:
+            items, group = items.filter(flags(present)), group[present]
+        return [self._top(items, group, groups)]
+
+    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [self._top(*items_of(state[0], group), groups)]
+
+    def _top(self, items: pa.Array, group: NDArray[np.int64], groups: int) -> pa.Array:
+        # A key among the first n of all is among the first n of the part that holds its greatest value.
+        distinct = len(sort_keys(items.flatten()[0]))
+        best = gather_lists(items, group, groups, _by_key, distinct=distinct)
+        return gather_lists(*items_of(best, np.arange(groups, dtype=np.int64)), groups, _by_value, keep=self.n)
+
+
+def _by_key(items: pa.Array) -> Keys:
+    keys, values = items.flatten()
+    return [*sort_keys(keys), *(~key for key in sort_keys(values))]
+
+
+def _by_value(items: pa.Array) -> Keys:
+    keys, values = items.flatten()
+    return [*(~key for key in sort_keys(values)), *sort_keys(keys)]

@@ -1,0 +1,34 @@
+"""Pipelines on Spark: streaming and batch DataFrames, and test scripts as real micro-batches.
+
+Nothing here is imported by ``import beamish``: pyspark is loaded when a pipeline meets a DataFrame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from beamish.options import Options
+
+
+def apply(options: Options, df: DataFrame, shards: int | None = None) -> DataFrame:
+    """Apply a pipeline's options to a streaming or batch DataFrame.
+
+    Args:
+        options: the pipeline.
+        df: its rows.
+        shards: into how many parts the keys' state is cut, at least 1; None: ``spark.sql.shuffle.partitions``.
+
+    Raises:
+        PipelineError, ColumnError, OptionError, SparkSetupError: the pipeline, its columns, the shard count or the
+            session is wrong.
+    """
+    from beamish.spark.batch import panes_of_batch
+    from beamish.spark.stream import panes_of_stream
+
+    return panes_of_stream(options, df, shards) if df.isStreaming else panes_of_batch(options, df, shards)
+
+
+__all__ = ["apply"]
