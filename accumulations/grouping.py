@@ -74,7 +74,8 @@ def _extreme(greatest: bool, group: Groups, groups: int, values: Numbers) -> Num
     # NaN is the greatest value: np.maximum lets it win, np.fmin passes it over unless there is nothing else.
     if values.dtype.kind == "f":
         result = np.full(groups, -np.inf if greatest else np.nan, values.dtype)
-        (np.maximum if greatest else np.fmin).at(result, group, values)
+        with np.errstate(invalid="ignore"):
+            (np.maximum if greatest else np.fmin).at(result, group, values)
         return result
     bounds = np.iinfo(values.dtype)
     result = np.full(groups, bounds.min if greatest else bounds.max, values.dtype)
@@ -89,7 +90,8 @@ def _sum(field: Field, group: Groups, groups: int, column: pa.Array, seen: Flags
     values = numbers(column)
     result = np.zeros(groups, values.dtype)
     if values.dtype.kind == "f":
-        np.add.at(result, group, values)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.add.at(result, group, values)
     elif _bound(values) <= _INT64.max:
         np.add.at(result, group, values)
     else:

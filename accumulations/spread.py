@@ -24,7 +24,9 @@ Counts = NDArray[np.int64]
 
 
 def _sums(group: Counts, groups: int, values: NDArray[np.float64]) -> Doubles:
-    return np.bincount(group, weights=values, minlength=groups)
+    sums = np.zeros(groups)
+    np.add.at(sums, group, values)
+    return sums
 
 
 class _Spread(Columnar):

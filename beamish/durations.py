@@ -8,8 +8,6 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
-import attrs
-
 from beamish.errors import OptionError
 
 _UNITS_US = {
@@ -33,7 +31,7 @@ class Duration(int):
 
     def __str__(self) -> str:
         for unit, unit_us in _UNITS_US.items():
-            if unit != "week" and self % unit_us == 0:
+            if unit not in ("week", "day" if self == 0 else "") and self % unit_us == 0:
                 amount = int(self) // unit_us
                 return f"{amount} {unit}{'' if amount == 1 else 's'}"
         raise AssertionError("every whole number is a multiple of one microsecond")
@@ -75,8 +73,7 @@ def _parse(where: str, text: str) -> int:
         term = _TERM.match(text, at)
         if term is None:
             break
-        unit = term[2].lower()
-        unit = unit[:-1] if unit.endswith("s") else unit
+        unit = term[2].lower().removesuffix("s")
         if unit in ("month", "year", "quarter"):
             raise OptionError(
                 f"{where}={text!r}: a {unit} has no fixed length; for calendar periods use CalendarWindows({unit}s=...)"
@@ -95,18 +92,25 @@ def _parse(where: str, text: str) -> int:
     return round(total)
 
 
-def duration_field(*, positive: bool = False, optional: bool = False, signed: bool = False, default: Any = attrs.NOTHING) -> Any:
-    """An attrs field that holds a Duration: at least 0, above 0 if ``positive``, anything if ``signed``."""
+def positive(where: str, value: Any) -> Duration:
+    """Read a duration above 0, as ``duration`` does.
 
-    def convert(value: Any, owner: Any, field: attrs.Attribute[Any]) -> Duration | None:
-        if value is None and optional:
-            return None
-        where = f"{type(owner).__name__}({field.name})"
-        result = duration(where, value)
-        if positive and result <= 0:
-            raise OptionError(f"{where}={value!r}: must be above 0")
-        if not signed and result < 0:
-            raise OptionError(f"{where}={value!r}: must not be negative")
-        return result
+    Raises:
+        OptionError: it is none, or not above 0.
+    """
+    result = duration(where, value)
+    if result <= 0:
+        raise OptionError(f"{where}={value!r}: must be above 0")
+    return result
 
-    return attrs.field(default=default, converter=attrs.Converter(convert, takes_self=True, takes_field=True))
+
+def not_negative(where: str, value: Any) -> Duration:
+    """Read a duration of at least 0, as ``duration`` does.
+
+    Raises:
+        OptionError: it is none, or negative.
+    """
+    result = duration(where, value)
+    if result < 0:
+        raise OptionError(f"{where}={value!r}: must not be negative")
+    return result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import Options
-from beamish.plan import Plan, make_plan
+from beamish.plan import Plan
 from beamish.triggers import (
     AfterAll,
     AfterAny,
@@ -80,7 +80,11 @@ def _windows(options: Options) -> str:
     if isinstance(window, FixedWindows):
         return f"fixed, {window.size} long" + (f", shifted by {window.offset}" if window.offset else "")
     if isinstance(window, SlidingWindows):
-        rule = "a row is in every one that holds it" if window.period <= window.size else "sampled: rows between are in none"
+        rule = (
+            "a row is in every one that holds it"
+            if window.period <= window.size
+            else "sampled: rows between are in none"
+        )
         return f"sliding, {window.size} long, a new one every {window.period}; {rule}"
     if isinstance(window, Sessions):
         return f"sessions: a key's rows less than {window.gap} apart; they grow and merge as rows come"
@@ -177,7 +181,9 @@ def _timestamp(options: Options) -> str:
 
 def _dropped(options: Options) -> str:
     words = "rows without event time, rows of expired windows, rows of windows whose trigger has finished; "
-    return words + ("each comes out with its reason" if options.with_dropped else "counted only: with_dropped() lists them")
+    return words + (
+        "each comes out with its reason" if options.with_dropped else "counted only: with_dropped() lists them"
+    )
 
 
 def _carried(plan: Plan) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from beamish.accumulations.hashing import hash_columns
 from beamish.engine.bundle import plan_keys
+from beamish.engine.keys import hash_rows
 from beamish.engine.packing import EVENT_TIME, SHARD, pack
 from beamish.engine.shard import Shard
 from beamish.engine.state import DictStore
@@ -23,7 +23,9 @@ from beamish.watermarks import ProcessingTimeLag
 from beamish.windows.option import END_OF_TIME_US
 
 
-def run(options: Options, events: Sequence[Event], *, shards: int = 1, packs: int = 1, round_trip: bool = False) -> list[Pane]:
+def run(
+    options: Options, events: Sequence[Event], *, shards: int = 1, packs: int = 1, round_trip: bool = False
+) -> list[Pane]:
     """Run a script.
 
     Args:
@@ -40,7 +42,9 @@ def run(options: Options, events: Sequence[Event], *, shards: int = 1, packs: in
     if isinstance(options.watermark, ProcessingTimeLag) and any(
         isinstance(event, WatermarkTo) and event.us != END_OF_TIME_US for event in events
     ):
-        raise ScriptError("advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock")
+        raise ScriptError(
+            "advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock"
+        )
     tables = script_tables(events, options.event_time)
     if not any(table.num_rows for table in tables):
         return []
@@ -64,7 +68,7 @@ def run(options: Options, events: Sequence[Event], *, shards: int = 1, packs: in
 def _pack(plan: Plan, rows: pa.Table, packs: int) -> dict[int, list[bytes]]:
     """The payloads of a bundle for each shard."""
     keys = plan_keys(plan, rows)
-    shard = (hash_columns(keys.columns, rows.num_rows) % np.uint64(plan.shards)).astype(np.int32)
+    shard = (hash_rows(keys.columns, rows.num_rows) % np.uint64(plan.shards)).astype(np.int32)
     rows = rows.append_column(SHARD, pa.array(shard))
     payloads: dict[int, list[bytes]] = {}
     for part in range(packs):

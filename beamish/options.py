@@ -79,7 +79,9 @@ class Options:
                 "no window would ever close"
             )
         if self.window is None:
-            raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
+            raise PipelineError(
+                "no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time"
+            )
         if not self.accumulations:
             raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
         if self.mode is None and not (self.trigger == Default() and self.allowed_lateness == 0):

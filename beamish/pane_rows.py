@@ -32,4 +32,3 @@ def _pane(row: Mapping[str, Any], plan: Plan) -> Pane:
         reason=DropReason(dropped["reason"]) if dropped else None,
         late_by_us=dropped["late_by"] if dropped else None,
     )
-

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.durations import duration
+from beamish.durations import not_negative
 from beamish.errors import OptionError
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.options import Options
@@ -71,7 +71,7 @@ class Pipeline:
             OptionError: no column, or no watermark policy.
         """
         _check_column("event_time(column)", column)
-        _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")  # type: ignore[type-abstract]
+        _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
         return self._with(event_time=column, watermark=watermark)
 
     def key_by(self, *columns: Any) -> Pipeline:
@@ -113,10 +113,7 @@ class Pipeline:
         Raises:
             OptionError: no duration, or a negative one.
         """
-        result = duration("allowed_lateness", lateness)
-        if result < 0:
-            raise OptionError(f"allowed_lateness={lateness!r}: must not be negative; 0 drops what comes after the end")
-        return self._with(allowed_lateness=result)
+        return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
 
     def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
         """Say how a pane relates to the window's last one.
@@ -124,7 +121,9 @@ class Pipeline:
         Raises:
             OptionError: no accumulation mode.
         """
-        return self._with(mode=_check("accumulation_mode(mode)", mode, AccumulationMode, "bm.AccumulationMode.DISCARDING"))
+        return self._with(
+            mode=_check("accumulation_mode(mode)", mode, AccumulationMode, "bm.AccumulationMode.DISCARDING")
+        )
 
     def discarding(self) -> Pipeline:
         """A pane holds what came since the window's last pane."""
@@ -174,7 +173,9 @@ class Pipeline:
         Raises:
             OptionError: neither bm.AT_MERGE nor bm.WITH_NEXT_PANE.
         """
-        return self._with(retract_merged=_check("retract_merged", when, RetractMerged, "bm.AT_MERGE or bm.WITH_NEXT_PANE"))
+        return self._with(
+            retract_merged=_check("retract_merged", when, RetractMerged, "bm.AT_MERGE or bm.WITH_NEXT_PANE")
+        )
 
     def only_updated_panes(self) -> Pipeline:
         """Leave out a pane equal in all values to the window's last one, and its retraction."""
@@ -192,7 +193,9 @@ class Pipeline:
         """
         for name, accumulation in accumulations.items():
             if isinstance(accumulation, type) and issubclass(accumulation, Accumulation):
-                raise OptionError(f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)")
+                raise OptionError(
+                    f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)"
+                )
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         return self._with(accumulations={**self.options.accumulations, **accumulations})
 

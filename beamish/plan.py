@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -85,8 +85,7 @@ class Plan:
     @property
     def window(self) -> WindowOption:
         """The window option."""
-        assert self.options.window is not None, "Options.check passed"
-        return self.options.window
+        return cast("WindowOption", self.options.window)
 
     @property
     def is_global(self) -> bool:
@@ -186,7 +185,11 @@ class Plan:
             "shards": self.shards,
             "keys": [f"{field.name}: {field.type}" for field in self.key_schema],
             "window": repr(self.window),
-            "mode": "discarding" if self.options.discards else "retracting" if self.options.retracts else "accumulating",
+            "mode": "discarding"
+            if self.options.discards
+            else "retracting"
+            if self.options.retracts
+            else "accumulating",
             "timestamp combiner": self.options.combiner.value,
             "accumulations": {
                 bound.name: f"{_stable_repr(bound.accumulation)} of {', '.join(map(str, bound.types))}"

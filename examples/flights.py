@@ -21,10 +21,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import beamish as bm
@@ -141,7 +142,7 @@ def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) ->
     """Run a pipeline over all files, into parquet, and read back what it wrote."""
     began = time.monotonic()
 
-    def rows(kind: str, timing: str) -> F.Column:
+    def rows(kind: str, timing: str) -> Column:
         return F.count_if((F.col("pane.kind") == kind) & (F.col("pane.timing") == timing)).alias(f"{kind} {timing}")
 
     timings = ("EARLY", "ON_TIME", "LATE")
@@ -173,7 +174,7 @@ def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) ->
         time.sleep(0.2)
     query.awaitTermination()  # raises what the query raised
 
-    written = query.sparkSession.read.parquet(str(folder / "out"))
+    written = events.sparkSession.read.parquet(str(folder / "out"))
     values = list(pipeline.options.accumulations)
     keys = list(pipeline.options.keys)
     panes = bm.panes(written).select(*keys, "window.*", *values, "pane.*", "timestamp").toPandas()
@@ -204,14 +205,14 @@ def report_hours(flights: pd.DataFrame, parts: list[pd.DataFrame], hours: Result
     busy = live[live["departures"] >= 10].sort_values("mean_delay", ascending=False).head(8)
     print("\n  The slowest hours with at least ten departures (New York time, minutes)\n")
     print(f"    {'airport':8} {'hour':17} {'departures':>10} {'cancelled':>10} {'mean delay':>11}   last pane")
-    for pane in busy.itertuples():
+    for pane in records(busy):
         print(
-            f"    {pane.origin:8} {local(pane.start):17} {pane.departures:10,} {pane.cancelled:10,} "
-            f"{pane.mean_delay:11.1f}   {pane.timing}, number {pane.index}"
+            f"    {pane['origin']:8} {local(pane['start']):17} {pane['departures']:10,} {pane['cancelled']:10,} "
+            f"{pane['mean_delay']:11.1f}   {pane['timing']}, number {pane['index']}"
         )
     worst = live.sort_values("cancelled", ascending=False).head(3)
     print("  Most flights cancelled: ", end="")
-    print("; ".join(f"{pane.cancelled} at {pane.origin}, {local(pane.start)}" for pane in worst.itertuples()))
+    print("; ".join(f"{pane['cancelled']} at {pane['origin']}, {local(pane['start'])}" for pane in records(worst)))
 
     print("\n  Checked against pandas\n")
     dropped = set(hours.dropped["flight_id"])
@@ -247,10 +248,10 @@ def report_sessions(flights: pd.DataFrame, sessions: Result) -> plain.Problems:
     longest = live.sort_values(["departures", "miles"], ascending=False).head(5)
     print(f"\n  Most departures less than {GAP} apart\n")
     print(f"    {'aircraft':9} {'first':17} {'last':17} {'departures':>10} {'miles':>8}")
-    for pane in longest.itertuples():
+    for pane in records(longest):
         print(
-            f"    {pane.tailnum:9} {local(pane.start):17} {local(pane.end - pd.Timedelta(GAP)):17} "
-            f"{pane.departures:10,} {pane.miles:8,}"
+            f"    {pane['tailnum']:9} {local(pane['start']):17} {local(pane['end'] - pd.Timedelta(GAP)):17} "
+            f"{pane['departures']:10,} {pane['miles']:8,}"
         )
 
     print("\n  Checked against pandas\n")
@@ -301,6 +302,11 @@ def say(claim: str, problems: plain.Problems) -> plain.Problems:
     for problem in problems:
         print(f"           {problem}")
     return problems
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows, as dicts."""
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def local(instant: pd.Timestamp) -> str:

@@ -30,7 +30,9 @@ class AfterCount(Trigger):
     @n.validator
     def _check(self, _: object, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise OptionError(f"AfterCount(n={value!r}): n must be a whole number of at least 1; for a pane per bundle use Always()")
+            raise OptionError(
+                f"AfterCount(n={value!r}): n must be a whole number of at least 1; for a pane per bundle use Always()"
+            )
 
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:

@@ -7,8 +7,12 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration, duration_field
+from beamish.durations import Duration, not_negative
 from beamish.triggers.trigger import NEVER_US, Merge, Now, Rows, State, Trigger
+
+
+def _read_delay(value: Any) -> Duration:
+    return not_negative("AfterProcessingTime(delay)", value)
 
 
 @attrs.frozen
@@ -25,7 +29,7 @@ class AfterProcessingTime(Trigger):
         OptionError: a negative delay.
     """
 
-    delay: Duration = duration_field(default=0)
+    delay: Duration = attrs.field(default=Duration(0), converter=_read_delay)
     needs_clock = True
 
     @property

@@ -12,7 +12,9 @@ from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_tri
 
 
 def _optional_trigger(name: str) -> Any:
-    return attrs.field(default=None, converter=lambda t: t if t is None else check_trigger(f"AfterWatermark({name})", t))
+    return attrs.field(
+        default=None, converter=lambda t: t if t is None else check_trigger(f"AfterWatermark({name})", t)
+    )
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ class Composite(Trigger):
     """
 
     __slots__ = ("_parts",)
+    _parts: tuple[Trigger, ...]
 
     def __init__(self, *triggers: Trigger) -> None:
         name = type(self).__name__
@@ -31,7 +32,7 @@ class Composite(Trigger):
 
     @property
     def parts(self) -> tuple[Trigger, ...]:
-        return self._parts  # type: ignore[no-any-return]
+        return self._parts
 
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:

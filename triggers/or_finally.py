@@ -13,6 +13,14 @@ from beamish.triggers.never import Never
 from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
 
 
+def _read_main(t: Any) -> Trigger:
+    return check_trigger("OrFinally(main)", t)
+
+
+def _read_finally(t: Any) -> Trigger:
+    return check_trigger("OrFinally(finally_)", t)
+
+
 @attrs.frozen
 class OrFinally(Trigger):
     """Fires when ``main`` or ``finally_`` does; finished when ``finally_`` fires or ``main`` is finished.
@@ -28,8 +36,8 @@ class OrFinally(Trigger):
         OptionError: one of them is no trigger.
     """
 
-    main: Trigger = attrs.field(converter=lambda t: check_trigger("OrFinally(main)", t))
-    finally_: Trigger = attrs.field(converter=lambda t: check_trigger("OrFinally(finally_)", t))
+    main: Trigger = attrs.field(converter=_read_main)
+    finally_: Trigger = attrs.field(converter=_read_finally)
 
     @property
     def parts(self) -> tuple[Trigger, ...]:

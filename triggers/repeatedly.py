@@ -10,6 +10,10 @@ import attrs
 from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
 
 
+def _read_trigger(t: Any) -> Trigger:
+    return check_trigger("Repeatedly(trigger)", t)
+
+
 @attrs.frozen
 class Repeatedly(Trigger):
     """Fires when ``trigger`` does, which then starts again, wholly; never finished.
@@ -21,7 +25,7 @@ class Repeatedly(Trigger):
         OptionError: it is no trigger.
     """
 
-    trigger: Trigger = attrs.field(converter=lambda t: check_trigger("Repeatedly(trigger)", t))
+    trigger: Trigger = attrs.field(converter=_read_trigger)
 
     @property
     def parts(self) -> tuple[Trigger, ...]:

@@ -48,9 +48,10 @@ class State(Protocol):
     ``state["name"]`` is the column declared under that name in ``Trigger.columns``, one entry a window.
     """
 
-    finished: Flags
-    parts: Sequence[State]
-
+    @property
+    def finished(self) -> Flags: ...
+    @property
+    def parts(self) -> Sequence[State]: ...
     def __getitem__(self, column: str) -> Any: ...
 
 
@@ -229,7 +230,7 @@ class Trigger:
     def _unfinish(self, s: State, at: Rows) -> None:
         s.finished[at] = False
         for part, state in zip(self.parts, s.parts, strict=True):
-            part._unfinish(state, at)
+            part._unfinish(state, at)  # noqa: SLF001 - a trigger's own part
 
     def wake_us(self, s: State, at: Rows) -> Any:
         """The least clock at which the windows ``at`` want to be asked: int64, NEVER_US for none."""
@@ -246,7 +247,7 @@ def _context(now: Now, i: int) -> TriggerContext:
     return TriggerContext(int(now.start_us[i]), int(now.end_us[i]), now.watermark_us, now.clock_us)
 
 
-def check_trigger(where: str, value: Any) -> Any:
+def check_trigger(where: str, value: Any) -> Trigger:
     """Give ``value`` back if it is a trigger.
 
     Raises:

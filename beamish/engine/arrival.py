@@ -254,7 +254,9 @@ def _code_windows(key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, int]:
     return code_tuples([_sized(key), code_values(start_us), code_values(end_us)], len(key))
 
 
-def _match(table: WindowTable, known: Ints, known_key: Ints, key: Ints, start_us: Ints, end_us: Ints) -> Ints:
+def _match(  # noqa: PLR0917 - two lists of windows, each as columns
+    table: WindowTable, known: Ints, known_key: Ints, key: Ints, start_us: Ints, end_us: Ints
+) -> Ints:
     """For each of some windows the known one equal to it, or NO_ENTRY; both are distinct."""
     code, _ = _code_windows(
         np.concatenate([known_key, key]),
@@ -277,7 +279,8 @@ def _overlap(entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
     order = np.argsort(entries.start_us)
     start, furthest = entries.start_us[order], np.maximum.accumulate(entries.end_us[order])
     before = np.searchsorted(start, end_us, side="left")
-    return (before > 0) & (furthest[np.maximum(before, 1) - 1] > start_us)
+    overlaps: Flags = (before > 0) & (furthest[np.maximum(before, 1) - 1] > start_us)
+    return overlaps
 
 
 def _drop_untimed(step: Step, bundle: Bundle) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.accumulations.columns import plain
+from beamish.accumulations.order import ranks, sort_keys
 from beamish.engine.output import EARLY, LATE, ON_TIME, RETRACTION_KIND
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, NOTHING_NEW_US, Indices
 from beamish.modes import ClosingBehavior, OnTimeBehavior
@@ -144,16 +145,9 @@ def _same_values(step: Step, before: NDArray[np.int64], after: NDArray[np.int64]
 
 def _equal(a: pa.Array, b: pa.Array) -> Flags:
     """Which entries are equal; null equals null, NaN equals NaN."""
-    if pa.types.is_nested(a.type) or pa.types.is_null(a.type):
-        from beamish.engine.keys import code_nested
-
-        codes = code_nested(pa.concat_arrays([a, b]))
-        return codes[: len(a)] == codes[len(a) :]  # type: ignore[no-any-return]
-    equal = pc.fill_null(pc.equal(a, b), False)
-    if pa.types.is_floating(a.type):
-        equal = pc.or_(equal, pc.and_(pc.fill_null(pc.is_nan(a), False), pc.fill_null(pc.is_nan(b), False)))
-    both_null = pc.and_(a.is_null(), b.is_null())
-    return np.asarray(pc.or_(equal, both_null).to_numpy(zero_copy_only=False), dtype=bool)
+    rank = ranks(sort_keys(plain(pa.concat_arrays([a, b]))))
+    equal: Flags = rank[: len(a)] == rank[len(a) :]
+    return equal
 
 
 def _new_states(step: Step, windows: int) -> NDArray[np.int64]:

@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.accumulations.columns import plain
+from beamish.accumulations.hashing import hash_values
+
 Codes = NDArray[np.int64]
 
 
@@ -63,3 +66,15 @@ def _code_column(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, int]:
         return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+
+
+def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> NDArray[np.uint64]:
+    """A hash of each row of normalised key columns: the same in every process for equal rows."""
+    total = np.zeros(rows, dtype=np.uint64)
+    for number, column in enumerate(columns):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        nested = pa.types.is_struct(whole.type)
+        own = hash_rows(whole.flatten(), rows) if nested else hash_values(plain(whole))
+        own[np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=bool)] = 0
+        total = total * np.uint64(0x9E3779B97F4A7C15) + own + np.uint64(number)
+    return total ^ (total >> np.uint64(32))

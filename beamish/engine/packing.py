@@ -74,7 +74,9 @@ def first_of_each(codes: NDArray[np.int64], distinct: int) -> NDArray[np.int64]:
     return first
 
 
-def _aggregate(plan: Plan, rows: pa.Table, shard: NDArray[np.int32]) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
+def _aggregate(
+    plan: Plan, rows: pa.Table, shard: NDArray[np.int32]
+) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
     known = rows[EVENT_TIME].is_valid().to_numpy()
     null_times = np.bincount(shard[~known]) if not known.all() else np.zeros(0, dtype=np.int64)
     if not known.all():

@@ -24,9 +24,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.accumulations.codec import decode, encode
-from beamish.accumulations.hashing import hash_columns
 from beamish.engine.clocks import Clocks
-from beamish.engine.keys import code_values
+from beamish.engine.keys import code_values, hash_rows
 from beamish.engine.orphans import Orphans
 from beamish.engine.window_table import NEW_SEGMENT, Indices, Pool, WindowTable, rows_without_columns
 from beamish.errors import StateError
@@ -95,7 +94,9 @@ class State:
         about = json.loads(table.schema.metadata[b"beamish"])
         _check_same(about, plan)
         index = {name: table[name].to_numpy().copy() for name in INDEX_COLUMNS}
-        return cls(plan, store, index, Clocks(**about["clocks"]), about["dropped"], about["changeable"] != plan.changeable)
+        return cls(
+            plan, store, index, Clocks(**about["clocks"]), about["dropped"], about["changeable"] != plan.changeable
+        )
 
     def segments_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The numbers of the segments for which ``wanted``, one flag an index entry, holds."""
@@ -112,7 +113,9 @@ class State:
     def _load_one(self, segment: int, table: WindowTable, orphans: Orphans) -> None:
         stored = self.store.get(f"s{segment}")
         if stored is None:
-            raise StateError(f"the index lists segment {segment}, but the state store does not have it: restore the checkpoint")
+            raise StateError(
+                f"the index lists segment {segment}, but the state store does not have it: restore the checkpoint"
+            )
         read = _read(stored)
         columns: dict[str, Any] = {}
         for name, (dtype, _) in table.stored.items():
@@ -143,13 +146,11 @@ class State:
             kept = ~table["gone"]
             target = np.concatenate([target, table["segment"][before:]])
         self._drop_from_index(dirty)
-        entries = []
         rows = np.flatnonzero(kept & np.isin(target, dirty))
         code, _ = code_values(target[rows])
         order = np.argsort(code, kind="stable")
-        for members in np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1):
-            if len(members):
-                entries.append(self._save_one(int(target[members[0]]), members, table, orphans))
+        segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
+        entries = [self._save_one(int(target[one[0]]), one, table, orphans) for one in segments if len(one)]
         written = {entry[0] for entry in entries}
         for segment in dirty.tolist():
             if segment not in written:
@@ -211,14 +212,12 @@ class State:
         self.store.put("index", _bytes(table))
 
 
-def segment_numbers(
-    plan: Plan, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def segment_numbers(plan: Plan, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]) -> NDArray[np.int64]:
     """The segment that each of some windows belongs to, by its end, or by its key if it ends at the end of time."""
     number = end_us // segment_span_us(plan)
     endless = np.flatnonzero(end_us == END_OF_TIME_US)
     if len(endless):
-        hashes = hash_columns(keys.take(key_at[endless]).columns, len(endless))
+        hashes = hash_rows(keys.take(key_at[endless]).columns, len(endless))
         number[endless] = _ENDLESS + (hashes % np.uint64(_HASHED_SEGMENTS)).astype(np.int64)
     return number
 
@@ -237,10 +236,9 @@ def _check_same(about: dict[str, Any], plan: Plan) -> None:
         )
     for what, now in plan.fingerprint.items():
         then = about[what]
-        if what == "accumulations":
-            # One more is safe: it counts from now on. Another meaning under an old name is not.
-            now = {name: now.get(name) for name in then}
-        if then != now:
+        # One accumulation more is safe: it counts from now on. Another meaning under an old name is not.
+        same = {name: now.get(name) for name in then} == then if what == "accumulations" else then == now
+        if not same:
             raise StateError(
                 f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start "
                 "from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
@@ -288,4 +286,3 @@ def _prefixed(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table | N
         else:
             columns.append(new[field.name].take(pa.array(np.zeros(table.num_rows, dtype=np.int64))))
     return pa.table(columns, schema=schema) if columns else rows_without_columns(table.num_rows)
-

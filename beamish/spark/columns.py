@@ -51,7 +51,6 @@ def name_columns(options: Options, df: DataFrame) -> NamedRows:
     for name in _RESERVED:
         if name in df.columns:
             raise ColumnError(f"column {name!r}: beamish uses this name itself; rename the column")
-    before = df.columns
     named: list[str] = []
     for key in options.keys:
         name = key if isinstance(key, str) else _name_of(df, key)
@@ -66,10 +65,7 @@ def name_columns(options: Options, df: DataFrame) -> NamedRows:
     _check_event_time(df, "event_time", event_time)
     if isinstance(options.watermark, Punctuated):
         _check_event_time(df, "Punctuated", options.watermark.column)
-    travelling = df.select([column(name) for name in df.columns if name in before or name in named]) if (
-        len(set(df.columns)) == len(df.columns)
-    ) else df
-    return NamedRows(df, options, _schema(travelling, options))
+    return NamedRows(df, options, _schema(df, options))
 
 
 def _name_of(df: DataFrame, expression: Column, other: str | None = None) -> str:
@@ -96,8 +92,8 @@ def _check_event_time(df: DataFrame, where: str, name: str) -> None:
     type_ = found[0].dataType
     if isinstance(type_, t.TimestampNTZType):
         raise ColumnError(
-            f"{where}({name!r}): a timestamp_ntz has no time zone, so it is not an instant; say which one it is in: "
-            f"df.withColumn({name!r}, F.to_utc_timestamp({name!r}, 'Europe/Paris')), or .cast('timestamp') for the session's"
+            f"{where}({name!r}): a timestamp_ntz has no time zone, so it is not an instant; .cast('timestamp') takes it to "
+            "be in the session's (spark.sql.session.timeZone)"
         )
     if not isinstance(type_, t.TimestampType):
         raise ColumnError(
@@ -116,6 +112,10 @@ def _schema(df: DataFrame, options: Options) -> pa.Schema:
     fields: list[tuple[str, pa.DataType]] = []
     needed = set(_needed(options, df))
     for field in df.schema:
+        if field.name == EVENT_TIME_EXPRESSION:
+            continue
+        if field.name in needed and df.columns.count(field.name) > 1:
+            raise ColumnError(f"column {field.name!r} is there twice: rename or drop one of them")
         type_ = arrow_type(field.dataType)
         if type_ is None and field.name in needed:
             raise ColumnError(

@@ -52,7 +52,9 @@ class CalendarWindows(WindowOption):
     months: int | None = attrs.field(default=None, kw_only=True)
     years: int | None = attrs.field(default=None, kw_only=True)
     timezone: str = attrs.field(default="UTC", kw_only=True)
-    starting: date | str | None = attrs.field(default=None, kw_only=True, converter=_read_date, repr=lambda d: repr(d and str(d)))
+    starting: date | str | None = attrs.field(
+        default=None, kw_only=True, converter=_read_date, repr=lambda d: repr(d and str(d))
+    )
 
     def __attrs_post_init__(self) -> None:
         given = {unit: getattr(self, unit) for unit in _UNITS if getattr(self, unit) is not None}

@@ -8,8 +8,16 @@ from typing import Any
 import attrs
 import numpy as np
 
-from beamish.durations import Duration, duration_field
+from beamish.durations import Duration, duration, positive
 from beamish.windows.option import Bounds, Times, WindowOption
+
+
+def _read_size(value: Any) -> Duration:
+    return positive("FixedWindows(size)", value)
+
+
+def _read_offset(value: Any) -> Duration:
+    return duration("FixedWindows(offset)", value)
 
 
 @attrs.frozen
@@ -24,8 +32,8 @@ class FixedWindows(WindowOption):
         OptionError: a size that is not above 0.
     """
 
-    size: Duration = duration_field(positive=True)
-    offset: Duration = duration_field(signed=True, default=0)
+    size: Duration = attrs.field(converter=_read_size)
+    offset: Duration = attrs.field(default=Duration(0), converter=_read_offset)
 
     @property
     def period_us(self) -> int:

@@ -8,8 +8,12 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from beamish.durations import Duration, duration_field
+from beamish.durations import Duration, positive
 from beamish.windows.option import Bounds, Times, WindowOption
+
+
+def _read_gap(value: Any) -> Duration:
+    return positive("Sessions(gap)", value)
 
 
 @attrs.frozen
@@ -25,7 +29,7 @@ class Sessions(WindowOption):
         OptionError: a gap that is not above 0.
     """
 
-    gap: Duration = duration_field(positive=True)
+    gap: Duration = attrs.field(converter=_read_gap)
     merging: ClassVar[bool] = True
 
     @property

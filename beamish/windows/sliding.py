@@ -9,8 +9,20 @@ from typing import Any
 import attrs
 import numpy as np
 
-from beamish.durations import Duration, duration_field
+from beamish.durations import Duration, duration, positive
 from beamish.windows.option import Bounds, Times, WindowOption
+
+
+def _read_size(value: Any) -> Duration:
+    return positive("SlidingWindows(size)", value)
+
+
+def _read_period(value: Any) -> Duration:
+    return positive("SlidingWindows(period)", value)
+
+
+def _read_offset(value: Any) -> Duration:
+    return duration("SlidingWindows(offset)", value)
 
 
 @attrs.frozen
@@ -27,9 +39,9 @@ class SlidingWindows(WindowOption):
         OptionError: a size or period that is not above 0.
     """
 
-    size: Duration = duration_field(positive=True)
-    period: Duration = duration_field(positive=True)
-    offset: Duration = duration_field(signed=True, default=0)
+    size: Duration = attrs.field(converter=_read_size)
+    period: Duration = attrs.field(converter=_read_period)
+    offset: Duration = attrs.field(default=Duration(0), converter=_read_offset)
 
     @property
     def period_us(self) -> int:

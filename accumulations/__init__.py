@@ -1,0 +1,37 @@
+"""Accumulations: what becomes of a window's rows. One family a file; `accumulation.py` holds the contract."""
+
+from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.approx_count_distinct import ApproxCountDistinct
+from beamish.accumulations.collect import Collect
+from beamish.accumulations.count import Count
+from beamish.accumulations.distinct import CollectSet, CountDistinct
+from beamish.accumulations.extremes import Max, Min
+from beamish.accumulations.first_last import First, Last
+from beamish.accumulations.quantiles import Median, Quantiles
+from beamish.accumulations.reduce_fold import Fold, Reduce
+from beamish.accumulations.spread import StdDev, Variance
+from beamish.accumulations.sums import Mean, Sum
+from beamish.accumulations.top import TopN, TopNByKey
+
+__all__ = [
+    "Accumulation",
+    "ApproxCountDistinct",
+    "Collect",
+    "CollectSet",
+    "Count",
+    "CountDistinct",
+    "First",
+    "Fold",
+    "Last",
+    "Max",
+    "Mean",
+    "Median",
+    "Min",
+    "Quantiles",
+    "Reduce",
+    "StdDev",
+    "Sum",
+    "TopN",
+    "TopNByKey",
+    "Variance",
+]

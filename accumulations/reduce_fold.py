@@ -1,0 +1,228 @@
+"""Reduce and Fold: a function of the user's own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.accumulation import Accumulation, Field
+from beamish.accumulations.arguments import column_field, function_field
+from beamish.accumulations.codec import ALLOWED, encode
+from beamish.accumulations.columns import flags, plain, plain_type, valid
+from beamish.accumulations.order import Keys, is_orderable, sort_keys, sort_order
+from beamish.accumulations.result_types import arrow_type
+from beamish.accumulations.rows import add_rows, failed, merge_accumulators, runs, typed
+from beamish.errors import OptionError, PipelineError
+
+_INFERRED = {bool: "boolean", int: "bigint", float: "double", str: "string"}
+
+
+@attrs.frozen
+class Reduce(Accumulation):
+    """The values of a column made one by a function of two, nulls ignored (Beam: ``CombineFn`` of a binary function).
+
+    Args:
+        fn: gets two values and gives one of the column's type. It must be associative and commutative: the
+            order and grouping of the calls are not fixed.
+        column: of any type.
+
+    Returns:
+        the column's type; null if there is no value.
+
+    Raises:
+        OptionError: fn is no function, or the column no name.
+        UserFunctionError: fn raised, or returned something that is not of the column's type.
+
+    Example:
+        >>> import operator
+        >>> from beamish.accumulations import Reduce
+        >>> Reduce(operator.or_, "flags")
+        Reduce(fn=_operator.or_, column='flags')
+    """
+
+    fn: Callable[[Any, Any], Any] = function_field()
+    column: str = column_field()
+
+    def check(self, name: str, *, merging: bool) -> None:
+        pass
+
+    def create(self) -> Any:
+        """Nothing yet."""
+        return None
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        return self.merge(accumulator, value)
+
+    def merge(self, a: Any, b: Any) -> Any:
+        if a is None or b is None:
+            return b if a is None else a
+        return self.fn(a, b)
+
+    def extract(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return plain_type(types[0])
+
+    def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+        return (Field(plain_type(types[0]), None, None, self.column),)
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        return [plain(columns[0])]
+
+    def reduce(
+        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
+    ) -> list[pa.Array]:
+        return self.combine(group, groups, self.lift(columns, event_time_us))
+
+    def add_rows(
+        self,
+        state: Sequence[pa.Array],
+        columns: Sequence[pa.Array],
+        event_time_us: NDArray[np.int64],
+        group: NDArray[np.int64],
+        groups: int,
+    ) -> list[pa.Array]:
+        values = pa.concat_arrays([state[0], *self.lift(columns, event_time_us)])
+        return self.combine(np.concatenate([np.arange(groups, dtype=np.int64), group]), groups, [values])
+
+    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+        column, present = state[0], valid(state[0])
+        if present is not None:
+            column, group = column.filter(flags(present)), group[present]
+        order = sort_order([group])
+        values = column.to_pylist()
+        place = order.tolist()
+        result: list[Any] = [None] * groups
+        fn = self.fn
+        for number, start, end in runs(group[order]):
+            reduced = values[place[start]]
+            value = None
+            try:
+                for row in place[start + 1 : end]:
+                    value = values[row]
+                    reduced = fn(reduced, value)
+            except Exception as error:
+                raise failed(self, "fn", (reduced, value), error, number) from error
+            result[number] = reduced
+        return [typed(self, "fn", result, state[0].type)]
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return state[0]
+
+
+@attrs.frozen
+class Fold(Accumulation):
+    """Rows folded into an accumulator by a function, one after the other in event-time order within a bundle.
+
+    Rows of one event time come in Spark's sort order of their values, so that the result does not depend on how
+    rows lie in a bundle. Between bundles it depends on which row came in which; give ``merge`` where it should not.
+
+    Args:
+        initial: the accumulator of no rows: a plain value, as in ``Accumulation``.
+        fn: gets the accumulator and a row's value, and gives the next accumulator; it may change the one it gets.
+        column: whose value fn gets, None for a null; default: fn gets the whole row, as a dict.
+        merge: gets two accumulators and gives that of both; then ``initial`` must be neutral. Without it the
+            pipeline cannot have windows that merge, and rows are not folded before they reach their window.
+        result_type: in Spark's words, such as "bigint" or "array<string>"; default: after ``initial``, if that is
+            a bool, int, float or str.
+
+    Returns:
+        ``result_type``; ``initial`` if there is no row.
+
+    Raises:
+        OptionError: an argument is none of what is said here.
+        PipelineError: windows merge and there is no ``merge``.
+        UserFunctionError: fn or merge raised, or the accumulator is no plain value or not of the result type.
+
+    Example:
+        >>> from beamish.accumulations import Fold
+        >>> def longest(length, name):
+        ...     return max(length, len(name))
+        >>> Fold(0, longest, column="name", merge=max).result_type
+        'bigint'
+    """
+
+    initial: Any = attrs.field(hash=False)
+    fn: Callable[[Any, Any], Any] = function_field()
+    column: str | None = column_field(optional=True)
+    merge: Callable[[Any, Any], Any] | None = function_field(optional=True)  # type: ignore[assignment]
+    result_type: str = attrs.field(default="")
+
+    @initial.validator
+    def _check_initial(self, _: object, value: object) -> None:
+        try:
+            encode(value)
+        except TypeError as error:
+            raise OptionError(
+                f"Fold(initial={value!r}): is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+            ) from error
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.result_type, str):
+            raise OptionError(f"Fold(result_type={self.result_type!r}): must be a type in Spark's words, such as 'double'")
+        if not self.result_type:
+            inferred = _INFERRED.get(type(self.initial))
+            if inferred is None:
+                raise OptionError(
+                    f"Fold(initial={self.initial!r}): does not tell the type of the result; say it, as in "
+                    "Fold(..., result_type='array<string>')"
+                )
+            object.__setattr__(self, "result_type", inferred)
+        arrow_type("Fold(result_type)", self.result_type)
+
+    @property
+    def preaggregates(self) -> bool:
+        return self.merge is not None
+
+    def check(self, name: str, *, merging: bool) -> None:
+        if merging and self.merge is None:
+            raise PipelineError(
+                f"accumulate({name}={self!r}): windows merge, and this Fold cannot; give merge=, a function of two "
+                "accumulators, or use windows that do not merge"
+            )
+
+    def create(self) -> Any:
+        return copy.deepcopy(self.initial)
+
+    def add(self, accumulator: Any, value: Any) -> Any:
+        return self.fn(accumulator, value)
+
+    def extract(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def add_rows(
+        self,
+        state: Sequence[pa.Array],
+        columns: Sequence[pa.Array],
+        event_time_us: NDArray[np.int64],
+        group: NDArray[np.int64],
+        groups: int,
+    ) -> list[pa.Array]:
+        column = plain(columns[0])
+        values = column.to_pylist()
+        keys = _row_keys(column, values)
+        return [add_rows(self, state[0], values, group, [event_time_us, *keys])]
+
+    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+        if self.merge is None:
+            present = valid(state[0])
+            entries = np.bincount(group if present is None else group[present], minlength=groups)
+            if bool((entries > 1).any()):
+                raise PipelineError(f"{self!r}: accumulators cannot be merged; give merge=, a function of two accumulators")
+        return [merge_accumulators(self, state[0], group, groups)]
+
+
+def _row_keys(column: pa.Array, values: Sequence[Any]) -> Keys:
+    # A map has no order in Spark: rows that hold one go by their repr, only so that there is one order.
+    if is_orderable(column.type):
+        return sort_keys(column)
+    texts = [repr(value) for value in values]
+    place = {text: i for i, text in enumerate(sorted(set(texts)))}
+    return [np.fromiter((place[text] for text in texts), np.int64, len(texts))]

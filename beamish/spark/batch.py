@@ -1,0 +1,62 @@
+"""A pipeline on a batch DataFrame: the final panes (RULES.md 25).
+
+One pass of the engine a shard: all rows at once under ``Default()``, then the end of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from beamish.durations import Duration
+from beamish.engine.shard import Shard
+from beamish.engine.state import DictStore
+from beamish.modes import ClosingBehavior, OnTimeBehavior
+from beamish.options import Options
+from beamish.plan import Plan, make_plan
+from beamish.spark.columns import name_columns
+from beamish.spark.setup_checks import check_packages
+from beamish.spark.shard_count import shard_count
+from beamish.spark.stream import pack
+from beamish.spark.types import spark_schema
+from beamish.triggers.default import Default
+from beamish.watermarks import BoundedOutOfOrderness
+from beamish.windows.option import END_OF_TIME_US
+
+
+def panes_of_batch(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
+    """The final panes of a batch DataFrame."""
+    check_packages()
+    rows = name_columns(options, df)
+    plan = make_plan(final(rows.options), rows.schema, shards=shard_count(df.sparkSession, rows.options, shards))
+    payloads = pack(plan, rows.df, streaming=False)
+    return payloads.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))
+
+
+def final(options: Options) -> Options:
+    """The options of which a batch has need: triggers, lateness, modes and behaviors are not asked."""
+    return attrs.evolve(
+        options,
+        watermark=BoundedOutOfOrderness(0),
+        trigger=Default(),
+        allowed_lateness=Duration(0),
+        mode=None,
+        on_time=OnTimeBehavior.FIRE_ALWAYS,
+        closing=ClosingBehavior.FIRE_IF_NON_EMPTY,
+        retract_merged=None,
+        only_updated=False,
+    )
+
+
+def final_panes(plan: Plan) -> Callable[[pa.Table], pa.Table]:
+    """A function for ``applyInArrow``: the payloads of a shard to its panes."""
+
+    def panes(packed: pa.Table) -> pa.Table:
+        shard, payloads = Shard(plan, DictStore()), packed["payload"].to_pylist()
+        dropped = shard.step(None, None, payloads)
+        return pa.concat_tables([dropped, shard.step(END_OF_TIME_US, None, [])])
+
+    return panes

@@ -1,0 +1,22 @@
+"""The engine's store on Spark's state store: a map from names to bytes for each shard."""
+
+from __future__ import annotations
+
+from pyspark.sql.streaming.stateful_processor import MapState
+
+
+class MapStore:
+    """Names to bytes of the shard that Spark is calling for; every call is a round trip to the JVM."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def get(self, name: str) -> bytes | None:
+        found = self._state.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, value: bytes) -> None:
+        self._state.updateValue((name,), (value,))
+
+    def remove(self, name: str) -> None:
+        self._state.removeKey((name,))

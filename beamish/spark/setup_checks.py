@@ -1,0 +1,73 @@
+"""What the session and the installed packages must bring, checked before a query is built."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+
+from pyspark.sql import SparkSession
+
+from beamish.errors import SparkSetupError
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def check_packages() -> None:
+    """Check what Python must have.
+
+    Raises:
+        SparkSetupError: pyspark is older than 4.0, or a package is not installed.
+    """
+    if spark_version() < (4, 0):
+        raise SparkSetupError(f"pyspark {'.'.join(map(str, spark_version()))}: beamish needs 4.0 or later: pip install 'pyspark>=4.0'")
+    for module, requirement in (
+        ("pandas", "'pandas>=2.2,<3'"),
+        ("pyarrow", "'pyarrow>=15'"),
+        ("google.protobuf", "'protobuf>=5'"),
+    ):
+        if not _installed(module):
+            raise SparkSetupError(
+                f"the package {module} is not installed; Spark's transformWithStateInPandas needs it, here and on every "
+                f"executor: pip install {requirement}"
+            )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def check_streaming(spark: SparkSession) -> None:
+    """Check what a streaming query needs of the session.
+
+    Raises:
+        SparkSetupError: the state store is not RocksDB, or a package is missing.
+    """
+    check_packages()
+    provider = spark.conf.get(_PROVIDER, "")
+    if "RocksDB" not in (provider or ""):
+        raise SparkSetupError(
+            f"{_PROVIDER} is {provider!r}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
+            f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+        )
+
+
+def warn_of_single_batches() -> None:
+    """Say what heartbeats do to Trigger.AvailableNow before Spark 4.2."""
+    if spark_version() < (4, 2):
+        warnings.warn(
+            "this pipeline needs the clock, and before Spark 4.2 its heartbeat source makes Trigger.AvailableNow take all "
+            "there is in a single batch, in which no watermark moves; use processingTime triggers, or Spark 4.2",
+            stacklevel=4,
+        )
+
+
+def spark_version() -> tuple[int, int]:
+    """The major and minor version of pyspark."""
+    import pyspark
+
+    major, minor = pyspark.__version__.split(".")[:2]
+    return int(major), int(minor)

@@ -1,0 +1,48 @@
+"""What the operator notes in each shard's state beside the engine's: the shard count and the timer that is set.
+
+The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
+key, and its windows would silently begin anew. The first shard is in every batch that has rows (``pack_rows``), so
+the first batch after a restart compares the counts, and fails as a whole if they differ.
+"""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+
+from beamish.engine.state import Store
+from beamish.errors import StateError
+
+_NAME = "spark"
+
+
+@attrs.frozen
+class ShardNote:
+    """The shard count of the checkpoint, and the shard's timer in Spark's milliseconds; None: none is set."""
+
+    shards: int
+    timer_ms: int | None = None
+
+
+def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:
+    """The note of a shard, and whether it is stored; a new one for a new shard.
+
+    Raises:
+        StateError: the checkpoint has another shard count.
+    """
+    stored = store.get(_NAME)
+    if stored is None:
+        return ShardNote(shards), False
+    note = ShardNote(**json.loads(stored))
+    if note.shards != shards:
+        raise StateError(
+            f"the checkpoint has {note.shards} shards, the pipeline is applied with {shards}: keep it at "
+            f".apply(df, shards={note.shards}) (the default follows spark.sql.shuffle.partitions), or start from a new checkpoint"
+        )
+    return note, True
+
+
+def write_note(store: Store, note: ShardNote) -> None:
+    """Store a note."""
+    store.put(_NAME, json.dumps(attrs.asdict(note)).encode())

@@ -1,0 +1,55 @@
+"""Panes and dropped rows, told apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beamish.errors import ColumnError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def panes(df: DataFrame) -> DataFrame:
+    """The panes and retractions of a pipeline's output, without the dropped rows.
+
+    Args:
+        df: what a pipeline gave.
+
+    Returns:
+        the columns of ``df`` but for ``dropped``.
+
+    Raises:
+        ColumnError: it is not what a pipeline gave.
+
+    Example:
+        ``bm.panes(events.transform(pipeline)).writeStream...``
+    """
+    _check("panes", df, "pane")
+    return df.where("pane.kind <> 'DROPPED'").drop("dropped")
+
+
+def dropped(df: DataFrame) -> DataFrame:
+    """The dropped rows of a pipeline's output (``with_dropped``).
+
+    Args:
+        df: what a pipeline gave.
+
+    Returns:
+        ``reason`` (expired, window_finished, null_event_time), ``late_by`` (the watermark less the event time, in
+        microseconds), ``window``, and ``row``, the original row, whose columns are ``row.*``.
+
+    Raises:
+        ColumnError: it is not what a pipeline with ``with_dropped()`` gave.
+
+    Example:
+        ``bm.dropped(output).select("reason", "row.*")``
+    """
+    _check("dropped", df, "dropped")
+    return df.where("pane.kind = 'DROPPED'").select("dropped.reason", "dropped.late_by", "window", "dropped.row")
+
+
+def _check(where: str, df: DataFrame, name: str) -> None:
+    if name not in df.columns:
+        fix = "; say .with_dropped() in the pipeline" if name == "dropped" and "pane" in df.columns else ""
+        raise ColumnError(f"{where}(df): there is no column {name!r}, so this is no output of such a pipeline{fix}")
