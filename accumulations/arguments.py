@@ -30,7 +30,9 @@ def check_column(where: str, value: object) -> None:
         OptionError: it is not.
     """
     if not isinstance(value, str) or not value:
-        raise OptionError(f"{where}: must be the name of a column; for an expression add a column with df.withColumn first")
+        raise OptionError(
+            f"{where}: must be the name of a column; for an expression add a column with df.withColumn first"
+        )
 
 
 def flag_field() -> Any:
@@ -61,7 +63,9 @@ def function_field(*, optional: bool = False) -> Any:
 
     def check(owner: Any, attribute: attrs.Attribute[Any], value: object) -> None:
         if not callable(value) and not (optional and value is None):
-            raise OptionError(f"{type(owner).__name__}({attribute.name}={value!r}): must be a function of two arguments")
+            raise OptionError(
+                f"{type(owner).__name__}({attribute.name}={value!r}): must be a function of two arguments"
+            )
 
     if optional:
         return attrs.field(default=None, validator=check, repr=function_name)

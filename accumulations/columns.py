@@ -28,7 +28,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
         return pa.binary()
     if kind.is_float16(type_):
         return pa.float32()
-    if kind.is_decimal32(type_) or kind.is_decimal64(type_):
+    if kind.is_decimal(type_) and type_.bit_width < 128:
         return pa.decimal128(type_.precision, type_.scale)
     if kind.is_large_list(type_) or kind.is_fixed_size_list(type_):
         return pa.list_(plain_type(type_.value_type))
@@ -166,9 +166,7 @@ def binary_column(values: Sequence[bytes | None]) -> pa.Array:
         raise OverflowError("the accumulators of one shard take more than 2 GiB; use more shards")
     present = np.fromiter((value is not None for value in values), bool, len(values))
     data = pa.py_buffer(b"".join(value for value in values if value is not None))
-    return pa.Array.from_buffers(
-        pa.binary(), len(values), [_packed(present), _buffer(ends.astype(np.int32)), data]
-    )
+    return pa.Array.from_buffers(pa.binary(), len(values), [_packed(present), _buffer(ends.astype(np.int32)), data])
 
 
 def flags(values: Flags) -> pa.Array:

@@ -52,7 +52,9 @@ def _probabilities(given: Any) -> tuple[float, ...]:
     result = tuple(given)
     for p in result:
         if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-            raise OptionError(f"Quantiles(probabilities={given!r}): {p!r} must be from 0 to 1; the 99th percentile is 0.99")
+            raise OptionError(
+                f"Quantiles(probabilities={given!r}): {p!r} must be from 0 to 1; the 99th percentile is 0.99"
+            )
     if not result:
         raise OptionError("Quantiles(probabilities=()): needs at least one; the quartiles are (0.25, 0.5, 0.75)")
     return tuple(map(float, result))

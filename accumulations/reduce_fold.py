@@ -166,7 +166,9 @@ class Fold(Accumulation):
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.result_type, str):
-            raise OptionError(f"Fold(result_type={self.result_type!r}): must be a type in Spark's words, such as 'double'")
+            raise OptionError(
+                f"Fold(result_type={self.result_type!r}): must be a type in Spark's words, such as 'double'"
+            )
         if not self.result_type:
             inferred = _INFERRED.get(type(self.initial))
             if inferred is None:
@@ -215,7 +217,9 @@ class Fold(Accumulation):
             present = valid(state[0])
             entries = np.bincount(group if present is None else group[present], minlength=groups)
             if bool((entries > 1).any()):
-                raise PipelineError(f"{self!r}: accumulators cannot be merged; give merge=, a function of two accumulators")
+                raise PipelineError(
+                    f"{self!r}: accumulators cannot be merged; give merge=, a function of two accumulators"
+                )
         return [merge_accumulators(self, state[0], group, groups)]
 
 

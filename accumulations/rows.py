@@ -22,7 +22,7 @@ _LONGEST_ARGUMENT = 200
 def runs(group: Groups) -> Iterator[tuple[int, int, int]]:
     """For groups in order: each group that is there, and where its rows begin and end."""
     starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]]) if len(group) else np.zeros(0, np.int64)
-    ends = np.append(starts[1:], len(group))
+    ends = np.append(starts, len(group))[1:]
     return zip(group[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
 
 

@@ -87,7 +87,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="flights-") as name:
         folder = Path(name)
         write_files(parts, folder / "flights")
-        spark = start_spark()
+        spark = start_spark(folder / "spark.log")
         stream = (
             spark.readStream.schema(spark.read.parquet(str(folder / "flights")).schema)
             .option("maxFilesPerTrigger", 1)
@@ -120,10 +120,10 @@ def describe(flights: pd.DataFrame) -> None:
     )
 
 
-def start_spark() -> SparkSession:
-    """A local session with what beamish needs."""
+def start_spark(log: Path) -> SparkSession:
+    """A local session with what beamish needs. What Spark and its workers log goes to a file."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python; Spark's default is any python3
-    return (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("flights")
         .config(
@@ -134,8 +134,15 @@ def start_spark() -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
-        .getOrCreate()
     )
+    with log.open("wb") as file:  # Spark's processes keep the standard error that they are started with
+        ours = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            return builder.getOrCreate()
+        finally:
+            os.dup2(ours, 2)
+            os.close(ours)
 
 
 def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) -> Result:

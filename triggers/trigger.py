@@ -183,37 +183,39 @@ class Trigger:
         if self.waits_for_end:
             now.ask_at_end(at)
         for i, rows in zip(at.tolist(), count.tolist(), strict=True):
-            s["state"][i] = (self._call("on_rows", self._state(s, i), rows, _context(now, i)),)
+            s["state"][i] = (self._call(i, "on_rows", self._state(s, i), rows, _context(now, i)),)
 
     def ready(self, s: State, at: Rows, now: Now) -> Any:
         """Which of the windows ``at`` would fire: bool, one for each."""
-        answers = [self._call("should_fire", self._state(s, i), _context(now, i)) for i in at.tolist()]
+        answers = [self._call(i, "should_fire", self._state(s, i), _context(now, i)) for i in at.tolist()]
         return np.array(answers, dtype=bool)
 
     def fire(self, s: State, at: Rows, now: Now) -> None:
         """The windows ``at`` fire."""
         for i in at.tolist():
-            state, s.finished[i] = self._call("on_fire", self._state(s, i), _context(now, i))
+            state, s.finished[i] = self._call(i, "on_fire", self._state(s, i), _context(now, i))
             s["state"][i] = (state,)
 
     def merge(self, s: State, m: Merge, now: Now) -> None:
         """Windows become one. Before the call a new result is as new, one equal to a part is that part."""
         for i, cells in zip(m.into.tolist(), m.lists(s["state"]), strict=True):
             states = [self.create() if cell is None else cell[0] for cell in cells]
-            s["state"][i] = (self._call("on_merge", states, _context(now, i)),)
+            s["state"][i] = (self._call(i, "on_merge", states, _context(now, i)),)
 
     def _state(self, s: State, i: int) -> Any:
         cell = s["state"][i]
         return self.create() if cell is None else cell[0]
 
-    def _call(self, method: str, *arguments: Any) -> Any:
+    def _call(self, window: int, method: str, *arguments: Any) -> Any:
         try:
             return getattr(self, method)(*arguments)
         except Exception as error:
-            raise UserFunctionError(
+            result = UserFunctionError(
                 f"{self!r}.{method}{arguments!r} raised {type(error).__name__}: {error}; mend it and start again from "
                 "the checkpoint, nothing was lost"
-            ) from error
+            )
+            result.group = window
+            raise result from error
 
     def clear(self, s: State, at: Rows) -> None:
         """Forget what was counted and waited for in the windows ``at``, sub-triggers included."""
@@ -236,7 +238,7 @@ class Trigger:
         """The least clock at which the windows ``at`` want to be asked: int64, NEVER_US for none."""
         least = np.full(len(at), NEVER_US, dtype=np.int64)
         if type(self).wakes_at is not Trigger.wakes_at:
-            wakes = [self._call("wakes_at", self._state(s, i)) for i in at.tolist()]
+            wakes = [self._call(i, "wakes_at", self._state(s, i)) for i in at.tolist()]
             least[:] = [NEVER_US if wake is None else wake for wake in wakes]
         for part, state in zip(self.parts, s.parts, strict=True):
             least = np.minimum(least, part.wake_us(state, at))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.engine.blame import naming_key, naming_window
 from beamish.engine.bundle import Bundle, plan_keys
 from beamish.engine.clocks import NO_WATERMARK_US
 from beamish.engine.firing import last_panes
@@ -67,8 +68,9 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     _drop_untimed(step, bundle)
     option = step.plan.window
     own = [bundle.table[name].to_pylist() for name in option.columns]
-    row, start, end = option.assign_columns(bundle.time_us, *own)
     key_at = step.table.keys.append(bundle.keys)
+    with naming_key(step.table, key_at):
+        row, start, end = option.assign_columns(bundle.time_us, *own)
     entries = Entries(row, start, end, key_at[row])
     expired = step.plan.expiry_us(end) <= step.watermark_us
     _drop(step, bundle, entries.only(expired), EXPIRED)
@@ -91,7 +93,9 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     if (state_at != NO_ENTRY).any():
         state_at = np.where(state_at == NO_ENTRY, table.state.append(step.plan.new_state), state_at)
         before = table.state.take(state_at)
-    table["state_at"][at] = table.state.append(bundle.accumulate(entries.row, group, groups, before))
+    with naming_window(table, at):
+        state = bundle.accumulate(entries.row, group, groups, before)
+    table["state_at"][at] = table.state.append(state)
     table["new_rows"][at] += rows
     table["new_since_us"][at] = np.minimum(table["new_since_us"][at], step.watermark_us)
     table["touched"][at] = True
@@ -197,9 +201,10 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     table, options = step.table, step.plan.options
     group_state: list[pa.Array] = []
     parts_state = table.state.take(table["state_at"][m.part]).columns
-    for bound in step.plan.accumulations:
-        mine = [column.combine_chunks() for column in bound.state_of(parts_state)]
-        group_state.extend(bound.accumulation.combine(m.of, len(m.into), mine))
+    with naming_window(table, m.into):
+        for bound in step.plan.accumulations:
+            mine = [column.combine_chunks() for column in bound.state_of(parts_state)]
+            group_state.extend(bound.accumulation.combine(m.of, len(m.into), mine))
     merged = {
         "new_rows": m.sum(table["new_rows"]),
         "new_since_us": m.least(table["new_since_us"]),

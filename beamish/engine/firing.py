@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.columns import plain
 from beamish.accumulations.order import ranks, sort_keys
+from beamish.engine.blame import naming_window
 from beamish.engine.output import EARLY, LATE, ON_TIME, RETRACTION_KIND
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, NOTHING_NEW_US, Indices
 from beamish.modes import ClosingBehavior, OnTimeBehavior
@@ -129,9 +130,10 @@ def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:
 def _extract(step: Step, at: Indices) -> pa.Table:
     state = step.table.state.take(step.table["state_at"][at]).columns
     columns = []
-    for bound, field in zip(step.plan.accumulations, step.plan.value_schema, strict=True):
-        mine = [column.combine_chunks() for column in bound.state_of(state)]
-        columns.append(bound.accumulation.extract_columns(mine, bound.types).cast(field.type))
+    with naming_window(step.table, at):
+        for bound, field in zip(step.plan.accumulations, step.plan.value_schema, strict=True):
+            mine = [column.combine_chunks() for column in bound.state_of(state)]
+            columns.append(bound.accumulation.extract_columns(mine, bound.types).cast(field.type))
     return pa.table(columns, schema=step.plan.value_schema)
 
 

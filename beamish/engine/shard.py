@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from beamish.engine.arrival import add_rows
+from beamish.engine.blame import naming_window
 from beamish.engine.state import State, Store
 from beamish.engine.step import Step
 from beamish.plan import Plan
@@ -39,10 +40,11 @@ class Shard:
         """
         before = self._state.clocks.step(self.plan.options.watermark, watermark_us, clock_us)
         step = Step(self.plan, self._state, *before)
-        step.pass_watermark()
-        step.pass_clock()
-        if payloads:
-            add_rows(step, payloads)
+        with naming_window(step.table):
+            step.pass_watermark()
+            step.pass_clock()
+            if payloads:
+                add_rows(step, payloads)
         panes = step.output.table(step.table.keys, step.table.live)
         self._state.save(step.table, step.orphans)
         return panes

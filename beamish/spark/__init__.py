@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beamish.spark.split import dropped, panes
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from beamish.options import Options
+    from beamish.plan import Plan
 
 
 def apply(options: Options, df: DataFrame, shards: int | None = None) -> DataFrame:
@@ -31,4 +34,18 @@ def apply(options: Options, df: DataFrame, shards: int | None = None) -> DataFra
     return panes_of_stream(options, df, shards) if df.isStreaming else panes_of_batch(options, df, shards)
 
 
-__all__ = ["apply"]
+def plan_for(options: Options, df: DataFrame, shards: int | None = None) -> Plan:
+    """The plan of a pipeline for a DataFrame, without a look at the session.
+
+    Raises:
+        PipelineError, ColumnError, OptionError: the pipeline, its columns or the shard count is wrong.
+    """
+    from beamish.plan import make_plan
+    from beamish.spark.columns import name_columns
+    from beamish.spark.shard_count import shard_count
+
+    named = name_columns(options, df)
+    return make_plan(named.options, named.schema, shards=shard_count(df.sparkSession, named.options, shards))
+
+
+__all__ = ["apply", "dropped", "panes", "plan_for"]

@@ -20,7 +20,7 @@ from beamish.plan import Plan, make_plan
 from beamish.spark.columns import name_columns
 from beamish.spark.setup_checks import check_packages
 from beamish.spark.shard_count import shard_count
-from beamish.spark.stream import pack
+from beamish.spark.stream import event_time_us, pack
 from beamish.spark.types import spark_schema
 from beamish.triggers.default import Default
 from beamish.watermarks import BoundedOutOfOrderness
@@ -32,7 +32,7 @@ def panes_of_batch(options: Options, df: DataFrame, shards: int | None) -> DataF
     check_packages()
     rows = name_columns(options, df)
     plan = make_plan(final(rows.options), rows.schema, shards=shard_count(df.sparkSession, rows.options, shards))
-    payloads = pack(plan, rows.df, streaming=False)
+    payloads = pack(plan, rows.df, event_time_us(plan.options), streaming=False)
     return payloads.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))
 
 

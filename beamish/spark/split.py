@@ -9,6 +9,8 @@ from beamish.errors import ColumnError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_ADDED = ("reason", "late_by", "window")
+
 
 def panes(df: DataFrame) -> DataFrame:
     """The panes and retractions of a pipeline's output, without the dropped rows.
@@ -37,16 +39,19 @@ def dropped(df: DataFrame) -> DataFrame:
 
     Returns:
         ``reason`` (expired, window_finished, null_event_time), ``late_by`` (the watermark less the event time, in
-        microseconds), ``window``, and ``row``, the original row, whose columns are ``row.*``.
+        microseconds), ``window``, and the rows' own columns, keys among them.
 
     Raises:
-        ColumnError: it is not what a pipeline with ``with_dropped()`` gave.
-
-    Example:
-        ``bm.dropped(output).select("reason", "row.*")``
+        ColumnError: it is not what a pipeline with ``with_dropped()`` gave, or the rows have columns of these names.
     """
     _check("dropped", df, "dropped")
-    return df.where("pane.kind = 'DROPPED'").select("dropped.reason", "dropped.late_by", "window", "dropped.row")
+    own = df.select("dropped.row.*").columns
+    for name in _ADDED:
+        if name in own:
+            raise ColumnError(
+                f"dropped(df): the rows have a column {name!r} of their own; rename it, or select from the column 'dropped'"
+            )
+    return df.where("pane.kind = 'DROPPED'").select("dropped.reason", "dropped.late_by", "window", "dropped.row.*")
 
 
 def _check(where: str, df: DataFrame, name: str) -> None:

@@ -9,14 +9,13 @@ rows -> withWatermark -> event times as numbers, a shard for each row
 
 from __future__ import annotations
 
-import attrs
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.engine.packing import EVENT_TIME, SHARD
 from beamish.options import Options
 from beamish.plan import Plan, make_plan
-from beamish.spark.columns import NamedRows, column, name_columns
+from beamish.spark.columns import column, name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
 from beamish.spark.pack_rows import NO_CLOCK, PACKED, row_packer
@@ -29,43 +28,34 @@ from beamish.spark.types import spark_schema
 from beamish.spark.watermark_column import ticks_with_watermark, with_watermark
 
 
-@attrs.frozen
-class StreamPlan:
-    """A plan and the rows it is for, before the watermark is set."""
-
-    plan: Plan
-    rows: NamedRows
-
-
-def plan_stream(options: Options, df: DataFrame, shards: int | None) -> StreamPlan:
-    """Check everything that can be checked before the query starts, and plan it."""
-    check_streaming(df.sparkSession)
-    rows = name_columns(options, df)
-    check_ends(rows.options)
-    plan = make_plan(rows.options, rows.schema, shards=shard_count(df.sparkSession, rows.options, shards))
-    return StreamPlan(plan, rows)
-
-
 def panes_of_stream(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
     """The panes of a streaming DataFrame."""
-    stream = plan_stream(options, df, shards)
+    spark = df.sparkSession
+    check_streaming(spark)
+    named = name_columns(options, df)
+    check_ends(named.options)
+    plan = make_plan(named.options, named.schema, shards=shard_count(spark, named.options, shards))
     ticks = None
-    if stream.plan.needs_clock:
+    if plan.needs_clock:
         warn_of_single_batches()
-        ticks = ticks_with_watermark(heartbeats(df.sparkSession), stream.rows.options)
-    return operate(stream.plan, with_watermark(stream.rows.df, stream.rows.options), ticks)
+        ticks = ticks_with_watermark(heartbeats(spark), plan.options)
+    packed = pack(plan, with_watermark(named.df, plan.options), event_time_us(plan.options), streaming=True)
+    return operate(plan, packed, ticks)
 
 
-def operate(plan: Plan, rows: DataFrame, ticks: DataFrame | None, *, only: Column | None = None) -> DataFrame:
-    """The panes of rows that carry the query's watermark.
+def event_time_us(options: Options) -> Column:
+    """The rows' event times as numbers."""
+    return F.unix_micros(column(options.event_time))
+
+
+def operate(plan: Plan, packed: DataFrame, ticks: DataFrame | None) -> DataFrame:
+    """The panes of packed rows.
 
     Args:
         plan: the pipeline's plan.
-        rows: has the plan's columns and the event time.
+        packed: what ``pack`` gave; the query's watermark was set before.
         ticks: heartbeats (``clock_us``), one a batch.
-        only: which rows are rows; the others are there for their watermark.
     """
-    packed = pack(plan, rows, only=only, streaming=True)
     if ticks is not None:
         packed = packed.unionByName(_for_each_shard(plan, ticks))
     panes = packed.groupBy("shard").transformWithStateInPandas(
@@ -74,13 +64,24 @@ def operate(plan: Plan, rows: DataFrame, ticks: DataFrame | None, *, only: Colum
     return panes.mapInArrow(from_bytes, spark_schema(plan.pane_schema))
 
 
-def pack(plan: Plan, rows: DataFrame, *, streaming: bool, only: Column | None = None) -> DataFrame:
-    """Rows as payloads for their shards."""
+def pack(
+    plan: Plan, rows: DataFrame, event_time_us: Column, *, streaming: bool, only: Column | None = None
+) -> DataFrame:
+    """Rows as payloads for their shards.
+
+    Args:
+        plan: the pipeline's plan.
+        rows: has the plan's columns.
+        event_time_us: their event times, in microseconds.
+        streaming: whether the first shard is called on in every batch (``row_packer``).
+        only: which rows are rows; the others are there for their watermark. (A filter would not do: Spark moves it
+            to before ``withWatermark``.)
+    """
     shard = F.pmod(F.xxhash64(*map(column, plan.options.keys)), F.lit(plan.shards)) if plan.options.keys else F.lit(0)
     shard = shard.cast("int")
     selected = rows.select(
         *map(column, plan.columns),
-        F.unix_micros(column(plan.options.event_time)).alias(EVENT_TIME),
+        event_time_us.alias(EVENT_TIME),
         (shard if only is None else F.when(only, shard)).alias(SHARD),
     )
     return selected.mapInArrow(row_packer(plan, streaming=streaming), spark_schema(PACKED))

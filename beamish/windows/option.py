@@ -93,9 +93,11 @@ class WindowOption:
                     rows.append(row)
                     bounds.append((int(start), int(end)))
             except Exception as error:
-                raise UserFunctionError(
+                result = UserFunctionError(
                     f"{self!r}.assign{arguments!r} raised {type(error).__name__}: {error}; mend it and start again "
                     "from the checkpoint, nothing was lost"
-                ) from error
+                )
+                result.group = row
+                raise result from error
         table = np.array(bounds, dtype=np.int64).reshape(-1, 2)
         return np.array(rows, dtype=np.int64), table[:, 0].copy(), table[:, 1].copy()

@@ -1,0 +1,204 @@
+"""Test scripts as real micro-batches: every event of the script is one batch.
+
+Spark's watermark moves only between batches: a batch runs at the greatest value that the batches before it carried.
+So the batch of an event carries, beside the event, the watermark of the event *after* it, and that event's batch
+then runs at exactly this watermark. A script that begins with a watermark gets one batch more in front, without
+rows and without a clock, which is no step for any shard.
+
+The clock comes as heartbeats with every batch but that one, where the pipeline needs it. Nothing sleeps.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from beamish.engine.packing import EVENT_TIME
+from beamish.errors import OptionError, ScriptError, SparkSetupError
+from beamish.options import Options
+from beamish.pane import Pane
+from beamish.pane_rows import panes_from_table
+from beamish.plan import Plan, make_plan
+from beamish.script_rows import script_tables
+from beamish.spark.columns import WATERMARK
+from beamish.spark.endless import check_ends
+from beamish.spark.millis import is_watermark, watermark_row_us
+from beamish.spark.script_source import BATCH, script_rows
+from beamish.spark.setup_checks import check_streaming, spark_version
+from beamish.spark.shard_count import shard_count
+from beamish.spark.stream import operate, pack
+from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
+from beamish.watermarks import ProcessingTimeLag
+from beamish.windows.option import END_OF_TIME_US
+
+_WATERMARK_US, _IS_ROW = "__watermark_us", "__is_row"
+
+
+@attrs.frozen
+class Batches:
+    """A script cut into micro-batches.
+
+    Attributes:
+        rows: the rows' columns, ``__event_time_us``, ``__batch``, ``__watermark_us`` and ``__is_row``.
+        ticks: ``clock_us`` and ``__batch``.
+        of_event: the batch of each event.
+    """
+
+    rows: pa.Table
+    ticks: pa.Table
+    of_event: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return self.of_event[-1] + 1
+
+
+def run_on_spark(
+    spark: SparkSession,
+    options: Options,
+    events: Sequence[Event],
+    *,
+    shards: int | None = None,
+    partitions: int = 2,
+    restart_after: Sequence[int] = (),
+    heartbeats: bool | None = None,
+) -> list[Pane]:
+    """Run a script as micro-batches.
+
+    Args:
+        spark: the session, classic or Connect.
+        options: the pipeline.
+        events: the script.
+        shards: into how many parts the keys are cut; None: one a partition.
+        partitions: ``spark.sql.shuffle.partitions`` of the query.
+        restart_after: numbers of events, from 0, after which the query is stopped and started again from its checkpoint.
+        heartbeats: whether every shard is called on in every batch; None: where the pipeline needs the clock.
+
+    Returns:
+        the list that ``run`` gives, key by key.
+
+    Raises:
+        ScriptError: a watermark that Spark cannot have.
+        PipelineError, ColumnError, SparkSetupError: as ``run`` and ``apply``.
+    """
+    options.check()
+    _check(events, options, restart_after, heartbeats)
+    check_streaming(spark)
+    if spark_version() < (4, 2):
+        raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
+    check_ends(options)
+    tables = script_tables(events, options.event_time)
+    if not any(table.num_rows for table in tables):
+        return []
+    with _partitions(spark, partitions), tempfile.TemporaryDirectory(prefix="beamish-script-") as folder:
+        plan = make_plan(
+            options, tables[0].drop_columns([EVENT_TIME]).schema, shards=shard_count(spark, options, shards)
+        )
+        batches = cut(events, tables, ticks=plan.needs_clock if heartbeats is None else heartbeats)
+        stops = sorted({batches.of_event[at] + 1 for at in restart_after} | {batches.count})
+        for stop in stops:
+            _run_query(_panes(spark, plan, batches, stop), Path(folder))
+        return panes_from_table(_read(Path(folder), plan), plan)
+
+
+def _check(events: Sequence[Event], options: Options, restart_after: Sequence[int], heartbeats: bool | None) -> None:
+    for event in events:
+        if not isinstance(event, WatermarkTo):
+            continue
+        if not is_watermark(event.us):
+            raise ScriptError(
+                f"advance_watermark_to({event.us / 1e6}): on Spark a watermark is a whole number of milliseconds above 0; "
+                "round it, and shift a script that begins before 1970"
+            )
+        if isinstance(options.watermark, ProcessingTimeLag) and event.us != END_OF_TIME_US:
+            raise ScriptError("advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock")
+    for at in restart_after:
+        if not 0 <= at < len(events):
+            raise OptionError(f"restart_after={tuple(restart_after)!r}: numbers of events, 0 to {len(events) - 1}")
+    if heartbeats is False and options.needs_clock:
+        raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
+
+
+def cut(events: Sequence[Event], tables: Sequence[pa.Table], *, ticks: bool) -> Batches:
+    """Cut a script into batches, so that each event's batch runs at the event's watermark."""
+    first = 1 if isinstance(events[0], WatermarkTo) else 0
+    bundles = iter(tables)
+    parts = [_rows(next(bundles), first + at) for at, event in enumerate(events) if isinstance(event, Bundle)]
+    parts += [
+        _watermark_row(event.us, first + at - 1, tables[0].schema)
+        for at, event in enumerate(events)
+        if isinstance(event, WatermarkTo)
+    ]
+    clock, clocks = 0, []
+    for event in events:
+        clock = event.us if isinstance(event, ClockTo) else clock
+        clocks.append(clock)
+    of_event = tuple(range(first, first + len(events)))
+    beats = {"clock_us": pa.array(clocks, pa.int64()), BATCH: pa.array(of_event, pa.int64())}
+    return Batches(pa.concat_tables(parts), pa.table(beats).slice(0, None if ticks else 0), of_event)
+
+
+def _rows(table: pa.Table, batch: int) -> pa.Table:
+    n = table.num_rows
+    return (
+        table.append_column(_WATERMARK_US, pa.nulls(n, pa.int64()))
+        .append_column(_IS_ROW, pa.array([True] * n, pa.bool_()))
+        .append_column(BATCH, pa.array([batch] * n, pa.int64()))
+    )
+
+
+def _watermark_row(us: int, batch: int, schema: pa.Schema) -> pa.Table:
+    columns: list[Any] = [pa.nulls(1, field.type) for field in schema]
+    columns += [pa.array([watermark_row_us(us)]), pa.array([False]), pa.array([batch], pa.int64())]
+    return pa.table(columns, names=[*schema.names, _WATERMARK_US, _IS_ROW, BATCH])
+
+
+def _panes(spark: SparkSession, plan: Plan, batches: Batches, stop: int) -> DataFrame:
+    rows = script_rows(spark, batches.rows, stop)
+    rows = rows.withColumn(WATERMARK, F.timestamp_micros(_WATERMARK_US)).withWatermark(WATERMARK, "0 seconds")
+    packed = pack(plan, rows, F.col(EVENT_TIME), streaming=True, only=F.col(_IS_ROW))
+    return operate(plan, packed, script_rows(spark, batches.ticks, stop) if batches.ticks.num_rows else None)
+
+
+def _run_query(panes: DataFrame, folder: Path) -> None:
+    """Run until every batch is done; each batch's panes are written to a file, anew if it is run again."""
+    out = str(folder / "panes")
+    Path(out).mkdir(exist_ok=True)
+
+    def write(batch: DataFrame, number: int) -> None:
+        table = batch.toArrow()
+        with pa.OSFile(f"{out}/{number:08}.arrow", "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    query = panes.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint")).start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+def _read(folder: Path, plan: Plan) -> pa.Table:
+    tables = [plan.pane_schema.empty_table()]
+    for path in sorted((folder / "panes").iterdir()):
+        with pa.ipc.open_stream(path.read_bytes()) as reader:
+            tables.append(reader.read_all().cast(plan.pane_schema))
+    return pa.concat_tables(tables)
+
+
+@contextmanager
+def _partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, partitions)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)

@@ -1,0 +1,142 @@
+"""Each example runs as a user would run it, and prints what stands here."""
+
+import os
+import runpy
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+
+def run(root, capsys, name, *arguments):
+    """What ``python examples/NAME.py`` prints; in this process, so that all share one Spark session."""
+    argv, sys.argv = sys.argv, [name, *arguments]
+    try:
+        runpy.run_path(str(root / "examples" / f"{name}.py"), run_name="__main__")
+    finally:
+        sys.argv = argv
+    return capsys.readouterr().out
+
+
+def lines(text):
+    return [line.rstrip() for line in dedent(text).strip().splitlines()]
+
+
+IN_PROCESS = {
+    "sessions": """
+        09:00 to 09:30  PANE        EARLY    clicks=1 spent=5   so far spent in all: 5
+        09:40 to 10:10  PANE        EARLY    clicks=1 spent=3   so far spent in all: 8
+        09:00 to 09:30  RETRACTION  EARLY    clicks=1 spent=5   so far spent in all: 3
+        09:40 to 10:10  RETRACTION  EARLY    clicks=1 spent=3   so far spent in all: 0
+        09:00 to 10:10  PANE        EARLY    clicks=3 spent=9   so far spent in all: 9
+        09:00 to 10:10  RETRACTION  EARLY    clicks=3 spent=9   so far spent in all: 0
+        09:00 to 10:10  PANE        ON_TIME  clicks=3 spent=9   so far spent in all: 9
+    """,
+    "global_count": """
+        pane 0 of savings: {'payments': 3, 'total': 60, 'amounts': [10, 30, 20]}
+        pane 1 of savings: {'payments': 4, 'total': 10, 'amounts': [1, 2, 3, 4]}
+        the payment of 50 waits for two more
+    """,
+    "custom_accumulation": """
+        00:00 ACME: 2 trades, 10.75 on average
+        00:01 ACME: 1 trades, 12.0 on average
+    """,
+    "custom_window": """
+        buoy   00:00:00 to 00:18:20  4 signals
+        phone  00:00:00 to 00:00:18  2 signals
+        phone  00:00:30 to 00:00:40  1 signals
+    """,
+}
+
+ON_SPARK = {
+    "hourly_counts": """
+        +-----+-----+-----+-------+-----+-------+
+        | hour|views|users| timing|index|is_last|
+        +-----+-----+-----+-------+-----+-------+
+        |10:00|    3|    2|  EARLY|    0|  false|
+        |10:00|    4|    3|  EARLY|    1|  false|
+        |10:00|    4|    3|ON_TIME|    2|  false|
+        |10:00|    5|    3|   LATE|    3|  false|
+        |11:00|    1|    1|  EARLY|    0|  false|
+        |11:00|    1|    1|ON_TIME|    1|  false|
+        |12:00|    1|    1|  EARLY|    0|  false|
+        +-----+-----+-----+-------+-----+-------+
+    """,
+    "late_rows": """
+        +-----+-------------------+------+-------+
+        | pump|              start|litres| timing|
+        +-----+-------------------+------+-------+
+        |north|2024-05-01 10:00:00|    40|ON_TIME|
+        |north|2024-05-01 10:10:00|    30|ON_TIME|
+        |south|2024-05-01 10:10:00|    50|ON_TIME|
+        +-----+-------------------+------+-------+
+
+        +---------------+------------+-------------------+-----+------+
+        |         reason|minutes_late|                 ts| pump|litres|
+        +---------------+------------+-------------------+-----+------+
+        |        expired|         5.0|2024-05-01 10:09:00|north|    25|
+        |null_event_time|        NULL|               NULL|south|     5|
+        +---------------+------------+-------------------+-----+------+
+    """,
+    "calendar_days": """
+        +----------+-------------------+-------------------+--------+
+        |       day|          start_utc|            end_utc|readings|
+        +----------+-------------------+-------------------+--------+
+        |2024-03-09|2024-03-09 05:00:00|2024-03-10 05:00:00|      24|
+        |2024-03-10|2024-03-10 05:00:00|2024-03-11 04:00:00|      23|
+        |2024-03-11|2024-03-11 04:00:00|2024-03-12 04:00:00|      24|
+        |2024-03-12|2024-03-12 04:00:00|2024-03-13 04:00:00|       1|
+        +----------+-------------------+-------------------+--------+
+
+        +----------+-------------------+-------------------+--------+
+        |       day|          start_utc|            end_utc|readings|
+        +----------+-------------------+-------------------+--------+
+        |2024-11-02|2024-11-02 04:00:00|2024-11-03 04:00:00|      24|
+        |2024-11-03|2024-11-03 04:00:00|2024-11-04 05:00:00|      25|
+        |2024-11-04|2024-11-04 05:00:00|2024-11-05 05:00:00|      23|
+        +----------+-------------------+-------------------+--------+
+    """,
+}
+
+
+@pytest.mark.parametrize("name", IN_PROCESS)
+def test_example_in_process_prints_what_it_says(root, capsys, name):
+    assert lines(run(root, capsys, name)) == lines(IN_PROCESS[name])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_example_on_spark_prints_what_it_says(root, capsys, spark, name):
+    assert lines(run(root, capsys, name)) == lines(ON_SPARK[name])
+
+
+def test_example_of_unit_tests_passes(root):
+    command = [sys.executable, "-m", "pytest", "-q", "examples/test_scores.py"]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+    assert "4 passed" in result.stdout
+
+
+@pytest.mark.spark
+def test_main_job_replays_flights_and_all_its_checks_hold(root):
+    """A process of its own, as make demo does; the first weeks of the year only."""
+    command = [sys.executable, "examples/flights.py", "--flights", "20000", "--batches", "6"]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.startswith("20,000 flights from New York, 2013-01-01 05:17 to ")
+    assert "batch   6 of 6" in result.stdout
+    assert result.stdout.endswith("All checks hold.\n")
+    assert "FAILS" not in result.stdout
+    assert result.stdout.count("holds ") == 7
+
+
+def test_every_example_is_run_here(root):
+    here = {*IN_PROCESS, *ON_SPARK, "test_scores", "flights", "flights_check", "flights_replay"}
+    assert {path.stem for path in (root / "examples").glob("*.py")} == here
+
+
+@pytest.fixture(autouse=True)
+def examples_import_their_neighbours(root, monkeypatch):
+    monkeypatch.syspath_prepend(str(root / "examples"))
