@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -29,14 +28,6 @@ from beamish.errors import OptionError
 _FINEST, _COARSEST = 0.00217, 0.39  # 2**18 and 2**4 registers
 
 Doubles = NDArray[np.float64]
-
-
-def _check_rsd(owner: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _FINEST <= value <= _COARSEST:
-        raise OptionError(
-            f"ApproxCountDistinct(rsd={value!r}): must be from {_FINEST} to {_COARSEST}; for an exact count use "
-            "CountDistinct"
-        )
 
 
 @attrs.frozen
@@ -60,9 +51,17 @@ class ApproxCountDistinct(ListColumnar):
     """
 
     column: str = column_field()
-    rsd: float = attrs.field(default=0.05, validator=_check_rsd)
+    rsd: float = attrs.field(default=0.05)
 
     distinct = 1
+
+    @rsd.validator
+    def _check(self, _: object, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not _FINEST <= value <= _COARSEST:
+            raise OptionError(
+                f"ApproxCountDistinct(rsd={value!r}): must be from {_FINEST} to {_COARSEST}; for an exact count use "
+                "CountDistinct"
+            )
 
     @property
     def precision(self) -> int:

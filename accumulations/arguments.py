@@ -98,7 +98,7 @@ def check_numbers(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
     Raises:
         ColumnError: one is not.
     """
-    _check(name, owner, types, is_number, "a number", "cast it to bigint, double or decimal first")
+    _check(name, owner, types, test=is_number, what="a number", fix="cast it to bigint, double or decimal first")
 
 
 def check_orderable(name: str, owner: Any, types: Sequence[pa.DataType]) -> None:
@@ -107,11 +107,11 @@ def check_orderable(name: str, owner: Any, types: Sequence[pa.DataType]) -> None
     Raises:
         ColumnError: one has not.
     """
-    _check(name, owner, types, is_orderable, "a type with an order", "turn a map into an array with map_entries first")
+    _check(name, owner, types, test=is_orderable, what="a type with an order", fix="turn a map into an array with map_entries first")
 
 
 def _check(
-    name: str, owner: Any, types: Sequence[pa.DataType], test: Callable[[pa.DataType], bool], what: str, fix: str
+    name: str, owner: Any, types: Sequence[pa.DataType], *, test: Callable[[pa.DataType], bool], what: str, fix: str
 ) -> None:
     for column, type_ in zip(owner.inputs, types, strict=True):
         if not test(plain_type(type_)):

@@ -69,7 +69,7 @@ class CountDistinct(ListColumnar):
             raise OptionError("CountDistinct(): needs at least one column; to count rows use Count()")
         for i, column in enumerate(columns):
             check_column(f"CountDistinct(#{i + 1}={column!r})", column)
-        self.__attrs_init__(columns)  # type: ignore[attr-defined]
+        self.__attrs_init__(columns)
 
     def __repr__(self) -> str:
         return f"CountDistinct({', '.join(map(repr, self.columns))})"

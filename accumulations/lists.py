@@ -6,7 +6,7 @@ repeat or are too many left out, and what is left put together again. Nothing is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa

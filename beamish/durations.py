@@ -31,7 +31,7 @@ class Duration(int):
 
     def __str__(self) -> str:
         for unit, unit_us in _UNITS_US.items():
-            if unit not in ("week", "day" if self == 0 else "") and self % unit_us == 0:
+            if unit != "week" and self % unit_us == 0 and (self != 0 or unit == "second"):
                 amount = int(self) // unit_us
                 return f"{amount} {unit}{'' if amount == 1 else 's'}"
         raise AssertionError("every whole number is a multiple of one microsecond")

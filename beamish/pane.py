@@ -73,3 +73,22 @@ class Pane:
     timestamp: datetime | None = None
     reason: DropReason | None = None
     late_by_us: int | None = None
+
+    def __str__(self) -> str:
+        """One line: kind, key, window, timing and index, values."""
+        words = [f"{self.kind:<10}", *(f"{name}={value}" for name, value in self.key.items()), _bounds(self.window)]
+        if self.kind is PaneKind.DROPPED:
+            words.append(f"{self.reason}")
+        else:
+            marks = " first" * self.is_first + " last" * self.is_last
+            words.append(f"{self.timing} {self.index}{marks}:")
+        return " ".join([*words, *(f"{name}={value}" for name, value in self.values.items())])
+
+
+def _bounds(window: Window | None) -> str:
+    if window is None:
+        return "[no window)"
+    if window.start is None or window.end is None:
+        return "[all of time)"
+    start, end = (time.replace(tzinfo=None) for time in window)
+    return f"[{start}, {end.time() if end.date() == start.date() else end})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ def _pane(row: Mapping[str, Any], plan: Plan) -> Pane:
     info, dropped = row["pane"], row.get("dropped")
     return Pane(
         key={name: row[name] for name in plan.key_schema.names},
-        window=None if row["window"] is None else Window(row["window"]["start"], row["window"]["end"]),
+        window=None if row["window"] is None else Window(_utc(row["window"]["start"]), _utc(row["window"]["end"])),
         values=dict(dropped["row"]) if dropped else {name: row[name] for name in plan.value_schema.names},
         kind=PaneKind(info["kind"]),
         timing=PaneTiming(info["timing"]),
@@ -28,7 +29,11 @@ def _pane(row: Mapping[str, Any], plan: Plan) -> Pane:
         on_time_index=info["on_time_index"],
         is_first=info["is_first"],
         is_last=info["is_last"],
-        timestamp=row["timestamp"],
+        timestamp=_utc(row["timestamp"]),
         reason=DropReason(dropped["reason"]) if dropped else None,
         late_by_us=dropped["late_by"] if dropped else None,
     )
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    return None if time is None else time.astimezone(UTC)

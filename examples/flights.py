@@ -185,7 +185,7 @@ def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) ->
     values = list(pipeline.options.accumulations)
     keys = list(pipeline.options.keys)
     panes = bm.panes(written).select(*keys, "window.*", *values, "pane.*", "timestamp").toPandas()
-    dropped = bm.dropped(written).select("dropped.reason", "dropped.late_by", "dropped.row.*").toPandas()
+    dropped = bm.dropped(written).drop("window").toPandas()
     for column in ("start", "end", "timestamp"):
         panes[column] = panes[column].dt.tz_localize("UTC")
     print(f"took {time.monotonic() - began:.0f} s")

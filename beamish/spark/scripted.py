@@ -119,7 +119,9 @@ def _check(events: Sequence[Event], options: Options, restart_after: Sequence[in
                 "round it, and shift a script that begins before 1970"
             )
         if isinstance(options.watermark, ProcessingTimeLag) and event.us != END_OF_TIME_US:
-            raise ScriptError("advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock")
+            raise ScriptError(
+                "advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock"
+            )
     for at in restart_after:
         if not 0 <= at < len(events):
             raise OptionError(f"restart_after={tuple(restart_after)!r}: numbers of events, 0 to {len(events) - 1}")

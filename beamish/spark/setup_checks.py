@@ -20,7 +20,9 @@ def check_packages() -> None:
         SparkSetupError: pyspark is older than 4.0, or a package is not installed.
     """
     if spark_version() < (4, 0):
-        raise SparkSetupError(f"pyspark {'.'.join(map(str, spark_version()))}: beamish needs 4.0 or later: pip install 'pyspark>=4.0'")
+        raise SparkSetupError(
+            f"pyspark {'.'.join(map(str, spark_version()))}: beamish needs 4.0 or later: pip install 'pyspark>=4.0'"
+        )
     for module, requirement in (
         ("pandas", "'pandas>=2.2,<3'"),
         ("pyarrow", "'pyarrow>=15'"),

@@ -18,7 +18,7 @@ from beamish.plan import Plan, make_plan
 from beamish.spark.columns import column, name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
-from beamish.spark.pack_rows import NO_CLOCK, PACKED, row_packer
+from beamish.spark.pack_rows import PACKED, row_packer
 from beamish.spark.pane_bytes import from_bytes
 from beamish.spark.setup_checks import check_streaming, warn_of_single_batches
 from beamish.spark.shard_count import shard_count
@@ -90,7 +90,7 @@ def pack(
 def _for_each_shard(plan: Plan, ticks: DataFrame) -> DataFrame:
     ids = F.array(*map(F.lit, shard_ids(plan.shards)))
     return ticks.select(
-        F.explode(ids).cast("int").alias("shard"),
-        F.coalesce("clock_us", F.lit(NO_CLOCK)).cast("long").alias("clock_us"),
+        F.explode(ids).alias("shard"),
+        "clock_us",
         F.lit(None).cast("binary").alias("payload"),
     )

@@ -1,0 +1,51 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beamish.accumulations import TopN, TopNByKey
+from beamish.errors import OptionError
+from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, value, values
+from tests.accumulations.test_extremes import KINDS, order
+
+
+def test_top_n_is_the_greatest_first_with_duplicates():
+    assert value(TopN(3, "x"), [1, 9, None, 9, 5], pa.int64()) == [9, 9, 5]
+    assert value(TopN(3, "x"), [1], pa.int64()) == [1]
+    assert value(TopN(3, "x"), [], pa.int64()) == []
+
+
+def test_top_n_by_key_takes_each_key_once_with_its_greatest_value():
+    rows = [(0, 0, "a", 1), (0, 0, "a", 7), (0, 0, "b", 7), (0, 0, None, 3), (0, 0, "c", None), (0, 0, "d", 9)]
+    assert values(TopNByKey(4, "k", "x"), rows, pa.string(), pa.int64(), groups=1) == [
+        [{"key": "d", "value": 9}, {"key": "a", "value": 7}, {"key": "b", "value": 7}, {"key": None, "value": 3}]
+    ]
+
+
+@pytest.mark.parametrize("n", [0, -1, True, 1.5, "3"])
+def test_n_is_a_whole_number_of_at_least_one(n):
+    with pytest.raises(OptionError, match="whole number of at least 1"):
+        TopN(n, "x")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data(), cut=st.integers(0, 30), n=st.integers(1, 4))
+def test_top_is_that_of_the_scalar_reference(kind, data, cut, n):
+    type_, strategy = KINDS[kind]
+    rows = data.draw(rows_of(st.none() | strategy, st.none() | st.integers(0, 3)))
+    tops, by_key = [], []
+    for group in range(GROUPS):
+        there = [row for row in rows if row[1] == group and row[2] is not None]
+        tops.append(sorted((row[2] for row in there), key=order, reverse=True)[:n])
+        best = {}
+        for row in sorted(there, key=lambda row: order(row[2])):
+            best[row[3]] = row[2]
+        ranked = sorted(sorted(best, key=order), key=lambda key: order(best[key]), reverse=True)[:n]
+        by_key.append([{"key": key, "value": best[key]} for key in ranked])
+    assert_same(values(TopN(n, "x"), rows, type_), pa.array(tops, pa.list_(type_)).to_pylist())
+    assert_laws(TopN(n, "x"), rows, [type_], cut)
+    swapped = [(time, group, key, item) for time, group, item, key in rows]
+    accumulation = TopNByKey(n, "k", "x")
+    expected = pa.array(by_key, accumulation.value_type([pa.int64(), type_])).to_pylist()
+    assert_same(values(accumulation, swapped, pa.int64(), type_), expected)
+    assert_laws(accumulation, swapped, [pa.int64(), type_], cut)

@@ -1,0 +1,267 @@
+"""Bad input: each wrong value is refused at the earliest moment, with the value, the rule and the fix."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import attrs
+import pytest
+
+import beamish as bm
+from beamish.accumulations import (
+    Accumulation,
+    ApproxCountDistinct,
+    Collect,
+    Count,
+    CountDistinct,
+    Fold,
+    Max,
+    Mean,
+    Quantiles,
+    Reduce,
+    StdDev,
+    Sum,
+    TopN,
+)
+from beamish.testing import TestStream
+from beamish.triggers import (
+    AfterAll,
+    AfterAny,
+    AfterCount,
+    AfterEach,
+    AfterProcessingTime,
+    AfterWatermark,
+    Always,
+    Default,
+    Never,
+    OrFinally,
+    Repeatedly,
+    Trigger,
+)
+
+START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("30 seconds"))
+PLAIN = START.key_by("team").window(bm.FixedWindows("1 minute")).accumulate(plays=Count())
+ROW = {"ts": 1, "team": "red", "score": 3, "name": "ann", "tags": ["a"]}
+ONE_ROW = TestStream().add([ROW])
+
+
+@attrs.frozen
+class NoResultType(Accumulation):
+    column: str = "score"
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        return accumulator + value
+
+    def merge(self, a, b):
+        return a + b
+
+    def extract(self, accumulator):
+        return accumulator
+
+
+@attrs.frozen
+class OwnTrigger(Trigger):
+    def should_fire(self, state, context):
+        return True
+
+
+# What is written, when it is refused, and what the message must hold: value, rule, fix.
+AT_ONCE = [
+    ("fixed size 0", lambda: bm.FixedWindows(0), ["FixedWindows(size)=0", "above 0"]),
+    ("fixed size negative", lambda: bm.FixedWindows("-1 minute"), ["'-1 minute'", "above 0"]),
+    ("size rounds to 0", lambda: bm.FixedWindows(1e-9), ["1e-09", "above 0"]),
+    ("size is True", lambda: bm.FixedWindows(True), ["True", "'10 minutes'"]),  # noqa: FBT003
+    ("size is nan", lambda: bm.FixedWindows(float("nan")), ["nan", "'10 minutes'"]),
+    ("size in microseconds", lambda: bm.FixedWindows(10**20), ["146,000 years"]),
+    ("size in months", lambda: bm.FixedWindows("1 month"), ["no fixed length", "CalendarWindows(months=...)"]),
+    ("unknown unit", lambda: bm.FixedWindows("1 fortnight"), ["fortnight", "weeks, days"]),
+    ("no unit", lambda: bm.FixedWindows("10"), ["'10'", "'10 minutes'"]),
+    ("empty", lambda: bm.FixedWindows(""), ["''", "'10 minutes'"]),
+    ("size None", lambda: bm.FixedWindows(None), ["None", "'10 minutes'"]),
+    ("sliding period 0", lambda: bm.SlidingWindows("1 minute", 0), ["SlidingWindows(period)=0", "above 0"]),
+    ("gap 0", lambda: bm.Sessions(timedelta()), ["Sessions(gap)", "above 0"]),
+    ("no calendar unit", bm.CalendarWindows, ["exactly one of days, weeks, months and years"]),
+    ("two calendar units", lambda: bm.CalendarWindows(days=1, weeks=1), ["exactly one"]),
+    ("0 days", lambda: bm.CalendarWindows(days=0), ["days=0", "at least 1"]),
+    ("1.5 days", lambda: bm.CalendarWindows(days=1.5), ["days=1.5", "whole number"]),
+    ("unknown zone", lambda: bm.CalendarWindows(days=1, timezone="Mars/Base"), ["'Mars/Base'", "'Europe/Paris'"]),
+    ("zone offset", lambda: bm.CalendarWindows(days=1, timezone=3), ["timezone=3", "IANA"]),
+    ("bad start", lambda: bm.CalendarWindows(days=1, starting="spring"), ["'spring'", "'2024-01-01'"]),
+    ("count 0", lambda: AfterCount(0), ["AfterCount(n=0)", "at least 1", "Always()"]),
+    ("count True", lambda: AfterCount(True), ["n=True", "whole number"]),  # noqa: FBT003
+    ("count 1.5", lambda: AfterCount(1.5), ["n=1.5", "whole number"]),
+    ("negative delay", lambda: AfterProcessingTime("-1 second"), ["AfterProcessingTime(delay)", "not be negative"]),
+    ("early is text", lambda: AfterWatermark(early="nonsense"), ["AfterWatermark(early)='nonsense'", "trigger"]),
+    ("late is a class", lambda: AfterWatermark(late=Always), ["AfterWatermark(late)=Always", "Always(...)"]),
+    ("AfterAny()", AfterAny, ["AfterAny()", "at least one"]),
+    ("AfterAll()", AfterAll, ["AfterAll()", "at least one"]),
+    ("AfterEach()", AfterEach, ["AfterEach()", "at least one"]),
+    ("AfterAny([..])", lambda: AfterAny([Always()]), ["one by one"]),
+    ("AfterAny(3)", lambda: AfterAny(Always(), 3), ["AfterAny(#2)=3"]),
+    ("Repeatedly(3)", lambda: Repeatedly(3), ["Repeatedly(trigger)=3"]),
+    ("OrFinally main", lambda: OrFinally(None, Never()), ["OrFinally(main)=None"]),
+    ("OrFinally until", lambda: OrFinally(Always(), "x"), ["OrFinally(finally_)='x'"]),
+    ("negative watermark delay", lambda: bm.BoundedOutOfOrderness(-1), ["(delay)=-1", "not be negative"]),
+    ("max_future 0", lambda: bm.BoundedOutOfOrderness(1, max_future=0), ["(max_future)=0", "above 0"]),
+    ("idle_timeout 0", lambda: bm.BoundedOutOfOrderness(1, idle_timeout=0), ["(idle_timeout)=0", "above 0"]),
+    ("negative lag", lambda: bm.ProcessingTimeLag(-1), ["(lag)=-1", "not be negative"]),
+    ("punctuated by nothing", lambda: bm.Punctuated(""), ["''", "column"]),
+    ("no event time column", lambda: bm.Pipeline().event_time(None, bm.Punctuated("w")), ["None", "column"]),
+    ("no watermark", lambda: bm.Pipeline().event_time("ts", "30 seconds"), ["'30 seconds'", "BoundedOutOfOrderness"]),
+    ("key 3", lambda: START.key_by(3), ["key_by(column)=3", "name of a column"]),
+    ("key twice", lambda: START.key_by("a", "a"), ["twice"]),
+    ("window text", lambda: START.window("1 minute"), ["'1 minute'", "FixedWindows"]),
+    ("trigger text", lambda: START.trigger("always"), ["'always'", "AfterWatermark()"]),
+    ("negative lateness", lambda: START.allowed_lateness("-1 hour"), ["'-1 hour'", "not be negative"]),
+    ("mode text", lambda: START.accumulation_mode("discarding"), ["'discarding'", "AccumulationMode.DISCARDING"]),
+    ("on-time text", lambda: START.on_time_behavior("x"), ["'x'", "OnTimeBehavior"]),
+    ("closing text", lambda: START.closing_behavior("x"), ["'x'", "ClosingBehavior"]),
+    ("combiner text", lambda: START.timestamp_combiner("x"), ["'x'", "TimestampCombiner"]),
+    ("retract_merged text", lambda: START.retract_merged("now"), ["'now'", "bm.AT_MERGE"]),
+    ("accumulate text", lambda: START.accumulate(n="count"), ["accumulate(n)='count'", "Count()"]),
+    ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n=Count)", "Count(...)"]),
+    ("column 3", lambda: Sum(3), ["3", "column"]),
+    ("top 0", lambda: TopN(0, "x"), ["0", "at least 1"]),
+    ("no probability", lambda: Quantiles("x", (1.5,)), ["1.5"]),
+    ("rsd 0", lambda: ApproxCountDistinct("x", rsd=0), ["rsd"]),
+    ("no distinct columns", CountDistinct, ["CountDistinct"]),
+    ("reduce by text", lambda: Reduce("max", "x"), ["'max'"]),
+    ("naive time", lambda: TestStream().advance_watermark_to(datetime(2024, 1, 1)), ["time zone", "tzinfo=UTC"]),  # noqa: DTZ001
+    ("time is text", lambda: TestStream().advance_watermark_to("noon"), ["'noon'", "seconds since the epoch"]),
+    ("watermark back", lambda: TestStream().advance_watermark_to(5).advance_watermark_to(4), ["5.0", "4.0"]),
+    ("clock back", lambda: TestStream().advance_processing_time_to(-1), ["clock would go back"]),
+    ("row is no dict", lambda: TestStream().add([3]), ["add(3)", "dict"]),
+]
+
+# Pipelines whose parts are fine but do not go together: refused when run, applied or explained.
+TOGETHER = [
+    ("nothing said", bm.Pipeline(), ["no event time", ".event_time("]),
+    ("no window", START.accumulate(n=Count()), ["no window", "bm.GlobalWindow()"]),
+    ("no accumulation", START.window(bm.GlobalWindow()), ["nothing to accumulate", "Count()"]),
+    ("no mode", PLAIN.trigger(Always()), ["Always()", ".discarding()"]),
+    ("no mode, lateness", PLAIN.allowed_lateness(5), ["5 seconds", ".accumulating()"]),
+    ("loses rows: count", PLAIN.trigger(AfterCount(1)).discarding(), ["AfterCount(n=1)", "Repeatedly(...)"]),
+    ("loses rows: any", PLAIN.trigger(AfterAny(Always())).discarding(), ["may finish", "allow_data_loss=True"]),
+    ("loses rows: all", PLAIN.trigger(AfterAll(Always())).discarding(), ["may finish"]),
+    ("loses rows: delay", PLAIN.trigger(AfterProcessingTime(1)).discarding(), ["may finish"]),
+    ("loses rows: each", PLAIN.trigger(AfterEach(Always(), AfterCount(1))).discarding(), ["may finish"]),
+    ("loses rows: finally", PLAIN.trigger(OrFinally(Always(), AfterCount(9))).discarding(), ["may finish"]),
+    ("loses rows: own", PLAIN.trigger(OwnTrigger()).discarding(), ["may finish"]),
+    (
+        "loses late rows",
+        PLAIN.trigger(AfterWatermark(early=Always())).discarding().allowed_lateness(5),
+        ["a late trigger", "5 seconds"],
+    ),
+    ("only_updated, discarding", PLAIN.discarding().only_updated_panes(), ["only_updated_panes", "accumulating()"]),
+    ("retract_merged, discarding", PLAIN.discarding().retract_merged(bm.AT_MERGE), ["accumulating_and_retracting()"]),
+    (
+        "retract_merged, fixed windows",
+        PLAIN.accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE),
+        ["FixedWindows", "bm.Sessions"],
+    ),
+    ("a value called window", PLAIN.accumulate(window=Count()), ["'window'", "another name"]),
+    ("a value called like the key", PLAIN.accumulate(team=Count()), ["accumulate(team=...)", "another name"]),
+    ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
+    (
+        "fold of sessions without merge",
+        PLAIN.window(bm.Sessions(1)).accumulate(n=Fold(0, max, "score")),
+        ["Fold", "merge="],
+    ),
+]
+
+# What only the columns show.
+COLUMNS = [
+    ("key missing", PLAIN.key_by("player"), ["key_by('player')", "'team'"]),
+    ("value missing", PLAIN.accumulate(s=Sum("points")), ["Sum", "'points'", "'score'"]),
+    ("event time missing", PLAIN.event_time("when", bm.BoundedOutOfOrderness(0)), ["'when'", "'ts'"]),
+    ("key is a list", PLAIN.key_by("tags"), ["key_by('tags')", "cast"]),
+    ("sum of text", PLAIN.accumulate(s=Sum("name")), ["Sum", "name", "string"]),
+    ("mean of text", PLAIN.accumulate(s=Mean("name")), ["Mean", "string"]),
+    ("stddev of a list", PLAIN.accumulate(s=StdDev("tags")), ["StdDev", "list"]),
+    ("quantiles of text", PLAIN.accumulate(s=Quantiles("name")), ["Quantiles", "string"]),
+]
+
+
+def refused(error, call, fragments):
+    with pytest.raises(error) as caught:
+        call()
+    message = str(caught.value)
+    for fragment in fragments:
+        assert fragment in message, f"{fragment!r} is not in: {message}"
+
+
+@pytest.mark.parametrize(("call", "fragments"), [row[1:] for row in AT_ONCE], ids=[row[0] for row in AT_ONCE])
+def test_a_wrong_option_is_refused_where_it_is_written(call, fragments):
+    refused((bm.OptionError, bm.ScriptError), call, fragments)
+
+
+@pytest.mark.parametrize(("pipeline", "fragments"), [row[1:] for row in TOGETHER], ids=[row[0] for row in TOGETHER])
+def test_options_that_do_not_go_together_are_refused_before_anything_runs(pipeline, fragments):
+    refused(bm.PipelineError, pipeline.explain, fragments)
+    refused(bm.PipelineError, lambda: pipeline.run(TestStream()), fragments)
+
+
+@pytest.mark.parametrize(("pipeline", "fragments"), [row[1:] for row in COLUMNS], ids=[row[0] for row in COLUMNS])
+def test_a_column_that_is_not_there_or_of_the_wrong_type_is_refused(pipeline, fragments):
+    refused(bm.ColumnError, lambda: pipeline.run(ONE_ROW), fragments)
+
+
+def test_a_column_of_two_types_is_refused():
+    script = TestStream().add([{"ts": 1, "team": "a"}, {"ts": 1, "team": 3}])
+    refused(bm.ScriptError, lambda: PLAIN.run(script), ["'team'", "int", "str"])
+
+
+def test_an_event_time_that_is_no_time_is_refused():
+    refused(bm.ScriptError, lambda: PLAIN.run(TestStream().add([{"ts": "noon", "team": "a"}])), ["row['ts']='noon'"])
+
+
+def test_an_explicit_watermark_is_refused_where_the_clock_moves_it():
+    pipeline = PLAIN.event_time("ts", bm.ProcessingTimeLag("1 minute"))
+    refused(bm.ScriptError, lambda: pipeline.run(ONE_ROW.advance_watermark_to(5)), ["ProcessingTimeLag"])
+
+
+def test_a_trigger_that_cannot_lose_rows_is_taken():
+    harmless = [
+        Default(),
+        Never(),
+        Always(),
+        Repeatedly(AfterCount(2)),
+        AfterWatermark(),
+        AfterEach(AfterCount(2), Always()),
+        OrFinally(Always(), AfterWatermark()),
+        OrFinally(Always(), Never()),
+    ]
+    for trigger in harmless:
+        assert PLAIN.trigger(trigger).discarding().run(ONE_ROW) is not None
+
+
+def test_data_loss_is_taken_when_allowed():
+    pipeline = PLAIN.trigger(AfterCount(1), allow_data_loss=True).discarding().with_dropped()
+    panes = pipeline.run(ONE_ROW.add([ROW]))
+    assert [pane.kind for pane in panes] == ["PANE", "DROPPED"]
+    assert panes[1].reason == "window_finished"
+
+
+def test_sum_overflow_is_raised_as_spark_raises_it():
+    script = TestStream().add([{"ts": 1, "team": "a", "score": 2**63 - 1}, {"ts": 1, "team": "a", "score": 1}])
+    with pytest.raises(bm.NumericOverflowError, match=re.escape("score")):
+        PLAIN.accumulate(total=Sum("score")).run(script)
+
+
+def test_user_function_that_raises_is_named_with_its_key():
+    pipeline = PLAIN.accumulate(worst=Reduce(lambda a, b: a // (b - b), "score"))
+    with pytest.raises(bm.UserFunctionError) as caught:
+        pipeline.run(ONE_ROW.add([ROW]))
+    for fragment in ("Reduce", "ZeroDivisionError", "{'team': 'red'}", "start again from the checkpoint"):
+        assert fragment in str(caught.value)
+
+
+def test_aware_datetimes_and_seconds_are_the_same_times():
+    at = datetime(2024, 1, 1, tzinfo=UTC)
+    assert TestStream().advance_watermark_to(at) == TestStream().advance_watermark_to(at.timestamp())
+
+
+def test_max_and_collect_take_any_orderable_type():
+    assert PLAIN.accumulate(m=Max("name"), c=Collect("tags")).run(ONE_ROW.advance_watermark_to(100))

@@ -1,0 +1,377 @@
+"""When a window fires, and when its trigger is finished (DESIGN section 3, "Triggers"; RULES 6, 11, 12, 14).
+
+A node is the state of one trigger of the tree in one window. What the text says of a trigger is in its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from beamish import triggers as t
+from beamish.triggers import Trigger, TriggerContext
+
+
+@dataclass(frozen=True)
+class Now:
+    """A window, and where the clocks stand. ``watermark`` is -inf before there is one."""
+
+    start: int
+    end: int
+    watermark: float
+    clock: int
+    merging: bool
+
+    @property
+    def at_end(self) -> bool:
+        return self.watermark >= self.end
+
+
+class Node:
+    """A trigger in a window that is new. By itself it is Always, and Never but for its answer."""
+
+    finished = False
+    parts: Sequence[Node] = ()
+
+    def __init__(self, trigger: Trigger) -> None:
+        self.trigger: Any = trigger
+
+    def show(self, rows: int, now: Now) -> bool:
+        """Rows are shown to it. Gives whether they were shown to a trigger that waits for the window's end."""
+        return False
+
+    def ready(self, now: Now) -> bool:
+        """Would it fire?"""
+        return True
+
+    def fire(self, now: Now) -> None:
+        """It fires; is it finished?"""
+
+    def merge(self, merged: Sequence[Any], now: Now) -> None:
+        """Windows became one; this node is new, or that of the part equal to the result."""
+
+    def clear(self) -> None:
+        """Forget what was counted and waited for."""
+        for part in self.parts:
+            part.clear()
+
+    def reset(self) -> None:
+        """Start again, wholly."""
+        self.clear()
+        self.finished = False
+        for part in self.parts:
+            part.reset()
+
+    def targets(self) -> Iterator[int]:
+        """The clocks it waits for."""
+        for part in self.parts:
+            yield from part.targets()
+
+    @property
+    def done(self) -> Any:
+        return [part.finished for part in self.parts]
+
+
+def node(trigger: Trigger) -> Node:
+    """The state of a trigger in a new window."""
+    return NODES.get(type(trigger), Own)(trigger)
+
+
+class Always(Node):
+    pass
+
+
+class Never(Node):
+    def ready(self, now: Now) -> bool:
+        return False
+
+
+class Default(Node):
+    def show(self, rows: int, now: Now) -> bool:
+        return True
+
+    def ready(self, now: Now) -> bool:
+        return now.at_end
+
+
+class AfterCount(Node):
+    count = 0
+
+    def show(self, rows: int, now: Now) -> bool:
+        self.count += rows
+        return False
+
+    def ready(self, now: Now) -> bool:
+        return self.count >= self.trigger.n
+
+    def fire(self, now: Now) -> None:
+        self.finished = True
+
+    def merge(self, merged: Sequence[AfterCount], now: Now) -> None:
+        # Fired in any part: fired; else counts add.
+        self.finished = any(part.finished for part in merged)
+        self.count = sum(part.count for part in merged)
+
+    def clear(self) -> None:
+        self.count = 0
+
+
+class AfterProcessingTime(Node):
+    target: int | None = None
+
+    def show(self, rows: int, now: Now) -> bool:
+        # A finished one has no target any more.
+        if self.target is None and not self.finished:
+            self.target = now.clock + self.trigger.delay
+        return False
+
+    def ready(self, now: Now) -> bool:
+        return self.target is not None and now.clock >= self.target
+
+    def fire(self, now: Now) -> None:
+        self.finished = True
+        self.target = None
+
+    def merge(self, merged: Sequence[AfterProcessingTime], now: Now) -> None:
+        # The earliest target among the parts; one that has fired in a part starts again.
+        self.target = min((target for part in merged for target in part.targets()), default=None)
+        self.finished = False
+
+    def clear(self) -> None:
+        self.target = None
+
+    def targets(self) -> Iterator[int]:
+        if self.target is not None:
+            yield self.target
+
+
+class AfterWatermark(Node):
+    """Waiting for the end (``early`` runs), then, if there is a ``late``, past it."""
+
+    past_end = False
+
+    def __init__(self, trigger: t.AfterWatermark) -> None:
+        super().__init__(trigger)
+        # RULES 11: early and late are Repeatedly(early), Repeatedly(late).
+        self.early = node(t.Repeatedly(trigger.early or t.Never()))
+        self.late = node(t.Repeatedly(trigger.late or t.Never()))
+        self.parts = (self.early, self.late)
+
+    def show(self, rows: int, now: Now) -> bool:
+        # RULES 6: to the phase it is in; in merging windows to both.
+        if now.merging or not self.past_end:
+            self.early.show(rows, now)
+        if now.merging or self.past_end:
+            self.late.show(rows, now)
+        return True
+
+    def ready(self, now: Now) -> bool:
+        if self.past_end:
+            return self.late.ready(now)
+        return now.at_end or self.early.ready(now)
+
+    def fire(self, now: Now) -> None:
+        if self.past_end:
+            self.late.fire(now)
+        elif now.at_end:
+            self.past_end = True
+            self.early.clear()
+            self.finished = self.trigger.late is None
+            self.late.clear()  # not reached when this fired
+        else:
+            self.early.fire(now)
+            self.late.clear()  # RULES 6: not reached
+
+    def merge(self, merged: Sequence[AfterWatermark], now: Now) -> None:
+        # Past the end only if every part is and the merged window is at its end, else back to waiting, late cleared.
+        self.past_end = bool(merged) and all(part.past_end for part in merged) and now.at_end
+        self.finished = self.past_end and self.trigger.late is None
+        self.early.merge([part.early for part in merged], now)
+        self.late.merge([part.late for part in merged], now)
+        if not self.past_end:
+            self.late.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self.past_end = False
+
+
+class Composite(Node):
+    def __init__(self, trigger: t.AfterAny | t.AfterAll | t.AfterEach) -> None:
+        super().__init__(trigger)
+        self.parts = [node(part) for part in trigger.parts]
+
+    def show(self, rows: int, now: Now) -> bool:
+        return any([part.show(rows, now) for part in self.parts])
+
+    def merge_parts(self, merged: Sequence[Node], now: Now) -> None:
+        for i, part in enumerate(self.parts):
+            part.merge([other.parts[i] for other in merged], now)
+
+
+class AfterAny(Composite):
+    def ready(self, now: Now) -> bool:
+        return any(part.finished or part.ready(now) for part in self.parts)
+
+    def fire(self, now: Now) -> None:
+        for part in self.parts:
+            if part.ready(now):
+                part.fire(now)
+            else:
+                part.clear()
+        self.finished = True
+
+    def merge(self, merged: Sequence[Node], now: Now) -> None:
+        self.merge_parts(merged, now)
+        self.finished = any(self.done)
+
+
+class AfterAll(Composite):
+    def show(self, rows: int, now: Now) -> bool:
+        # RULES 6: to its unfinished parts.
+        return any([part.show(rows, now) for part in self.parts if not part.finished])
+
+    def ready(self, now: Now) -> bool:
+        return all(part.finished or part.ready(now) for part in self.parts)
+
+    def fire(self, now: Now) -> None:
+        for part in self.parts:
+            if not part.finished:
+                part.fire(now)
+        self.finished = True
+
+    def merge(self, merged: Sequence[Node], now: Now) -> None:
+        self.merge_parts(merged, now)
+        self.finished = all(self.done)
+
+
+class AfterEach(Composite):
+    @property
+    def current(self) -> int:
+        """The number of the first part that is not finished; as many as there are parts if all are."""
+        return (*self.done, False).index(False)
+
+    def show(self, rows: int, now: Now) -> bool:
+        # RULES 6: to its current part; in merging windows to all.
+        if now.merging:
+            return super().show(rows, now)
+        return any([part.show(rows, now) for part in self.parts[self.current :][:1]])
+
+    def ready(self, now: Now) -> bool:
+        return any(part.ready(now) for part in self.parts[self.current :][:1])
+
+    def fire(self, now: Now) -> None:
+        at = self.current
+        self.parts[at].fire(now)
+        for part in self.parts[at + 1 :]:
+            part.clear()  # RULES 6: not reached
+        self.finished = all(self.done)
+
+    def merge(self, merged: Sequence[Node], now: Now) -> None:
+        # In order up to the first unfinished; the rest is cleared.
+        for i, part in enumerate(self.parts):
+            if all(self.done[:i]):
+                part.merge([other.parts[i] for other in merged], now)
+            else:
+                part.reset()
+        self.finished = all(self.done)
+
+
+class Repeatedly(Node):
+    def __init__(self, trigger: t.Repeatedly) -> None:
+        super().__init__(trigger)
+        self.repeated = node(trigger.trigger)
+        self.parts = (self.repeated,)
+
+    def show(self, rows: int, now: Now) -> bool:
+        return self.repeated.show(rows, now)
+
+    def ready(self, now: Now) -> bool:
+        return self.repeated.ready(now)
+
+    def fire(self, now: Now) -> None:
+        self.repeated.fire(now)
+        if self.repeated.finished:
+            self.repeated.reset()
+
+    def merge(self, merged: Sequence[Repeatedly], now: Now) -> None:
+        self.repeated.merge([part.repeated for part in merged], now)
+
+
+class OrFinally(Node):
+    def __init__(self, trigger: t.OrFinally) -> None:
+        super().__init__(trigger)
+        self.main, self.until = node(trigger.main), node(trigger.finally_)
+        self.parts = (self.main, self.until)
+
+    def show(self, rows: int, now: Now) -> bool:
+        return any([self.main.show(rows, now), self.until.show(rows, now)])
+
+    def ready(self, now: Now) -> bool:
+        return self.main.ready(now) or self.until.ready(now)
+
+    def fire(self, now: Now) -> None:
+        if self.until.ready(now):
+            # RULES 12: only until fires and main is cleared; the whole is finished.
+            self.until.fire(now)
+            self.main.clear()
+            self.finished = True
+        else:
+            self.main.fire(now)
+            self.finished = self.main.finished
+
+    def merge(self, merged: Sequence[OrFinally], now: Now) -> None:
+        self.main.merge([part.main for part in merged], now)
+        self.until.merge([part.until for part in merged], now)
+        self.finished = self.main.finished or self.until.finished
+
+
+class Own(Node):
+    """A user's own trigger."""
+
+    def __init__(self, trigger: Trigger) -> None:
+        super().__init__(trigger)
+        self.state = trigger.create()
+
+    def show(self, rows: int, now: Now) -> bool:
+        self.state = self.trigger.on_rows(self.state, rows, context(now))
+        return bool(self.trigger.waits_for_end)
+
+    def ready(self, now: Now) -> bool:
+        return bool(self.trigger.should_fire(self.state, context(now)))
+
+    def fire(self, now: Now) -> None:
+        self.state, self.finished = self.trigger.on_fire(self.state, context(now))
+
+    def merge(self, merged: Sequence[Own], now: Now) -> None:
+        if merged:
+            self.state = self.trigger.on_merge([part.state for part in merged], context(now))
+
+    def clear(self) -> None:
+        self.state = self.trigger.create()
+
+    def targets(self) -> Iterator[int]:
+        target = None if self.finished else self.trigger.wakes_at(self.state)
+        if target is not None:
+            yield target
+
+
+def context(now: Now) -> TriggerContext:
+    watermark = None if now.watermark == -float("inf") else int(now.watermark)
+    return TriggerContext(start_us=now.start, end_us=now.end, watermark_us=watermark, clock_us=now.clock)
+
+
+NODES: dict[type[Trigger], type[Any]] = {
+    t.Always: Always,
+    t.Never: Never,
+    t.Default: Default,
+    t.AfterCount: AfterCount,
+    t.AfterProcessingTime: AfterProcessingTime,
+    t.AfterWatermark: AfterWatermark,
+    t.AfterAny: AfterAny,
+    t.AfterAll: AfterAll,
+    t.AfterEach: AfterEach,
+    t.Repeatedly: Repeatedly,
+    t.OrFinally: OrFinally,
+}

@@ -1,0 +1,106 @@
+"""Which windows a row is in, and which windows become one (DESIGN section 3, "Windows"; RULES 22)."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import beamish as bm
+from beamish.windows.option import END_OF_TIME_US
+
+Bounds = tuple[int, int]
+
+US = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any]) -> list[Bounds]:
+    """The windows of a row."""
+    match option:
+        case bm.FixedWindows():
+            start = (time_us - option.offset) // option.size * option.size + option.offset
+            return [(start, start + option.size)]
+        case bm.SlidingWindows():
+            # Every window that holds the timestamp; a period larger than the size samples.
+            start = (time_us - option.offset) // option.period * option.period + option.offset
+            windows = []
+            while time_us < start + option.size:
+                windows.append((start, start + option.size))
+                start -= option.period
+            return windows
+        case bm.Sessions():
+            return [(time_us, time_us + option.gap)]
+        case bm.GlobalWindow():
+            return [(0, END_OF_TIME_US)]
+        case bm.CalendarWindows():
+            return [_calendar_window(option, time_us)]
+        case _:
+            return list(option.assign(time_us, *(row.get(column) for column in option.columns)))
+
+
+def groups(option: bm.WindowOption, windows: Sequence[Bounds]) -> list[tuple[list[Bounds], Bounds]]:
+    """Distinct, sorted windows of one key as (members, the window they become); one by itself is a group too."""
+    if not isinstance(option, bm.Sessions):
+        found = [(list(members), result) for members, result in option.merge(windows)]
+        grouped = {window for members, _ in found for window in members}
+        return found + [([window], window) for window in windows if window not in grouped]
+    found = []
+    for window in windows:
+        # Touching is not overlapping.
+        if found and window[0] < found[-1][1][1]:
+            members, (start, end) = found.pop()
+            found.append(([*members, window], (start, max(end, window[1]))))
+        else:
+            found.append(([window], window))
+    return found
+
+
+def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
+    k = 0
+    step = 1
+    while _boundary_us(option, k) > time_us:  # gallop back, then walk on
+        k -= step
+        step *= 2
+    while _boundary_us(option, k + 1) <= time_us:
+        step = 1
+        while _boundary_us(option, k + 2 * step) <= time_us:
+            step *= 2
+        k += step
+    return _boundary_us(option, k), _boundary_us(option, k + 1)
+
+
+@lru_cache(maxsize=None)
+def _boundary_us(option: bm.CalendarWindows, k: int) -> int:
+    """Boundary k is the local midnight of starting + k * n units (RULES 22)."""
+    starting = option.starting or (date(1970, 1, 5) if option.weeks else date(1970, 1, 1))
+    assert isinstance(starting, date)
+    if option.days or option.weeks:
+        return _midnight_us(starting + timedelta(days=k * (option.days or 7 * (option.weeks or 0))), option.timezone)
+    months = starting.year * 12 + starting.month - 1 + k * (option.months or 12 * (option.years or 0))
+    year, month = months // 12, months % 12 + 1
+    last_day = calendar.monthrange(year, month)[1]  # 31 January + 1 month = the last of February
+    return _midnight_us(date(year, month, min(starting.day, last_day)), option.timezone)
+
+
+@lru_cache(maxsize=None)
+def _midnight_us(day: date, timezone: str) -> int:
+    """The first instant at which the clocks of a time zone show the midnight or more."""
+    midnight = datetime.combine(day, time())
+    zone = ZoneInfo(timezone)
+
+    def shows(instant: datetime) -> bool:
+        return instant.astimezone(zone).replace(tzinfo=None) >= midnight
+
+    tick = timedelta(minutes=15)
+    instant = midnight.replace(tzinfo=UTC) - timedelta(hours=27)
+    while not shows(instant):
+        instant += tick
+    before = instant - tick
+    while instant - before > US:
+        middle = before + (instant - before) // 2
+        before, instant = (before, middle) if shows(middle) else (middle, instant)
+    return (instant - EPOCH) // US
