@@ -107,7 +107,14 @@ def check_orderable(name: str, owner: Any, types: Sequence[pa.DataType]) -> None
     Raises:
         ColumnError: one has not.
     """
-    _check(name, owner, types, test=is_orderable, what="a type with an order", fix="turn a map into an array with map_entries first")
+    _check(
+        name,
+        owner,
+        types,
+        test=is_orderable,
+        what="a type with an order",
+        fix="turn a map into an array with map_entries first",
+    )
 
 
 def _check(

@@ -20,7 +20,6 @@ from beamish.plan import Plan, make_plan
 from beamish.script_rows import script_tables
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
 from beamish.watermarks import ProcessingTimeLag
-from beamish.windows.option import END_OF_TIME_US
 
 
 def run(
@@ -39,12 +38,9 @@ def run(
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
     options.check()
-    if isinstance(options.watermark, ProcessingTimeLag) and any(
-        isinstance(event, WatermarkTo) and event.us != END_OF_TIME_US for event in events
-    ):
-        raise ScriptError(
-            "advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock"
-        )
+    lags = isinstance(options.watermark, ProcessingTimeLag)
+    if lags and any(isinstance(event, WatermarkTo) for event in events):
+        raise ScriptError("a watermark in a script with ProcessingTimeLag: the clock moves it; advance the clock")
     tables = script_tables(events, options.event_time)
     if not any(table.num_rows for table in tables):
         return []

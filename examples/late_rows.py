@@ -65,6 +65,4 @@ with tempfile.TemporaryDirectory() as name:
     panes = spark.read.parquet(str(folder / "panes"))
     panes.select("pump", "window.start", "litres", "pane.timing").orderBy("start", "pump").show()
     dropped = spark.read.parquet(str(folder / "dropped"))
-    dropped.selectExpr("dropped.reason", "dropped.late_by / 60e6 as minutes_late", "dropped.row.*").orderBy(
-        "reason"
-    ).show()
+    dropped.selectExpr("reason", "late_by / 60e6 as minutes_late", "ts", "pump", "litres").orderBy("reason").show()

@@ -34,6 +34,7 @@ from beamish.engine.state import segment_numbers
 from beamish.engine.trigger_tree import TriggerMerge
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, WindowTable
 from beamish.modes import TimestampCombiner
+from beamish.windows.option import END_OF_TIME_US
 
 if TYPE_CHECKING:
     from beamish.engine.step import Step
@@ -306,7 +307,9 @@ def _drop(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
     """Drop entries: count them and, if asked for, list them with the window they were dropped from."""
     _count_dropped(step, reason, int(bundle.rows[entries.row].sum()))
     if step.plan.options.with_dropped and len(entries.row):
-        late_by = step.watermark_us - bundle.time_us[entries.row]
+        time = bundle.time_us[entries.row]
+        # At the end of time a row before the epoch is later than 64 bits can say.
+        late_by = step.watermark_us - np.maximum(time, 0) - np.minimum(time, 0) * (step.watermark_us < END_OF_TIME_US)
         rows = bundle.table.take(pa.array(entries.row)).drop_columns([EVENT_TIME])
         step.output.add(
             len(entries.row),

@@ -34,15 +34,14 @@ class Clocks:
             the watermark and the clock as they were before.
         """
         before = self.watermark_us, self.clock_us
-        clock_moved = clock_us is not None and clock_us > self.clock_us
-        if clock_moved and clock_us is not None:
-            self.clock_us = clock_us
+        if clock_us is not None:
+            self.clock_us = max(self.clock_us, clock_us)
         if source_us is not None and source_us > self.source_us:
             self.source_us, self.risen_at_us = source_us, self.clock_us
             self._raise_to(source_us)
         else:
             self._idle(policy, before[1])
-        if isinstance(policy, ProcessingTimeLag) and clock_moved:
+        if isinstance(policy, ProcessingTimeLag) and clock_us is not None:
             self._raise_to(self.clock_us - int(policy.lag))
         return before
 

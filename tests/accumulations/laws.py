@@ -5,9 +5,16 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 GROUPS = 4
+
+PATIENT = settings(deadline=None)
+"""A shared machine may stand still for a while."""
+
+FEW = settings(PATIENT, max_examples=25)
+"""For properties that are tried for each of many types."""
 
 
 def columns_of(rows, *types):
@@ -79,9 +86,7 @@ def assert_laws(accumulation, rows, types, cut, tolerance=0.0):
     whole = part(0, len(rows))
     assert_same(told(merged(whole, none)), told(whole))
     assert_same(told(merged(none, whole)), told(whole))
-    added = accumulation.add_rows(
-        first, [column.slice(cut) for column in columns], times[cut:], group[cut:], GROUPS
-    )
+    added = accumulation.add_rows(first, [column.slice(cut) for column in columns], times[cut:], group[cut:], GROUPS)
     assert_same(told(added), expected, tolerance)
     assert_same(told(accumulation.combine(group, GROUPS, accumulation.lift(columns, times))), expected, tolerance)
     backwards = [column.take(pa.array(range(len(rows) - 1, -1, -1), pa.int64())) for column in columns]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from beamish.accumulations import ApproxCountDistinct
 from beamish.accumulations.hashing import hash_values
 from beamish.errors import OptionError
-from tests.accumulations.laws import GROUPS, assert_laws, rows_of, value, values
+from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, rows_of, value, values
 from tests.accumulations.test_extremes import KINDS
 
 HASHES_OF_TEXT = [12035550249420947055, 896903180678302595, 6052018698324344972]
@@ -56,6 +56,7 @@ def test_hashes_never_change():
     assert hash_values(pa.array([0, 1, -1])).tolist() == HASHES_OF_INTS
 
 
+@PATIENT
 @given(st.lists(st.text(max_size=20) | st.none(), max_size=10), st.integers(0, 10))
 def test_hashes_do_not_depend_on_where_a_value_lies(texts, cut):
     column = pa.array(texts, pa.string())
@@ -64,6 +65,7 @@ def test_hashes_do_not_depend_on_where_a_value_lies(texts, cut):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@FEW
 @given(data=st.data(), cut=st.integers(0, 30))
 def test_approx_count_distinct_keeps_the_laws(kind, data, cut):
     type_, strategy = KINDS[kind]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import Collect
-from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, values
+from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, values
 from tests.accumulations.test_extremes import KINDS, order
 
 
@@ -24,6 +24,7 @@ def test_collect_sorted_by_a_column_puts_its_nulls_first():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@FEW
 @given(data=st.data(), cut=st.integers(0, 30))
 def test_collect_is_that_of_the_scalar_reference(kind, data, cut):
     type_, strategy = KINDS[kind]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import CollectSet, CountDistinct
 from beamish.errors import OptionError
-from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, value, values
+from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
 from tests.accumulations.test_extremes import KINDS, order
 
 
@@ -35,6 +35,7 @@ def test_count_distinct_needs_columns():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@FEW
 @given(data=st.data(), cut=st.integers(0, 30))
 def test_distinct_values_are_those_of_the_scalar_reference(kind, data, cut):
     type_, strategy = KINDS[kind]

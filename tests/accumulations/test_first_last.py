@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import First, Last
 from beamish.errors import OptionError
-from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, values
+from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, values
 from tests.accumulations.test_extremes import KINDS, order
 
 
@@ -34,6 +34,7 @@ def test_ignore_nulls_is_a_flag():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@FEW
 @given(data=st.data(), cut=st.integers(0, 30), ignore_nulls=st.booleans())
 def test_first_and_last_are_those_of_the_scalar_reference(kind, data, cut, ignore_nulls):
     type_, strategy = KINDS[kind]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import TopN, TopNByKey
 from beamish.errors import OptionError
-from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, value, values
+from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
 from tests.accumulations.test_extremes import KINDS, order
 
 
@@ -29,6 +29,7 @@ def test_n_is_a_whole_number_of_at_least_one(n):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@FEW
 @given(data=st.data(), cut=st.integers(0, 30), n=st.integers(1, 4))
 def test_top_is_that_of_the_scalar_reference(kind, data, cut, n):
     type_, strategy = KINDS[kind]

@@ -32,8 +32,8 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def as_key(value: Any) -> Any:
+def normal(value: Any) -> Any:
     """What a key value is grouped by (RULES 23): all NaN are one, and -0.0 is 0.0; null is a key."""
     if isinstance(value, float):
-        return "NaN" if math.isnan(value) else value + 0.0
+        return math.nan if math.isnan(value) else value + 0.0
     return value

@@ -78,6 +78,12 @@ def node(trigger: Trigger) -> Node:
     return NODES.get(type(trigger), Own)(trigger)
 
 
+def shown(parts: Sequence[Node], rows: int, now: Now) -> bool:
+    """Show rows to all of them."""
+    waits = [part.show(rows, now) for part in parts]
+    return any(waits)
+
+
 class Always(Node):
     pass
 
@@ -203,7 +209,7 @@ class Composite(Node):
         self.parts = [node(part) for part in trigger.parts]
 
     def show(self, rows: int, now: Now) -> bool:
-        return any([part.show(rows, now) for part in self.parts])
+        return shown(self.parts, rows, now)
 
     def merge_parts(self, merged: Sequence[Node], now: Now) -> None:
         for i, part in enumerate(self.parts):
@@ -230,7 +236,7 @@ class AfterAny(Composite):
 class AfterAll(Composite):
     def show(self, rows: int, now: Now) -> bool:
         # RULES 6: to its unfinished parts.
-        return any([part.show(rows, now) for part in self.parts if not part.finished])
+        return shown([part for part in self.parts if not part.finished], rows, now)
 
     def ready(self, now: Now) -> bool:
         return all(part.finished or part.ready(now) for part in self.parts)
@@ -256,7 +262,7 @@ class AfterEach(Composite):
         # RULES 6: to its current part; in merging windows to all.
         if now.merging:
             return super().show(rows, now)
-        return any([part.show(rows, now) for part in self.parts[self.current :][:1]])
+        return shown(self.parts[self.current :][:1], rows, now)
 
     def ready(self, now: Now) -> bool:
         return any(part.ready(now) for part in self.parts[self.current :][:1])
@@ -306,7 +312,7 @@ class OrFinally(Node):
         self.parts = (self.main, self.until)
 
     def show(self, rows: int, now: Now) -> bool:
-        return any([self.main.show(rows, now), self.until.show(rows, now)])
+        return shown(self.parts, rows, now)
 
     def ready(self, now: Now) -> bool:
         return self.main.ready(now) or self.until.ready(now)

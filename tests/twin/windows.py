@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -73,7 +73,7 @@ def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
     return _boundary_us(option, k), _boundary_us(option, k + 1)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _boundary_us(option: bm.CalendarWindows, k: int) -> int:
     """Boundary k is the local midnight of starting + k * n units (RULES 22)."""
     starting = option.starting or (date(1970, 1, 5) if option.weeks else date(1970, 1, 1))
@@ -86,7 +86,7 @@ def _boundary_us(option: bm.CalendarWindows, k: int) -> int:
     return _midnight_us(date(year, month, min(starting.day, last_day)), option.timezone)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _midnight_us(day: date, timezone: str) -> int:
     """The first instant at which the clocks of a time zone show the midnight or more."""
     midnight = datetime.combine(day, time())

@@ -1,0 +1,83 @@
+"""When two lists of panes are the same: key by key, in order; dropped rows and keys in any order (RULES 18, 20)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from beamish import Pane, PaneKind
+from beamish.accumulations import ApproxCountDistinct
+from beamish.options import Options
+from tests.lines import line
+from tests.twin.order import normal
+
+
+def close(a: Any, b: Any) -> bool:
+    """Equal, floats to 1e-9 relative, null with null and NaN with NaN (RULES 33)."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(close(a[name], b[name]) for name in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+    return type(a) is type(b) and bool(a == b)
+
+
+def key_of(pane: Pane) -> tuple[tuple[str, str], ...]:
+    """The key as something to sort and look up by."""
+    return tuple((name, repr(normal(value))) for name, value in pane.key.items())
+
+
+def differences(left: Sequence[Pane], right: Sequence[Pane], options: Options) -> list[str]:
+    """What differs, in words; nothing if the lists say the same."""
+    found = []
+    for key in sorted({key_of(pane) for pane in [*left, *right]}):
+        ours = _of_key(left, key)
+        theirs = _of_key(right, key)
+        if len(ours) != len(theirs) or not all(_close_panes(a, b, options) for a, b in zip(ours, theirs, strict=True)):
+            found += [f"key {dict(key)}", *_beside(ours, theirs, options)]
+    return found
+
+
+def _of_key(panes: Sequence[Pane], key: Any) -> list[Pane]:
+    of_key = [pane for pane in panes if key_of(pane) == key]
+    dropped = sorted((pane for pane in of_key if pane.kind is PaneKind.DROPPED), key=_dropped_order)
+    return dropped + [pane for pane in of_key if pane.kind is not PaneKind.DROPPED]
+
+
+def _dropped_order(pane: Pane) -> str:
+    values = {name: normal(value) for name, value in sorted(pane.values.items())}
+    window = pane.window and [str(bound) for bound in pane.window]
+    return repr((pane.reason, window, values, pane.late_by_us))
+
+
+def _close_panes(a: Pane, b: Pane, options: Options) -> bool:
+    if not all(close(x, y) for x, y in zip(_plain(a, options), _plain(b, options), strict=True)):
+        return False
+    return all(
+        abs(a.values[name] - b.values[name]) <= 1 + 5 * accumulation.rsd * a.values[name]
+        for name, accumulation in options.accumulations.items()
+        if isinstance(accumulation, ApproxCountDistinct) and a.kind is not PaneKind.DROPPED
+    )
+
+
+def _plain(pane: Pane, options: Options) -> list[Any]:
+    approximate = [name for name, acc in options.accumulations.items() if isinstance(acc, ApproxCountDistinct)]
+    hidden = () if pane.kind is PaneKind.DROPPED else approximate
+    values = {name: normal(value) for name, value in sorted(pane.values.items()) if name not in hidden}
+    shown = attrs.asdict(pane, recurse=False) | {"values": values, "key": {k: normal(v) for k, v in pane.key.items()}}
+    return list(shown.values())
+
+
+def _beside(ours: Sequence[Pane], theirs: Sequence[Pane], options: Options) -> list[str]:
+    lines = []
+    for i in range(max(len(ours), len(theirs))):
+        a, b = ours[i : i + 1], theirs[i : i + 1]
+        if a and b and _close_panes(a[0], b[0], options):
+            lines.append(f"    {line(a[0])}")
+        else:
+            lines += [f"  - {line(pane)}" for pane in a] + [f"  + {line(pane)}" for pane in b]
+    return lines

@@ -1,0 +1,53 @@
+"""A pane as one readable line, as it stands in a transcript.
+
+``PANE team=red [0, 10) total=5 EARLY index=0 first`` - and, where they are not what one expects, ``on_time_index=``
+(expected: -1 for EARLY, else what the transcript says) and ``at=`` (expected: the window's last microsecond).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from beamish import Pane, PaneKind, PaneTiming, Window
+from beamish.instants import instant, instant_us
+
+
+def line(pane: Pane) -> str:
+    """A pane in one line."""
+    words = [pane.kind.value, *(f"{name}={value!r}" for name, value in pane.key.items()), window(pane.window)]
+    words += [f"{name}={plain(value)}" for name, value in pane.values.items()]
+    if pane.kind is PaneKind.DROPPED:
+        return " ".join([*words, f"{pane.reason.value}" if pane.reason else "?", f"late_by={seconds(pane.late_by_us)}"])
+    words += [pane.timing.value, f"index={pane.index}"]
+    if pane.timing is not PaneTiming.EARLY or pane.on_time_index != -1:
+        words += [f"on_time_index={pane.on_time_index}"]
+    words += ["first"] * pane.is_first + ["last"] * pane.is_last
+    end = pane.window.end if pane.window else None
+    if pane.timestamp != (None if end is None else instant(instant_us("end", end) - 1)):
+        words += [f"at={when(pane.timestamp)}"]
+    return " ".join(words)
+
+
+def window(bounds: Window | None) -> str:
+    """``[0, 10)`` in seconds since the epoch, or in ISO dates for windows of days."""
+    if bounds is None:
+        return "no window"
+    if bounds.start is None:
+        return "global"
+    return f"[{when(bounds.start)}, {when(bounds.end)})"
+
+
+def when(time: datetime | None) -> str:
+    """Seconds since the epoch; None as it is."""
+    return "None" if time is None else seconds(instant_us("time", time))
+
+
+def seconds(us: int | None) -> str:
+    """Microseconds as seconds."""
+    return "None" if us is None else f"{us / 1e6:.6f}".rstrip("0").rstrip(".")
+
+
+def plain(value: Any) -> str:
+    """A value without spaces."""
+    return repr(value).replace(", ", ",").replace(": ", ":")

@@ -1,0 +1,332 @@
+"""The interpreter: a script, event by event; a bundle, row by row; each key by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import attrs
+
+import beamish as bm
+from beamish import DropReason, Pane, PaneKind, PaneTiming
+from beamish.instants import instant, instant_us
+from beamish.options import Options
+from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
+from beamish.windows.option import END_OF_TIME_US
+from tests.twin.accumulations import Row, value_of
+from tests.twin.order import normal, same
+from tests.twin.triggers import Node, Now, node
+from tests.twin.windows import Bounds, assign, groups
+
+NO_WATERMARK = -float("inf")
+"""RULES 1: before there is a watermark nothing is at its end."""
+
+
+def run(options: Options, events: Sequence[Event]) -> list[Pane]:
+    """The panes, retractions and dropped rows of a script, in order (RULES 18)."""
+    twin = Twin(options)
+    for event in events:
+        twin.step(event)
+    return twin.out
+
+
+@dataclass
+class Live:
+    """A window of a key whose trigger is not finished, and which is not expired."""
+
+    bounds: Bounds
+    trigger: Node
+    rows: list[Row] = field(default_factory=list)
+    """All rows (discarding: those not yet in a pane)."""
+    new: list[Row] = field(default_factory=list)
+    """The rows not yet in a pane."""
+    new_since: float | None = None
+    """RULES 9: the watermark at which the first new row came."""
+    waits_for_end: bool = False
+    """RULES 6b: before the end a row was shown to an AfterWatermark or a Default."""
+    panes: int = 0
+    panes_not_early: int = 0
+    last: Pane | None = None
+    """The last pane of this window: in retracting mode the live one."""
+    inherited: list[Pane] = field(default_factory=list)
+    """RULES 16: live panes of windows merged away, to be retracted with the next pane (WITH_NEXT_PANE)."""
+
+    @property
+    def start(self) -> int:
+        return self.bounds[0]
+
+    @property
+    def end(self) -> int:
+        return self.bounds[1]
+
+    def add(self, rows: Iterable[Row], watermark: float) -> None:
+        for row in rows:
+            # RULES 19 asks where the watermark was when the row landed in its window (after merging).
+            landed = row._replace(before_end=watermark < self.end)
+            self.rows.append(landed)
+            self.new.append(landed)
+            if self.new_since is None:
+                self.new_since = watermark
+
+
+@dataclass
+class Key:
+    """A key, its live windows, and those whose trigger has finished."""
+
+    columns: Mapping[str, Any]
+    live: dict[Bounds, Live] = field(default_factory=dict)
+    closed: set[Bounds] = field(default_factory=set)
+
+    def in_order(self) -> list[Live]:
+        """RULES 18: by (end, start)."""
+        return sorted(self.live.values(), key=lambda window: (window.end, window.start))
+
+
+class Twin:
+    def __init__(self, options: Options) -> None:
+        assert options.window is not None
+        self.options = options
+        self.window: bm.WindowOption = options.window
+        self.watermark: float = NO_WATERMARK
+        self.clock = 0
+        self.keys: dict[Any, Key] = {}
+        self.bundles = 0
+        self.out: list[Pane] = []
+        # RULES 3
+        self.script_watermark: float = NO_WATERMARK
+        self.risen_at_clock = 0
+
+    # Steps (RULES 1, 3, 5): watermark, then clock, then rows; each is asked by itself.
+
+    def step(self, event: Event) -> None:
+        self.watermark_before_step = self.watermark
+        self.move_watermark(self.next_watermark(event))
+        if isinstance(event, ClockTo):
+            if event.us < self.clock:
+                raise bm.ScriptError("the clock goes back")
+            self.move_clock(event.us)
+        if isinstance(event, Bundle):
+            self.add(event.rows)
+
+    def next_watermark(self, event: Event) -> float:
+        policy = self.options.watermark
+        if isinstance(policy, bm.ProcessingTimeLag):
+            if isinstance(event, WatermarkTo):
+                raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
+            return event.us - policy.lag if isinstance(event, ClockTo) else self.watermark
+        if isinstance(event, WatermarkTo):
+            if event.us < self.script_watermark:
+                raise bm.ScriptError("the watermark goes back")
+            if event.us > self.script_watermark:
+                self.script_watermark = event.us
+                self.risen_at_clock = self.clock
+                return max(self.watermark, event.us)
+        # RULES 3: the script's watermark did not rise; self.clock is still that of the step before.
+        idle_timeout = policy.idle_timeout if isinstance(policy, bm.BoundedOutOfOrderness) else None
+        idle = self.clock - self.risen_at_clock
+        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout:
+            return min(max(self.watermark, self.script_watermark + idle), END_OF_TIME_US)
+        return self.watermark
+
+    def move_watermark(self, to: float) -> None:
+        if to <= self.watermark:
+            return
+        before, self.watermark = self.watermark, to
+        for key in self.keys.values():
+            for window in key.in_order():
+                if self.expired(window.bounds):
+                    # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
+                    del key.live[window.bounds]
+                    self.emit(key, window, is_last=True)
+                elif before < window.end <= to and window.waits_for_end:  # RULES 6b
+                    self.ask(key, window)
+            key.closed = {bounds for bounds in key.closed if not self.expired(bounds)}
+
+    def move_clock(self, to: int) -> None:
+        if to <= self.clock:
+            return
+        self.clock = to
+        for key in self.keys.values():
+            for window in key.in_order():
+                if any(target <= to for target in window.trigger.targets()):  # RULES 6c
+                    self.ask(key, window)
+
+    def expired(self, bounds: Bounds) -> bool:
+        # RULES 2: at the end of time everything expires.
+        return self.watermark >= min(bounds[1] + self.options.allowed_lateness, END_OF_TIME_US)
+
+    # A bundle
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.bundles += 1
+        arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
+        for values in rows:
+            columns = {column: normal(values.get(column)) for column in self.options.keys}
+            name = tuple(map(repr, columns.values()))
+            key = self.keys.setdefault(name, Key(columns))
+            time = values.get(self.options.event_time)
+            if time is None:
+                self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, before_end=False))
+                continue
+            row = Row(self.bundles, instant_us("event time", time), values, before_end=False)
+            for bounds in assign(self.window, row.time_us, values):
+                if self.expired(bounds):  # RULES 20: judged first; sessions: on the row's own window
+                    self.drop(key, bounds, DropReason.EXPIRED, row)
+                else:
+                    arrived.setdefault(name, []).append((bounds, row))
+        for name, pairs in arrived.items():
+            self.add_to_key(self.keys[name], pairs)
+
+    def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
+        into, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.window.merging else ({}, [])
+        landed: dict[Bounds, list[Row]] = {}
+        for own, row in pairs:
+            bounds = into.get(own, own)
+            if bounds in key.closed:  # RULES 15, 20
+                self.drop(key, bounds, DropReason.WINDOW_FINISHED, row)
+            else:
+                landed.setdefault(bounds, []).append(row)
+        self.retract(vanished)
+        for bounds, rows in landed.items():
+            window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
+            window.add(rows, self.watermark)
+            shown = window.trigger.show(len(rows), self.now(bounds))
+            window.waits_for_end |= shown and self.watermark < window.end
+        for window in key.in_order():
+            if window.bounds in landed:  # RULES 6a
+                self.ask(key, window)
+
+    def merge(self, key: Key, arrived: set[Bounds]) -> tuple[dict[Bounds, Bounds], list[Pane]]:
+        """RULES 14-16: merge the windows of a bundle and the live ones, all at once.
+
+        Gives where each has gone, and the panes to retract at once.
+        """
+        into: dict[Bounds, Bounds] = {}
+        vanished: list[Pane] = []
+        for members, result in groups(self.window, sorted(arrived | set(key.live))):
+            into.update(dict.fromkeys(members, result))
+            parts = [key.live[bounds] for bounds in members if bounds in key.live]
+            if result in key.closed or not parts or (len(parts) == 1 and parts[0].bounds == result):
+                continue  # RULES 15: the live ones stay; or nothing changes
+            for part in parts:
+                del key.live[part.bounds]
+            equal = [part for part in parts if part.bounds == result]
+            merged = self.merged(parts, result, equal[0] if equal else None)
+            key.live[result] = merged
+            if self.options.retracts_at_merge:
+                vanished += merged.inherited
+                merged.inherited = []
+        return into, vanished
+
+    def merged(self, parts: Sequence[Live], result: Bounds, equal: Live | None) -> Live:
+        window = Live(result, deepcopy(equal.trigger) if equal else node(self.options.trigger))
+        window.trigger.merge([part.trigger for part in parts], self.now(result))
+        window.rows = [row for part in parts for row in part.rows]
+        window.new = [row for part in parts for row in part.new]
+        window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
+        window.waits_for_end = any(part.waits_for_end for part in parts)
+        if equal:  # RULES 14: it keeps that part's pane numbers
+            window.panes, window.panes_not_early, window.last = equal.panes, equal.panes_not_early, equal.last
+        if self.options.retracts:
+            gone = [part.last for part in parts if part is not equal and part.last]
+            window.inherited = [pane for part in parts for pane in part.inherited] + gone
+        return window
+
+    # Firing
+
+    def now(self, bounds: Bounds) -> Now:
+        return Now(*bounds, self.watermark, self.clock, self.window.merging)
+
+    def ask(self, key: Key, window: Live) -> None:
+        """RULES 6: one ask gives at most one firing."""
+        now = self.now(window.bounds)
+        if not window.trigger.ready(now):
+            return
+        window.trigger.fire(now)
+        if window.trigger.finished:
+            del key.live[window.bounds]
+            key.closed.add(window.bounds)
+        self.emit(key, window, is_last=window.trigger.finished)  # RULES 8
+
+    def emit(self, key: Key, window: Live, *, is_last: bool) -> None:
+        """A window has fired, or expired (RULES 7)."""
+        options = self.options
+        timing = self.timing(window)
+        gives_pane = (
+            bool(window.new)
+            or (timing is PaneTiming.ON_TIME and options.on_time is bm.OnTimeBehavior.FIRE_ALWAYS)
+            or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
+        )
+        if gives_pane:
+            pane = Pane(
+                key=key.columns,
+                window=self.bounds_of(window.bounds),
+                values={name: value_of(acc, window.rows) for name, acc in options.accumulations.items()},
+                timing=timing,
+                index=window.panes,
+                on_time_index=-1 if timing is PaneTiming.EARLY else window.panes_not_early,
+                is_first=window.panes == 0,
+                is_last=is_last,
+                timestamp=self.timestamp(window),
+            )
+            # RULES 17: left out, with its number and its retraction; not so the retractions of windows merged away.
+            left_out = options.only_updated and window.last is not None and same(window.last.values, pane.values)
+            replaced = [window.last] if options.retracts and window.last and not left_out else []
+            self.retract([*window.inherited, *replaced])
+            window.inherited = []
+            if not left_out:
+                self.out.append(pane)
+                window.last = pane
+                window.panes += 1
+                window.panes_not_early += timing is not PaneTiming.EARLY
+        window.new = []
+        window.new_since = None
+        if options.discards:
+            window.rows = []
+
+    def timing(self, window: Live) -> PaneTiming:
+        """RULES 9."""
+        since = self.watermark_before_step if window.new_since is None else window.new_since
+        if window.panes_not_early or since >= window.end:
+            return PaneTiming.LATE
+        return PaneTiming.EARLY if self.watermark < window.end else PaneTiming.ON_TIME
+
+    def timestamp(self, window: Live) -> Any:
+        """RULES 19."""
+        combine: Callable[..., int] | None = {
+            bm.TimestampCombiner.EARLIEST: min,
+            bm.TimestampCombiner.LATEST: max,
+        }.get(self.options.combiner)  # type: ignore[call-overload]
+        times = [row.time_us for row in window.new if row.before_end]
+        last_us = window.end - 1
+        if combine and times:
+            return instant(min(combine(times), last_us))
+        return None if isinstance(self.window, bm.GlobalWindow) else instant(last_us)
+
+    def retract(self, panes: Iterable[Pane]) -> None:
+        """RULES 16, 18: by (end, start), each repeating its pane."""
+        # (Panes of the global window have no bounds, and come one by one.)
+        for pane in sorted(panes, key=lambda pane: (pane.window or ())[::-1]):
+            self.out.append(attrs.evolve(pane, kind=PaneKind.RETRACTION))
+
+    def drop(self, key: Key, bounds: Bounds | None, reason: DropReason, row: Row) -> None:
+        """RULES 20."""
+        if not self.options.with_dropped:
+            return
+        known = reason is not DropReason.NULL_EVENT_TIME and self.watermark > NO_WATERMARK
+        pane = Pane(
+            key=key.columns,
+            window=bounds and self.bounds_of(bounds),
+            values=dict(row.values),
+            kind=PaneKind.DROPPED,
+            reason=reason,
+            late_by_us=min(int(self.watermark) - row.time_us, END_OF_TIME_US) if known else None,
+        )
+        self.out.append(pane)
+
+    def bounds_of(self, bounds: Bounds) -> bm.Window:
+        if isinstance(self.window, bm.GlobalWindow):
+            return bm.Window(None, None)
+        return bm.Window(instant(bounds[0]), instant(bounds[1]))
