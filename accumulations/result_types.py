@@ -88,6 +88,8 @@ def _read(tokens: list[str]) -> tuple[pa.DataType, list[str]]:
 
 def _read_struct(rest: list[str]) -> tuple[pa.DataType, list[str]]:
     _expect(rest[0] == "<")
+    if rest[1] == ">":
+        return pa.struct([]), rest[2:]
     fields: list[pa.Field] = []
     while rest[0] != ">":
         _expect(rest[0] == ("," if fields else "<"))

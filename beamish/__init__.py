@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from beamish import accumulations, testing, triggers
+from beamish.chain import Chain
 from beamish.errors import (
     BeamishError,
     ColumnError,
@@ -40,6 +41,7 @@ __all__ = [
     "BeamishError",
     "BoundedOutOfOrderness",
     "CalendarWindows",
+    "Chain",
     "ClosingBehavior",
     "ColumnError",
     "DropReason",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import Options
@@ -25,6 +28,7 @@ from beamish.triggers import (
 )
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated
 from beamish.windows import CalendarWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows
+from beamish.windows.inherited import InheritedWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,6 +45,24 @@ def explain(options: Options, df: DataFrame | None) -> str:
 
         plan = plan_for(options, df)
     return "\n".join(_line(subject, words) for subject, words in _subjects(options, plan))
+
+
+def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:
+    """Say what the stages of a chain will do."""
+    first = stages[0]
+    texts = [explain(first, df)]
+    for before, options in pairwise(stages):
+        own = attrs.evolve(
+            options,
+            event_time="the timestamp of the panes of the stage before",
+            watermark=first.watermark,
+            window=options.window or InheritedWindows(before.window or GlobalWindow()),
+        )
+        own.check()
+        removal = "; a retraction removes the row it takes back" if before.retracts else ""
+        lines = [_line("takes", f"the panes of the stage before, before the clocks move{removal}")]
+        texts.append("\n".join([*lines, *(_line(subject, words) for subject, words in _subjects(own, None))]))
+    return "\n\n".join(f"stage {number} of {len(stages)}\n{text}" for number, text in enumerate(texts, 1))
 
 
 def explain_plan(plan: Plan) -> str:
@@ -92,6 +114,8 @@ def _windows(options: Options) -> str:
         return "one, all of time; it never ends while the stream runs"
     if isinstance(window, CalendarWindows):
         return f"calendar periods of {window.timezone}: {window!r}"
+    if isinstance(window, InheritedWindows):
+        return f"those of the panes it takes: {window.of!r}"
     return f"{window!r}, {'which merge' if options.window and options.window.merging else 'which do not merge'}"
 
 

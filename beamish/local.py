@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.bundle import plan_keys
+from beamish.engine.chaining import rows_of_panes
 from beamish.engine.keys import hash_rows
 from beamish.engine.packing import EVENT_TIME, SHARD, pack
 from beamish.engine.shard import Shard
@@ -16,19 +17,24 @@ from beamish.errors import ScriptError
 from beamish.options import Options
 from beamish.pane import Pane
 from beamish.pane_rows import panes_from_table
-from beamish.plan import Plan, make_plan
+from beamish.plan import Plan, make_later_plan, make_plan
 from beamish.script_rows import script_tables
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
 from beamish.watermarks import ProcessingTimeLag
 
 
 def run(
-    options: Options, events: Sequence[Event], *, shards: int = 1, packs: int = 1, round_trip: bool = False
+    stages: Sequence[Options],
+    events: Sequence[Event],
+    *,
+    shards: int = 1,
+    packs: int = 1,
+    round_trip: bool = False,
 ) -> list[Pane]:
     """Run a script.
 
     Args:
-        options: the pipeline.
+        stages: the pipeline, or the stages of a chain.
         events: the script.
         shards: into how many parts the keys are cut; changes nothing in what comes out but the order between keys.
         packs: into how many parts a bundle is cut before it is packed; changes nothing.
@@ -37,28 +43,50 @@ def run(
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    options.check()
-    lags = isinstance(options.watermark, ProcessingTimeLag)
+    first, *rest = stages
+    first.check()
+    lags = isinstance(first.watermark, ProcessingTimeLag)
     if lags and any(isinstance(event, WatermarkTo) for event in events):
         raise ScriptError("a watermark in a script with ProcessingTimeLag: the clock moves it; advance the clock")
-    tables = script_tables(events, options.event_time)
+    tables = script_tables(events, first.event_time)
     if not any(table.num_rows for table in tables):
         return []
-    plan = make_plan(options, tables[0].drop_columns([EVENT_TIME]).schema, shards=shards)
-    stores = [DictStore() for _ in range(shards)]
-    workers = [Shard(plan, store) for store in stores]
+    plans = [make_plan(first, tables[0].drop_columns([EVENT_TIME]).schema, shards=shards)]
+    for options in rest:
+        plans.append(make_later_plan(options, plans[-1], shards=shards))
+    workers = [_Stage(plan, packs, round_trip) for plan in plans]
     panes: list[Pane] = []
     bundles = iter(tables)
     for event in events:
-        payloads = _pack(plan, next(bundles), packs) if isinstance(event, Bundle) else {}
+        rows = next(bundles) if isinstance(event, Bundle) else None
         watermark_us = event.us if isinstance(event, WatermarkTo) else None
         clock_us = event.us if isinstance(event, ClockTo) else None
-        if round_trip:
-            workers = [Shard(plan, store) for store in stores]
-        for number, worker in enumerate(workers):
-            out = worker.step(watermark_us, clock_us, payloads.get(number, []))
-            panes.extend(panes_from_table(out, plan))
+        for worker in workers:
+            out = worker.step(watermark_us, clock_us, rows)
+            rows = out
+        panes.extend(panes_from_table(out, plans[-1]))
     return panes
+
+
+class _Stage:
+    """A stage of a chain, with all its shards."""
+
+    def __init__(self, plan: Plan, packs: int, round_trip: bool) -> None:
+        self._plan, self._packs, self._round_trip = plan, packs, round_trip
+        self._stores = [DictStore() for _ in range(plan.shards)]
+        self._workers = [Shard(plan, store) for store in self._stores]
+
+    def step(self, watermark_us: int | None, clock_us: int | None, rows: pa.Table | None) -> pa.Table:
+        """A step of all shards; ``rows`` are the script's, or the panes of the stage before."""
+        if rows is not None and self._plan.later:
+            rows = rows_of_panes(self._plan, rows)
+        payloads = {} if rows is None else _pack(self._plan, rows, self._packs)
+        if self._round_trip:
+            self._workers = [Shard(self._plan, store) for store in self._stores]
+        out = [
+            worker.step(watermark_us, clock_us, payloads.get(number, [])) for number, worker in enumerate(self._workers)
+        ]
+        return pa.concat_tables(out)
 
 
 def _pack(plan: Plan, rows: pa.Table, packs: int) -> dict[int, list[bytes]]:

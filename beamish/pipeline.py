@@ -20,6 +20,7 @@ from beamish.windows.option import WindowOption
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from beamish.chain import Chain
     from beamish.testing import TestStream
 
 _T = TypeVar("_T")
@@ -199,6 +200,19 @@ class Pipeline:
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         return self._with(accumulations={**self.options.accumulations, **accumulations})
 
+    def then(self, stage: Pipeline) -> Chain:
+        """Chain a stage that takes this one's panes as its rows.
+
+        Args:
+            stage: a pipeline without event time; without a window it keeps the panes' windows.
+
+        Raises:
+            PipelineError: this one is ``with_dropped()``.
+        """
+        from beamish.chain import Chain
+
+        return Chain((self, stage))
+
     def run(self, test_stream: TestStream) -> list[Pane]:
         """Run a script in process, without Spark.
 
@@ -210,7 +224,7 @@ class Pipeline:
         """
         from beamish.local import run
 
-        return run(self.options, test_stream.events)
+        return run([self.options], test_stream.events)
 
     def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
         """Apply it to a streaming or batch DataFrame; lazy, output mode append.
@@ -230,7 +244,7 @@ class Pipeline:
         """
         from beamish.spark import apply
 
-        return apply(self.options, df, shards)
+        return apply([self.options], df, shards)
 
     __call__ = apply
 

@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation, Field
-from beamish.errors import ColumnError
+from beamish.accumulations.removal import removable
+from beamish.errors import ColumnError, PipelineError
 from beamish.modes import TimestampCombiner
 from beamish.options import Options
 from beamish.windows.global_window import GlobalWindow
+from beamish.windows.inherited import WINDOW_END, WINDOW_START, InheritedWindows
 from beamish.windows.option import WindowOption
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -29,6 +31,10 @@ PANE = pa.struct(
         ("is_last", pa.bool_()),
     ]
 )
+
+
+SIGN = "__sign"
+"""A later stage's input column: 1 for a pane, -1 for the retraction of one (int8)."""
 
 
 @attrs.frozen
@@ -50,11 +56,14 @@ class BoundAccumulation:
     first: int
 
     def inputs(self, table: pa.Table) -> list[pa.Array]:
-        """Its input columns in a table of rows; for one that reads whole rows, the rows as one struct column."""
+        """Its input columns in a table of rows.
+
+        For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first.
+        """
         columns = [table[name].combine_chunks() for name in self.columns]
-        if self.accumulation.inputs is not None:
-            return columns
-        return [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
+        if self.accumulation.inputs is None:
+            columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
+        return [table[SIGN].combine_chunks(), *columns] if SIGN in table.schema.names else columns
 
     def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
         """Its own among all accumulations' state columns."""
@@ -70,12 +79,19 @@ class Plan:
         schema: the input's columns that travel to the engine, with their types.
         shards: into how many parts the keys' state is cut.
         accumulations: bound to their columns, in order.
+        later: whether it takes the panes of a stage before: its rows come in before the clocks move (RULES.md 30).
     """
 
     options: Options
     schema: pa.Schema
     shards: int
     accumulations: tuple[BoundAccumulation, ...]
+    later: bool = False
+
+    @property
+    def signed(self) -> bool:
+        """Whether rows can be removed again."""
+        return SIGN in self.schema.names
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,7 +106,10 @@ class Plan:
     @property
     def is_global(self) -> bool:
         """Whether all of time is one window."""
-        return isinstance(self.window, GlobalWindow)
+        window = self.window
+        while isinstance(window, InheritedWindows):
+            window = window.of
+        return isinstance(window, GlobalWindow)
 
     @property
     def needs_clock(self) -> bool:
@@ -119,6 +138,8 @@ class Plan:
             return "with_dropped() needs the rows"
         if self.window.merging:
             return "windows that merge are known only in the shard"
+        if self.later:
+            return "they are panes of the stage before"
         if self.window.columns or type(self.window).__module__.split(".")[0] != "beamish":
             return "the window option is a user's own"
         for bound in self.accumulations:
@@ -147,7 +168,7 @@ class Plan:
     @cached_property
     def row_type(self) -> pa.DataType:
         """A dropped row."""
-        return pa.struct(list(self.schema))
+        return pa.struct([field for field in self.schema if not field.name.startswith("__")])
 
     @cached_property
     def pane_schema(self) -> pa.Schema:
@@ -191,6 +212,7 @@ class Plan:
             if self.options.retracts
             else "accumulating",
             "timestamp combiner": self.options.combiner.value,
+            "stage": "a later one" if self.later else "the first",
             "accumulations": {
                 bound.name: f"{_stable_repr(bound.accumulation)} of {', '.join(map(str, bound.types))}"
                 for bound in self.accumulations
@@ -232,30 +254,84 @@ def make_plan(options: Options, schema: pa.Schema, *, shards: int) -> Plan:
         ColumnError: a column is missing, twice there, or of the wrong type.
     """
     options.check()
+    return _make_plan(options, schema, shards, later=False)
+
+
+def make_later_plan(options: Options, before: Plan, *, shards: int) -> Plan:
+    """Bind a later stage to the panes of the stage before.
+
+    Args:
+        options: the later stage: no event time, since its rows' times are their panes'.
+        before: the plan of the stage before, which gives windows, if it has none of its own, and the watermark.
+        shards: into how many parts the keys' state is cut.
+
+    Raises:
+        PipelineError: the options do not go together, or not with the stage before.
+        ColumnError: a column is missing or of the wrong type.
+    """
+    if options.event_time is not None:
+        raise PipelineError(
+            f"event_time({options.event_time!r}) in a later stage: a pane's time is its timestamp, and the watermark is "
+            "that of the stage before; leave it out"
+        )
+    inherited = [] if options.window else [(WINDOW_START, pa.int64()), (WINDOW_END, pa.int64())]
+    options = attrs.evolve(
+        options,
+        event_time="timestamp",
+        watermark=before.options.watermark,
+        window=options.window or InheritedWindows(before.window),
+    )
+    options.check()
+    signed = before.options.retracts
+    if signed and options.window and options.window.merging:
+        raise PipelineError(
+            f"window({options.window!r}) over a stage that retracts: taking a row back may split a merged window; use a "
+            "window that does not merge, or let the stage before be accumulating() or discarding()"
+        )
+    if signed and options.discards:
+        raise PipelineError(
+            "discarding over a stage that retracts: what is removed is of an earlier pane; use accumulating() or "
+            "accumulating_and_retracting()"
+        )
+    schema = pa.schema(
+        [
+            *before.key_schema,
+            *before.value_schema,
+            *inherited,
+            *([(SIGN, pa.int8())] if signed else []),
+        ]
+    )
+    return _make_plan(options, schema, shards, later=True)
+
+
+def _make_plan(options: Options, schema: pa.Schema, shards: int, *, later: bool) -> Plan:
     for name in options.keys:
         type_ = _column(schema, f"key_by({name!r})", name).type
         if not is_groupable(type_):
             raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
-    for name in options.window.columns if options.window else ():
+    window_columns = options.window.columns if options.window else ()
+    for name in window_columns:
         _column(schema, f"window({options.window!r})", name)
     accumulations = tuple(_bind(options, schema))
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
-    window_columns = options.window.columns if options.window else ()
-    wanted = {*options.keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
+    wanted = {SIGN, *options.keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
     travelling = [field for field in schema if everything or field.name in wanted]
-    return Plan(options, pa.schema(travelling), shards, accumulations)
+    return Plan(options, pa.schema(travelling), shards, accumulations, later)
 
 
 def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
     first = 0
+    public = [field for field in schema if not field.name.startswith("__")]
     for name, accumulation in options.accumulations.items():
-        columns = tuple(schema.names) if accumulation.inputs is None else accumulation.inputs
-        types = tuple(_column(schema, f"accumulate({name}={accumulation!r})", column).type for column in columns)
-        types = (pa.struct(list(schema)),) if accumulation.inputs is None else types
+        where = f"accumulate({name}={accumulation!r})"
+        whole_rows = accumulation.inputs is None
+        columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
+        types = tuple(_column(schema, where, column).type for column in columns)
+        types = (pa.struct(public),) if whole_rows else types
         accumulation.check_types(name, types)
-        bound = BoundAccumulation(name, accumulation, columns, types, tuple(accumulation.fields(types)), first)
-        first += len(bound.fields)
-        yield bound
+        bound = removable(accumulation, types) if SIGN in schema.names else accumulation
+        yield BoundAccumulation(name, bound, columns, types, tuple(bound.fields(types)), first)
+        first += len(bound.fields(types))
 
 
 def _column(schema: pa.Schema, where: str, name: Any) -> pa.Field:

@@ -160,7 +160,7 @@ class AtEndOnce(Trigger):
         return state
 
     def should_fire(self, state: bool, context: TriggerContext):
-        return not state and context.at_end()
+        return not state and context.at_end
 
     def on_fire(self, state: bool, context: TriggerContext):
         return True, False
@@ -204,7 +204,17 @@ def _nested(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
     )
 
 
-triggers = _nested(_nested(_nested(leaves)))
+nested_triggers = _nested(_nested(_nested(leaves)))
+usual_triggers = st.one_of(
+    after_watermark(leaves),
+    after_watermark(after_count),
+    st.builds(t.Repeatedly, leaves),
+    st.builds(t.Repeatedly, after_count),
+    st.just(t.Default()),
+    st.just(t.Always()),
+    own_triggers,
+)
+triggers = st.one_of(usual_triggers, nested_triggers)
 
 # Accumulations
 
@@ -323,12 +333,13 @@ accumulations = st.one_of(
 
 # Pipelines
 
-modes = st.sampled_from(list(bm.AccumulationMode))
+retracting = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+modes = st.sampled_from([*bm.AccumulationMode, retracting])
 on_time_behaviors = st.sampled_from(list(bm.OnTimeBehavior))
 closing_behaviors = st.sampled_from(list(bm.ClosingBehavior))
 combiners = st.sampled_from(list(bm.TimestampCombiner))
 latenesses = st.one_of(st.just(0), st.integers(0, 12), st.just(1000))
-key_columns = st.sampled_from([(), ("team",), ("team", "part"), ("part",)])
+key_columns = st.sampled_from([(), (), ("team",), ("team",), ("team", "part"), ("part",)])
 bounded_out_of_orderness = st.builds(
     bm.BoundedOutOfOrderness,
     st.integers(0, 5),
@@ -357,6 +368,7 @@ def pipelines(
     said = draw(mode)
     accumulation = accumulation if option.merging else st.one_of(accumulation, accumulation, fold_in_order)
     named = draw(st.lists(accumulation, min_size=1, max_size=3))
+    approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
     retracts = said is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
     options = Options(
         event_time="ts",
@@ -371,7 +383,7 @@ def pipelines(
         closing=draw(closing_behaviors),
         combiner=draw(combiners),
         retract_merged=draw(st.sampled_from([None, *bm.RetractMerged])) if retracts and option.merging else None,
-        only_updated=said not in (None, bm.AccumulationMode.DISCARDING) and draw(st.booleans()),
+        only_updated=said not in (None, bm.AccumulationMode.DISCARDING) and not approximate and draw(st.booleans()),
         with_dropped=draw(with_dropped),
         accumulations={f"v{i}": accumulation for i, accumulation in enumerate(named)},
     )
@@ -392,9 +404,13 @@ parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
 
 
 @st.composite
-def rows(draw: st.DrawFn, scale: int, nulls: bool, least: int = -12) -> dict[str, Any]:  # noqa: FBT001
-    seconds = st.one_of(st.integers(least, 30), st.integers(0, 12), st.sampled_from([0.5, 2.5, 9.999999]))
-    time = draw(st.none() | seconds if nulls and draw(st.integers(0, 9)) == 0 else seconds)
+def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:  # noqa: FBT001
+    """A row whose event time is near ``about`` (in seconds, times ``scale``)."""
+    time = about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25])))
+    if nulls and draw(st.integers(0, 19)) == 19:
+        time = None
+    elif least is not None:
+        time = max(time, least)
     return {
         "ts": None if time is None else float(time * scale),
         "team": draw(teams),
@@ -410,26 +426,29 @@ def rows(draw: st.DrawFn, scale: int, nulls: bool, least: int = -12) -> dict[str
 
 @st.composite
 def scripts(
-    draw: st.DrawFn, options: Options, *, ends: bool | None = None, nulls: bool = True, least: int = -12
+    draw: st.DrawFn, options: Options, *, ends: bool | None = None, nulls: bool = True, least: int | None = None
 ) -> TestStream:
     """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock."""
     scale = unit(options.window)
     lags = isinstance(options.watermark, bm.ProcessingTimeLag)
     script = TestStream()
-    watermark = draw(st.integers(-15, 5))
-    for _ in range(draw(st.integers(1, 10))):
-        kind = draw(st.sampled_from(["rows", "rows", "rows", "watermark", "clock"]))
+    now = draw(st.sampled_from([0, 0, 5, -10])) if least is None else 1
+    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock"])
+    for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 4, 8])), max_size=14)):
         if kind == "rows":
-            script = script.add(draw(st.lists(rows(scale, nulls, least), max_size=4)))
-        elif kind == "clock" or lags:
-            script = script.advance_processing_time_by(draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40])) * scale)
+            size = draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 5]))
+            bundle = st.lists(rows(now, scale, nulls, least), min_size=size, max_size=size)
+            script = script.add(draw(bundle))
+            continue
+        by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40]))
+        if kind == "clock" or lags:
+            script = script.advance_processing_time_by(by * scale)
         else:
-            watermark += draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40]))
-            script = script.advance_watermark_to(watermark * scale)
-    if ends is None:
-        ends = draw(st.booleans())
-    if ends and not lags:
+            script = script.advance_watermark_to((now + by) * scale)
+        if kind == "watermark" or lags:
+            now += by
+    if (draw(st.booleans()) if ends is None else ends) and not lags:
         script = script.advance_watermark_to_infinity()
-        if draw(st.integers(0, 3)) == 0:
-            script = script.add(draw(st.lists(rows(scale, nulls, least), max_size=2)))
+        if draw(st.integers(0, 3)) == 3:
+            script = script.add([draw(rows(now, scale, nulls, least))])
     return script

@@ -29,7 +29,7 @@ from beamish.engine.output import (
     RETRACTION_KIND,
     WINDOW_FINISHED,
 )
-from beamish.engine.packing import EVENT_TIME, first_of_each
+from beamish.engine.packing import first_of_each
 from beamish.engine.state import segment_numbers
 from beamish.engine.trigger_tree import TriggerMerge
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, WindowTable
@@ -98,6 +98,8 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
         state = bundle.accumulate(entries.row, group, groups, before)
     table["state_at"][at] = table.state.append(state)
     table["new_rows"][at] += rows
+    if step.plan.signed:
+        np.add.at(table["held"], target, bundle.signs[entries.row])
     table["new_since_us"][at] = np.minimum(table["new_since_us"][at], step.watermark_us)
     table["touched"][at] = True
     if step.plan.combines_timestamps:
@@ -224,7 +226,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     table["touched"][gone] = True
     step.orphans.pass_on(gone, heir, len(table))
     if options.retracts:
-        shown = table["panes"][gone] > 0
+        shown = table["live"][gone]
         gone, heir = gone[shown], heir[shown]
         order = np.lexsort((table["start_us"][gone], table["end_us"][gone]))
         gone, heir = gone[order], heir[order]
@@ -299,7 +301,7 @@ def _drop_untimed(step: Step, bundle: Bundle) -> None:
             key_at=step.table.keys.append(plan_keys(step.plan, rows)),
             windowless=True,
             reason=NULL_EVENT_TIME,
-            row_at=step.output.dropped_rows.append(rows.drop_columns([EVENT_TIME])),
+            row_at=step.output.add_dropped_rows(rows),
         )
 
 
@@ -310,7 +312,7 @@ def _drop(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
         time = bundle.time_us[entries.row]
         # At the end of time a row before the epoch is later than 64 bits can say.
         late_by = step.watermark_us - np.maximum(time, 0) - np.minimum(time, 0) * (step.watermark_us < END_OF_TIME_US)
-        rows = bundle.table.take(pa.array(entries.row)).drop_columns([EVENT_TIME])
+        rows = bundle.table.take(pa.array(entries.row))
         step.output.add(
             len(entries.row),
             kind=DROPPED_KIND,
@@ -319,7 +321,7 @@ def _drop(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
             end_us=entries.end_us,
             reason=reason,
             late_by_us=NO_LATENESS if step.watermark_us == NO_WATERMARK_US else late_by,
-            row_at=step.output.dropped_rows.append(rows),
+            row_at=step.output.add_dropped_rows(rows),
         )
 
 

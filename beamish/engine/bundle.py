@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from beamish.engine.keys import normalise
 from beamish.engine.packing import EVENT_TIME, FIRST, LAST, ROWS, SLICE, unpack
-from beamish.plan import Plan
+from beamish.plan import SIGN, Plan
 
 Ints = NDArray[np.int64]
 
@@ -25,6 +25,7 @@ class Bundle:
         keys: the key columns, normalised, one entry a row of ``table``.
         time_us: event time of the row, or start of the slice.
         rows: how many rows each stands for.
+        signs: by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
         first_us, last_us: their earliest and latest event time.
         untimed: rows without event time (empty where they were only counted).
         untimed_rows: how many there are.
@@ -35,6 +36,7 @@ class Bundle:
     keys: pa.Table
     time_us: Ints
     rows: Ints
+    signs: Ints
     first_us: Ints
     last_us: Ints
     untimed: pa.Table
@@ -48,12 +50,14 @@ class Bundle:
             time = table[SLICE].to_numpy()
             first, last = (table[name].to_numpy() if plan.combines_timestamps else time for name in (FIRST, LAST))
             keys = table.select(plan.key_schema.names)
-            return cls(plan, table, keys, time, table[ROWS].to_numpy(), first, last, table.slice(0, 0), untimed_rows)
+            rows = table[ROWS].to_numpy()
+            return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows)
         untimed = table.filter(table[EVENT_TIME].is_null())
         table = table.filter(table[EVENT_TIME].is_valid()).combine_chunks() if untimed.num_rows else table
         time = table[EVENT_TIME].to_numpy()
         one = np.ones(len(time), dtype=np.int64)
-        return cls(plan, table, plan_keys(plan, table), time, one, time, time, untimed, untimed.num_rows)
+        signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
+        return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
 
     def accumulate(self, entry: Ints, group: Ints, groups: int, before: pa.Table | None) -> pa.Table:
         """Add entries to accumulators, group by group.

@@ -42,6 +42,10 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
         emitted |= timing == ON_TIME
     if options.closing is ClosingBehavior.FIRE_ALWAYS:
         emitted |= last
+    if step.plan.signed:
+        empty = emitted & (table["held"][at] == 0)
+        _take_back(step, at[empty])
+        emitted &= ~empty
     _emit(step, at[emitted], timing[emitted], last[emitted])
     table["new_rows"][at] = 0
     table["new_since_us"][at] = NOTHING_NEW_US
@@ -68,7 +72,7 @@ def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> Non
     table, options = step.table, step.plan.options
     values_at = table.live.append(_extract(step, at))
     if options.only_updated:
-        changed = ~_same_values(step, table["live_at"][at], values_at) | (table["panes"][at] == 0)
+        changed = ~_same_values(step, table["live_at"][at], values_at) | ~table["live"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
     stamp = table["stamp_us"][at]
     place = np.full(len(table), NO_ENTRY, dtype=np.int64)
@@ -86,7 +90,7 @@ def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> Non
         orphans = {name: column[order] for name, column in orphans.items()}
         owners = orphans.pop("owner")
         add(place[owners], owners, kind=RETRACTION_KIND, **orphans)
-        replaced = np.flatnonzero(table["panes"][at] > 0)
+        replaced = np.flatnonzero(table["live"][at])
         add(replaced, at[replaced], kind=RETRACTION_KIND, **last_panes(step, at[replaced]))
     index, not_early = table["panes"][at], table["not_early"][at]
     add(
@@ -109,6 +113,18 @@ def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> Non
     table["timing"][at] = timing
     table["live_stamp_us"][at] = stamp
     table["live_at"][at] = values_at
+    table["live"][at] = True
+
+
+def _take_back(step: Step, at: Indices) -> None:
+    """Windows of which all rows were removed give no pane; what is live of them is retracted (RULES.md 31)."""
+    table = step.table
+    at = at[table["live"][at]]
+    if step.plan.options.retracts:
+        columns = last_panes(step, at)
+        step.output.add(len(at), kind=RETRACTION_KIND, key_at=table["key_at"][at], **columns)
+    table["live"][at] = False
+    table["live_at"][at] = NO_ENTRY
 
 
 def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:

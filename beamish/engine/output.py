@@ -46,13 +46,17 @@ class Output:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._blocks: list[dict[str, NDArray[Any]]] = []
-        self.dropped_rows = Pool(pa.schema(list(plan.schema)))
+        self._dropped_rows = Pool(pa.schema(list(plan.row_type)))
 
     def add(self, rows: int, **columns: Any) -> None:
         """Add a block of rows; a column that is not given has its usual value."""
         if rows:
             usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in _COLUMNS.items()}
             self._blocks.append({**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}})
+
+    def add_dropped_rows(self, rows: pa.Table) -> NDArray[np.int64]:
+        """Take up rows that were dropped; gives where they are, for ``row_at``."""
+        return self._dropped_rows.append(rows.select([field.name for field in self._plan.row_type]))
 
     def reorder_last(self, blocks: int, position: NDArray[np.int64]) -> None:
         """Put the last blocks' rows in order of ``position``; equal ones keep the order they were added in."""
@@ -102,7 +106,7 @@ class Output:
         return pa.array(stamp, mask=missing).cast(TIMESTAMP)
 
     def _dropped(self, column: dict[str, NDArray[Any]]) -> pa.Array:
-        rows = self.dropped_rows.take(column["row_at"])
+        rows = self._dropped_rows.take(column["row_at"])
         late_by = pa.array(column["late_by_us"], mask=column["late_by_us"] == NO_LATENESS)
         row = pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(self._plan.row_type))
         not_dropped = pa.array(column["kind"] != DROPPED_KIND)

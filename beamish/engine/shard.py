@@ -29,7 +29,7 @@ class Shard:
         self._state = State.open(plan, store)
 
     def step(self, watermark_us: int | None, clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        """Advance the watermark, then the clock, then add rows.
+        """Advance the watermark, then the clock, then add rows; in a later stage add the rows first (RULES.md 30).
 
         Args:
             watermark_us, clock_us: microseconds since the epoch; None or not ahead: ignored.
@@ -41,9 +41,11 @@ class Shard:
         before = self._state.clocks.step(self.plan.options.watermark, watermark_us, clock_us)
         step = Step(self.plan, self._state, *before)
         with naming_window(step.table):
+            if payloads and self.plan.later:
+                add_rows(step, payloads)
             step.pass_watermark()
             step.pass_clock()
-            if payloads:
+            if payloads and not self.plan.later:
                 add_rows(step, payloads)
         panes = step.output.table(step.table.keys, step.table.live)
         self._state.save(step.table, step.orphans)

@@ -1,5 +1,7 @@
 """One step of a shard: the watermark moves, then the clock, then the rows come in (DESIGN.md section 3, "Order").
 
+In a later stage the rows come in first, so that what the stage before fired on time is on time here.
+
 Each of the three asks the windows it concerns, all at once, as columns; see ``firing.py`` for what a firing gives
 and ``arrival.py`` for how rows find their windows.
 """
@@ -31,9 +33,8 @@ class Step:
         self.table = WindowTable(plan.options.trigger, plan.key_schema, plan.state_schema, plan.value_schema)
         self.orphans = Orphans()
         self.output = Output(plan)
-        self.watermark_us = state.clocks.watermark_us
-        self.watermark_before_us, self.clock_before_us = watermark_before_us, clock_before_us
-        self.clock_us = clock_before_us
+        self.watermark_us = self.watermark_before_us = watermark_before_us
+        self.clock_us = self.clock_before_us = clock_before_us
         if state.changed:
             self._take_up_changes()
 
@@ -47,6 +48,7 @@ class Step:
 
     def pass_watermark(self) -> None:
         """Windows whose end or expiry the watermark passed are asked, or give their last pane and go."""
+        self.watermark_us = self.state.clocks.watermark_us
         before, now = self.watermark_before_us, self.watermark_us
         if now > before:
             self.load(self.state.index["due_us"] <= now)

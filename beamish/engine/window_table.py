@@ -11,6 +11,8 @@ columns (one entry a window; times int64 microseconds):
     touched             it differs from what is stored
     segment             the segment it was read from; NEW_SEGMENT if from none
     new_rows            rows that are in no pane yet
+    held                rows in it, less those removed; counted where rows can be removed, else 0
+    live                its last pane stands: it was emitted and not taken back
     new_since_us        the watermark when the first of them came; the greatest int64 if there is none
     stamp_us            timestamp of the next pane under a combiner; NO_STAMP if no row counts for it
     panes, not_early    how many panes were emitted, and how many of them were not EARLY
@@ -41,6 +43,8 @@ STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "end_us": ("int64", 0),
     "closed": ("bool", False),
     "new_rows": ("int64", 0),
+    "held": ("int64", 0),
+    "live": ("bool", False),
     "new_since_us": ("int64", NOTHING_NEW_US),
     "stamp_us": ("int64", NO_STAMP),
     "panes": ("int64", 0),

@@ -127,9 +127,8 @@ def _schema(df: DataFrame, options: Options) -> pa.Schema:
 
 
 def _needed(options: Options, df: DataFrame) -> Iterator[Any]:
-    assert options.window is not None, "Options.check passed"
     yield from options.keys
-    yield from options.window.columns
+    yield from options.window.columns if options.window else ()
     everything = options.with_dropped
     for accumulation in options.accumulations.values():
         everything = everything or accumulation.inputs is None

@@ -61,10 +61,10 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         due = clock_us >= start["clock_us"] + _EVERY_US if self._last_tick is None else start["tick"] < self._last_tick
         return {"tick": start["tick"] + 1, "clock_us": max(clock_us, start["clock_us"])} if due else start
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:  # type: ignore[override]
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         return [InputPartition(end["clock_us"])]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         yield pa.record_batch([pa.array([partition.value], pa.int64())], names=["clock_us"])
 
 

@@ -42,9 +42,8 @@ def row_packer(plan: Plan, *, streaming: bool) -> Callable[[Iterable[pa.RecordBa
 def _tables(batches: Iterable[pa.RecordBatch], carried: pa.Schema) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in batches:
-        if batch[SHARD].null_count:
-            batch = batch.filter(batch[SHARD].is_valid())
+    for arrived in batches:
+        batch = arrived.filter(arrived[SHARD].is_valid()) if arrived[SHARD].null_count else arrived
         if not batch.num_rows:
             continue
         held.append(batch)

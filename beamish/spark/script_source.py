@@ -52,10 +52,10 @@ class ScriptReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Any, limit: Any) -> dict[str, int]:  # noqa: N802
         return {"batch": max(start["batch"], min(start["batch"] + 1, self._batches))}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:  # type: ignore[override]
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         return [InputPartition((start["batch"], end["batch"]))]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:  # type: ignore[override]
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         first, end = partition.value
         at = self._rows[BATCH]
         chosen = self._rows.filter(pc.and_(pc.greater_equal(at, first), pc.less(at, end)))

@@ -198,7 +198,7 @@ def _read(folder: Path, plan: Plan) -> pa.Table:
 @contextmanager
 def _partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
     name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
+    before = str(spark.conf.get(name))
     spark.conf.set(name, partitions)
     try:
         yield

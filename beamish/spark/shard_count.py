@@ -14,10 +14,10 @@ def shard_count(spark: SparkSession, options: Options, asked: int | None) -> int
     Raises:
         OptionError: it is not a whole number of at least 1.
     """
-    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
+    if asked is not None and (type(asked) is not int or asked < 1):
         raise OptionError(
             f"apply(shards={asked!r}): must be a whole number of at least 1; leave it out for a shard a partition"
         )
     if not options.keys:
         return 1
-    return asked or int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return asked or int(str(spark.conf.get("spark.sql.shuffle.partitions")))

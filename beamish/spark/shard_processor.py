@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from beamish.engine.shard import Shard
 from beamish.plan import Plan
@@ -56,11 +56,7 @@ class ShardProcessor(StatefulProcessor):
         note, stored = read_note(self._store, self._plan.shards)
         self._stepped.add(key[0])
         table, due_us = self._step(timerValues, None if clock_us == NO_CLOCK else clock_us, payloads)
-        if self._steps_always:
-            due_ms = note.timer_ms or _PAST_MS[0]
-        else:
-            due_ms = None if due_us is None else timer_ms(due_us)
-        self._set_timer(note, due_ms, stored)
+        self._set_timer(note, self._due_ms(due_us), stored=stored)
         yield from _frames(table)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
@@ -70,12 +66,12 @@ class ShardProcessor(StatefulProcessor):
             if key[0] in self._stepped:
                 return
         self._stepped.add(key[0])
-        note, stored = read_note(self._store, self._plan.shards)
+        note, _ = read_note(self._store, self._plan.shards)
         table, due_us = self._step(timerValues, None, [])
         if not self._steps_always:
             # Spark deletes the timer that fired.
             note = ShardNote(note.shards, None if note.timer_ms == fired_ms else note.timer_ms)
-            self._set_timer(note, None if due_us is None else timer_ms(due_us), stored=False)
+            self._set_timer(note, self._due_ms(due_us), stored=False)
         yield from _frames(table)
 
     def _step(self, timer_values: Any, clock_us: int | None, payloads: list[bytes]) -> tuple[pa.Table, int | None]:
@@ -86,7 +82,12 @@ class ShardProcessor(StatefulProcessor):
         table = shard.step(watermark, clock_us, payloads)
         return table, None if self._follows_clock else shard.next_due_us
 
-    def _set_timer(self, note: ShardNote, due_ms: int | None, stored: bool) -> None:
+    def _due_ms(self, due_us: int | None) -> int | None:
+        if self._steps_always:
+            return _PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
+        return None if due_us is None else timer_ms(due_us)
+
+    def _set_timer(self, note: ShardNote, due_ms: int | None, *, stored: bool) -> None:
         if note.timer_ms != due_ms:
             if note.timer_ms is not None:
                 self._handle.deleteTimer(note.timer_ms)

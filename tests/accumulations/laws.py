@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 GROUPS = 4
 
-PATIENT = settings(deadline=None)
+PATIENT = settings(deadline=None, max_examples=50)
 """A shared machine may stand still for a while."""
 
-FEW = settings(PATIENT, max_examples=25)
+FEW = settings(PATIENT, max_examples=15)
 """For properties that are tried for each of many types."""
 
 

@@ -19,7 +19,7 @@ SCALARS = (
     | st.floats()
     | st.text()
     | st.binary()
-    | st.decimals()
+    | st.decimals(allow_nan=False)
     | st.dates()
     | st.datetimes(timezones=st.none() | st.just(UTC) | st.just(ZoneInfo("Europe/Berlin")))
     | st.timedeltas()

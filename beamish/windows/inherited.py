@@ -1,0 +1,34 @@
+"""The windows of the panes a later stage takes, kept as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from beamish.windows.option import Times, WindowOption
+
+WINDOW_START, WINDOW_END = "__window_start_us", "__window_end_us"
+
+
+@attrs.frozen
+class InheritedWindows(WindowOption):
+    """What a stage without a window option of its own has: each pane stays in its window.
+
+    Args:
+        of: the window option of the stage before.
+    """
+
+    of: WindowOption
+
+    columns: ClassVar[Sequence[str]] = (WINDOW_START, WINDOW_END)  # type: ignore[misc]
+
+    @property
+    def period_us(self) -> int | None:
+        return self.of.period_us
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        start, end = (np.asarray(column, dtype=np.int64) for column in columns)
+        return np.arange(len(start), dtype=np.int64), start, end

@@ -1,0 +1,62 @@
+"""What a checkpoint remembers, and what it refuses."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import beamish as bm
+from beamish.accumulations import Count, Reduce
+from beamish.triggers import AfterWatermark
+
+COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
+
+
+def row(seconds, team, score):
+    return {"ts": datetime.fromtimestamp(seconds, UTC), "team": team, "score": score}
+
+
+def greatest(*, mended):
+    def larger(a, b):
+        if not mended and max(a, b) == 13:
+            raise ValueError("thirteen")
+        return max(a, b)
+
+    return (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("team")
+        .window(bm.FixedWindows(10))
+        .trigger(AfterWatermark())
+        .accumulating()
+        .accumulate(count=Count(), greatest=Reduce(larger, column="score", result_type="bigint"))
+    )
+
+
+def test_a_function_that_raises_stops_the_query_which_goes_on_when_it_is_mended(spark, files, run_query):
+    stream = (
+        files(**COLUMNS)
+        .add(row(1, "red", 5), row(2, "red", 6))
+        .add(row(3, "red", 13), row(3, "red", 12), row(20, "blue", 1))
+        .stream()
+    )
+    with pytest.raises(StreamingQueryException) as stopped:
+        run_query(greatest(mended=False), stream)
+    words = str(stopped.value)
+    assert "UserFunctionError" in words
+    assert "larger" in words
+    assert "thirteen" in words
+    assert "red" in words
+    panes = [pane for batch in run_query(greatest(mended=True), stream) for pane in batch]
+    assert [(pane.key["team"], pane.values) for pane in panes] == [("red", {"count": 4, "greatest": 13})]
+
+
+def test_another_number_of_shards_is_refused(spark, files, run_query):
+    input_ = files(**COLUMNS).add(row(1, "red", 5))
+    run_query(greatest(mended=True), input_.stream(), shards=2)
+    input_.add(row(2, "blue", 5))
+    with pytest.raises(
+        StreamingQueryException, match=r"the checkpoint has 2 shards, the pipeline is applied with 3.*shards=2"
+    ):
+        run_query(greatest(mended=True), input_.stream(), shards=3)

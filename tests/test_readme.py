@@ -1,0 +1,44 @@
+"""What the README says is so: its Python runs, block after block, and prints what stands below it."""
+
+import contextlib
+import io
+import re
+
+import pytest
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(readme):
+    """Each Python block with the text block that follows it, if one does before the next Python block."""
+    found = []
+    for language, body in FENCE.findall(readme):
+        if language == "python":
+            found.append([body, ""])
+        elif language == "text" and found:
+            found[-1][1] = body
+    return found
+
+
+@pytest.mark.spark
+def test_python_in_readme_prints_what_stands_below_it(root, spark):
+    readme = (root / "README.md").read_text()
+    spark.sql("drop view if exists panes")
+    names = {"__name__": "readme"}
+    for code, expected in blocks(readme):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), names)
+        assert printed.getvalue().rstrip() == expected.rstrip(), code
+
+
+def test_readme_links_to_files_that_are_there(root):
+    for name in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", (root / name).read_text()):
+            assert (root / target).exists(), f"{name} links to {target}"
+
+
+def test_readme_commands_are_make_targets(root):
+    makefile = (root / "Makefile").read_text()
+    for target in re.findall(r"^    make (\S+)", (root / "README.md").read_text(), re.MULTILINE):
+        assert f"\n{target}:" in makefile, target
