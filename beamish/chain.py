@@ -47,9 +47,9 @@ class Chain:
 
     def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
         """Apply all stages to a DataFrame, in one query; gives the last stage's panes (see ``Pipeline.apply``)."""
-        from beamish.spark import apply
+        from beamish.spark import apply_chain
 
-        return apply([stage.options for stage in self.stages], df, shards)
+        return apply_chain([stage.options for stage in self.stages], df, shards)
 
     __call__ = apply
 

@@ -244,7 +244,7 @@ class Pipeline:
         """
         from beamish.spark import apply
 
-        return apply([self.options], df, shards)
+        return apply(self.options, df, shards)
 
     __call__ = apply
 

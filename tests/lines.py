@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from beamish import Pane, PaneKind, PaneTiming, Window
@@ -15,7 +15,7 @@ from beamish.instants import instant, instant_us
 
 def line(pane: Pane) -> str:
     """A pane in one line."""
-    words = [pane.kind.value, *(f"{name}={value!r}" for name, value in pane.key.items()), window(pane.window)]
+    words = [pane.kind.value, *(f"{name}={value}" for name, value in pane.key.items()), window(pane.window)]
     words += [f"{name}={plain(value)}" for name, value in pane.values.items()]
     if pane.kind is PaneKind.DROPPED:
         return " ".join([*words, f"{pane.reason.value}" if pane.reason else "?", f"late_by={seconds(pane.late_by_us)}"])
@@ -30,7 +30,7 @@ def line(pane: Pane) -> str:
 
 
 def window(bounds: Window | None) -> str:
-    """``[0, 10)`` in seconds since the epoch, or in ISO dates for windows of days."""
+    """``[0, 10)``; ``global``; or ``no window`` for a row without event time."""
     if bounds is None:
         return "no window"
     if bounds.start is None:
@@ -39,8 +39,11 @@ def window(bounds: Window | None) -> str:
 
 
 def when(time: datetime | None) -> str:
-    """Seconds since the epoch; None as it is."""
-    return "None" if time is None else seconds(instant_us("time", time))
+    """Seconds since the epoch, or the ISO form after 2001."""
+    if time is None:
+        return "None"
+    us = instant_us("time", time)
+    return seconds(us) if us < 10**15 else time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def seconds(us: int | None) -> str:
@@ -50,4 +53,4 @@ def seconds(us: int | None) -> str:
 
 def plain(value: Any) -> str:
     """A value without spaces."""
-    return repr(value).replace(", ", ",").replace(": ", ":")
+    return when(value) if isinstance(value, datetime) else repr(value).replace(", ", ",").replace(": ", ":")

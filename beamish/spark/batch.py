@@ -1,6 +1,7 @@
 """A pipeline on a batch DataFrame: the final panes (RULES.md 25).
 
-One pass of the engine a shard: all rows at once under ``Default()``, then the end of time.
+By Spark's own aggregation where it means the same (native_batch.py), else by one pass of the engine a shard: all rows
+at once under ``Default()``, then the end of time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from beamish.modes import ClosingBehavior, OnTimeBehavior
 from beamish.options import Options
 from beamish.plan import Plan, make_plan
 from beamish.spark.columns import name_columns
+from beamish.spark.native_batch import native_panes, why_not_native
 from beamish.spark.setup_checks import check_packages
 from beamish.spark.shard_count import shard_count
 from beamish.spark.stream import event_time_us, pack
@@ -32,7 +34,14 @@ def panes_of_batch(options: Options, df: DataFrame, shards: int | None) -> DataF
     check_packages()
     rows = name_columns(options, df)
     plan = make_plan(final(rows.options), rows.schema, shards=shard_count(df.sparkSession, rows.options, shards))
-    payloads = pack(plan, rows.df, event_time_us(plan.options), streaming=False)
+    if not why_not_native(plan):
+        return native_panes(plan, rows.df)
+    return engine_panes(plan, rows.df)
+
+
+def engine_panes(plan: Plan, rows: DataFrame) -> DataFrame:
+    """The final panes by one pass of the engine a shard."""
+    payloads = pack(plan, rows, event_time_us(plan.options), streaming=False)
     return payloads.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))
 
 

@@ -30,7 +30,7 @@ def greatest(*, mended):
         .window(bm.FixedWindows(10))
         .trigger(AfterWatermark())
         .accumulating()
-        .accumulate(count=Count(), greatest=Reduce(larger, column="score", result_type="bigint"))
+        .accumulate(count=Count(), greatest=Reduce(larger, column="score"))
     )
 
 

@@ -2,8 +2,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.spark.scripted import cut, run_on_spark
 from beamish.script_rows import script_tables
+from beamish.spark.scripted import cut, run_on_spark
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 

@@ -103,6 +103,8 @@ class Twin:
     def step(self, event: Event) -> None:
         self.watermark_before_step = self.watermark
         self.move_watermark(self.next_watermark(event))
+        # RULES 9, 18: the clock and the rows are steps of their own, after the watermark's.
+        self.watermark_before_step = self.watermark
         if isinstance(event, ClockTo):
             if event.us < self.clock:
                 raise bm.ScriptError("the clock goes back")

@@ -1,0 +1,125 @@
+"""A pipeline on a batch DataFrame as Spark's own aggregation: same columns, same meaning (RULES.md 25, 26).
+
+It takes built-in windows and the accumulations that Spark has an aggregate of the same meaning for; what it does not
+take, ``why_not_native`` says, and the engine runs it (batch.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
+from beamish.accumulations.accumulation import Accumulation
+from beamish.modes import TimestampCombiner
+from beamish.plan import Plan
+from beamish.spark.columns import column
+from beamish.spark.types import spark_schema
+from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
+
+_US = "__us"
+_START, _END = "__start_us", "__end_us"
+_ROWS = "__rows"
+_STAMP = "__stamp_us"
+
+
+def _count(accumulation: Any) -> Column:
+    return F.count(F.lit(1) if accumulation.column is None else column(accumulation.column))
+
+
+_AGGREGATES: Mapping[type[Accumulation], Callable[[Any], Column]] = {
+    Count: _count,
+    Sum: lambda a: F.sum(column(a.column)),
+    Min: lambda a: F.min(column(a.column)),
+    Max: lambda a: F.max(column(a.column)),
+    Mean: lambda a: F.avg(column(a.column)),
+    Variance: lambda a: (F.var_pop if a.population else F.var_samp)(column(a.column)),
+    StdDev: lambda a: (F.stddev_pop if a.population else F.stddev_samp)(column(a.column)),
+    CountDistinct: lambda a: F.count_distinct(*map(column, a.columns)),
+}
+
+
+def why_not_native(plan: Plan) -> str:
+    """Why a plan is not one for Spark's own aggregation; empty if it is."""
+    window = plan.window
+    if plan.options.with_dropped:
+        return "with_dropped() lists the rows without event time, which Spark's aggregation would not show"
+    if not isinstance(window, (FixedWindows, SlidingWindows, Sessions, GlobalWindow)):
+        return f"Spark has no window like {window!r}"
+    if isinstance(window, SlidingWindows) and window.period > window.size:
+        return "Spark's window() takes no slide above the size"
+    if isinstance(window, Sessions) and window.gap <= 1:
+        return "Spark's session_window merges sessions that touch, and a gap of a microsecond cannot be made shorter"
+    if isinstance(window, Sessions) and any(
+        pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in plan.key_schema
+    ):
+        return "Spark's session_window fails on keys of which -0.0 and 0.0 are one"
+    for bound in plan.accumulations:
+        if type(bound.accumulation) not in _AGGREGATES:
+            return f"Spark has no aggregate of exactly the meaning of {bound.name}={bound.accumulation!r}"
+    return ""
+
+
+def native_panes(plan: Plan, df: DataFrame) -> DataFrame:
+    """The final panes of a batch DataFrame, for a plan with nothing against it."""
+    time = column(plan.options.event_time)
+    rows, start, end = _windowed(plan, df.where(time.isNotNull()), time)
+    values = [_AGGREGATES[type(bound.accumulation)](bound.accumulation) for bound in plan.accumulations]
+    named = [value.alias(bound.name) for value, bound in zip(values, plan.accumulations, strict=True)]
+    groups = rows.groupBy(*map(column, plan.key_schema.names), *([start.alias(_START)] if start is not None else []))
+    panes = groups.agg(*named, end.alias(_END), _stamp(plan, end).alias(_STAMP), F.count(F.lit(1)).alias(_ROWS))
+    return panes.where(F.col(_ROWS) > 0).select(*_output(plan))
+
+
+def _windowed(plan: Plan, rows: DataFrame, time: Column) -> tuple[DataFrame, Column | None, Column]:
+    """The rows with their window; its start as a grouping column (None: all in one), its end as an aggregate."""
+    window = plan.window
+    us = F.unix_micros(time)
+    if isinstance(window, FixedWindows):
+        size = F.lit(int(window.size))
+        rows = rows.withColumn(_START, us - F.pmod(us - F.lit(int(window.offset) % int(window.size)), size))
+        return rows, F.col(_START), F.any_value(F.col(_START)) + size
+    if isinstance(window, SlidingWindows):
+        offset = int(window.offset) % int(window.period)
+        native = F.window(
+            time, f"{int(window.size)} microseconds", f"{int(window.period)} microseconds", f"{offset} microseconds"
+        )
+        start = F.unix_micros(native["start"])
+        return rows.withColumn(_START, start), F.col(_START), F.any_value(F.col(_START)) + F.lit(int(window.size))
+    if isinstance(window, Sessions):
+        # session_window merges sessions that touch: one microsecond less, and added to the end again.
+        native = F.session_window(time, f"{int(window.gap) - 1} microseconds")
+        return rows, native, F.any_value(F.unix_micros(native["end"])) + F.lit(1)
+    return rows, None, F.any_value(F.lit(None).cast("bigint"))
+
+
+def _stamp(plan: Plan, end: Column) -> Column:
+    us = F.unix_micros(column(plan.options.event_time))
+    match plan.options.combiner:
+        case TimestampCombiner.EARLIEST:
+            return F.min(us)
+        case TimestampCombiner.LATEST:
+            return F.max(us)
+    return end - F.lit(1)
+
+
+def _output(plan: Plan) -> list[Column]:
+    """The columns of the plan's ``pane_schema``."""
+    unknown = F.lit(None).cast("timestamp")
+    is_session = isinstance(plan.window, Sessions)
+    start = (
+        F.col(f"{_START}.start") if is_session else F.timestamp_micros(F.col(_START)) if not plan.is_global else unknown
+    )
+    end = F.timestamp_micros(F.col(_END)) if not plan.is_global else unknown
+    schema = spark_schema(plan.pane_schema)
+    first = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
+    made = {
+        "window": F.struct(start.alias("start"), end.alias("end")),
+        "pane": F.struct(*(F.lit(value).alias(name) for name, value in first.items())),
+        "timestamp": F.timestamp_micros(F.col(_STAMP)),
+    }
+    return [made.get(field.name, column(field.name)).cast(field.dataType).alias(field.name) for field in schema]

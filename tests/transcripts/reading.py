@@ -1,0 +1,99 @@
+"""Read transcripts: see README.md beside this file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+import beamish as bm
+from beamish import accumulations, triggers
+from beamish.testing import TestStream
+
+HERE = Path(__file__).parent
+
+
+@attrs.frozen
+class Step:
+    """A line of the script, and the lines it gives."""
+
+    line: str
+    gives: tuple[str, ...]
+
+
+@attrs.frozen
+class Transcript:
+    """A case: what is true, a pipeline in words, a script with what each line gives."""
+
+    file: str
+    title: str
+    pipeline: str
+    refused: str | None
+    steps: tuple[Step, ...]
+
+    def build(self) -> bm.Pipeline:
+        """The pipeline."""
+        names: dict[str, Any] = {**vars(bm), **vars(triggers), **vars(accumulations), "bm": bm}
+        beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
+        return eval(f"({beginning}\n{self.pipeline})", names)
+
+    def script(self, steps: int | None = None) -> TestStream:
+        """The script, or its beginning."""
+        script = TestStream()
+        for step in self.steps[:steps]:
+            script = extend(script, step.line)
+        return script
+
+
+def extend(script: TestStream, line: str) -> TestStream:
+    """The script and one more line."""
+    word, _, rest = line.partition(" ")
+    if word == "add":
+        return script.add([_row(part) for part in rest.split(";") if part.strip()])
+    if word == "watermark":
+        return script.advance_watermark_to_infinity() if rest == "infinity" else script.advance_watermark_to(_value(rest))
+    if rest.startswith("+"):
+        return script.advance_processing_time_by(float(rest))
+    return script.advance_processing_time_to(_value(rest))
+
+
+def _row(text: str) -> dict[str, Any]:
+    return {name: _value(value) for name, value in (word.split("=", 1) for word in text.split())}
+
+
+def _value(word: str) -> Any:
+    if re.match(r"\d{4}-\d\d-\d\dT", word):
+        return datetime.fromisoformat(word)
+    try:
+        return ast.literal_eval(word)
+    except (ValueError, SyntaxError):
+        return word
+
+
+def transcripts() -> list[Transcript]:
+    """All of them."""
+    return [case for path in sorted(HERE.glob("*.txt")) for case in read(path.stem, path.read_text("utf-8"))]
+
+
+def read(file: str, text: str) -> Iterator[Transcript]:
+    """The cases of one file."""
+    for case in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        title, *lines = case.splitlines()
+        lines = [line for line in lines if line.strip() and not line.startswith("#")]
+        pipeline = [line for line in lines if line.startswith(".")]
+        refused = None
+        steps: list[Step] = []
+        for line in lines[len(pipeline) :]:
+            if line.startswith(" ") and steps:
+                steps[-1] = attrs.evolve(steps[-1], gives=(*steps[-1].gives, line.strip()))
+            elif line.strip().startswith("refused "):
+                refused = line.strip()
+            else:
+                assert line.split()[0] in ("add", "watermark", "clock"), f"{file}: {title}: {line}"
+                steps.append(Step(line.strip(), ()))
+        yield Transcript(file, title, "\n".join(pipeline), refused, tuple(steps))
