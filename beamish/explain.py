@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -39,12 +39,19 @@ _WIDTH, _INDENT = 110, 13
 def explain(options: Options, df: DataFrame | None) -> str:
     """Say what a pipeline will do; with a DataFrame also its types, state columns and shards."""
     options.check()
-    plan = None
-    if df is not None:
-        from beamish.spark import plan_for
+    if df is None:
+        return _text(_subjects(options, None))
+    from beamish.spark import plan_for
 
-        plan = plan_for(options, df)
-    return "\n".join(_line(subject, words) for subject, words in _subjects(options, plan))
+    plan = plan_for(options, df)
+    if df.isStreaming:
+        return _text(_subjects(options, plan))
+    from beamish.spark.native_batch import why_not_native
+
+    why_not = why_not_native(plan)
+    how = f"one pass of the engine a shard, since {why_not}" if why_not else "Spark's own aggregation"
+    words = f"one on-time pane a window, of all its rows, by {how}; triggers, lateness and modes are not asked"
+    return _text([("rows", _rows(options)), ("windows", _windows(options)), ("batch", words), _columns(plan)])
 
 
 def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:
@@ -65,9 +72,8 @@ def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:
     return "\n\n".join(f"stage {number} of {len(stages)}\n{text}" for number, text in enumerate(texts, 1))
 
 
-def explain_plan(plan: Plan) -> str:
-    """Say what a plan will do."""
-    return "\n".join(_line(subject, words) for subject, words in _subjects(plan.options, plan))
+def _text(subjects: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(_line(subject, words) for subject, words in subjects)
 
 
 def _line(subject: str, words: str) -> str:
@@ -86,9 +92,13 @@ def _subjects(options: Options, plan: Plan | None) -> Iterator[tuple[str, str]]:
     yield "timestamp", _timestamp(options)
     yield "dropped", _dropped(options)
     if plan is not None:
-        yield "columns", ", ".join(f"{field.name} {field.type}" for field in plan.pane_schema)
+        yield _columns(plan)
         yield "carried", _carried(plan)
         yield "state", _state(plan)
+
+
+def _columns(plan: Plan) -> tuple[str, str]:
+    return "columns", ", ".join(f"{field.name} {field.type}" for field in plan.pane_schema)
 
 
 def _rows(options: Options) -> str:

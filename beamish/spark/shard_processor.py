@@ -26,7 +26,6 @@ from beamish.spark.pack_rows import NO_CLOCK
 from beamish.spark.pane_bytes import to_bytes
 from beamish.spark.shard_notes import ShardNote, read_note, write_note
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag
-from beamish.windows.option import END_OF_TIME_US
 
 OUTPUT = "panes binary"
 _PAST_MS = (1, 2)
@@ -75,9 +74,8 @@ class ShardProcessor(StatefulProcessor):
         yield from _frames(table)
 
     def _step(self, timer_values: Any, clock_us: int | None, payloads: list[bytes]) -> tuple[pa.Table, int | None]:
-        watermark = watermark_us(timer_values.getCurrentWatermarkInMs())
-        if self._follows_clock and watermark != END_OF_TIME_US:
-            watermark = None  # the engine has it from the clock
+        # Under ProcessingTimeLag the engine has the watermark from the clock.
+        watermark = None if self._follows_clock else watermark_us(timer_values.getCurrentWatermarkInMs())
         shard = Shard(self._plan, self._store)
         table = shard.step(watermark, clock_us, payloads)
         return table, None if self._follows_clock else shard.next_due_us
