@@ -7,6 +7,7 @@ from beamish.accumulations.count import Count
 from beamish.accumulations.distinct import CollectSet, CountDistinct
 from beamish.accumulations.extremes import Max, Min
 from beamish.accumulations.first_last import First, Last
+from beamish.accumulations.joins import CoGroup, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
 from beamish.accumulations.quantiles import Median, Quantiles
 from beamish.accumulations.reduce_fold import Fold, Reduce
 from beamish.accumulations.spread import StdDev, Variance
@@ -16,19 +17,24 @@ from beamish.accumulations.top import TopN, TopNByKey
 __all__ = [
     "Accumulation",
     "ApproxCountDistinct",
+    "CoGroup",
     "Collect",
     "CollectSet",
     "Count",
     "CountDistinct",
     "First",
     "Fold",
+    "FullOuterJoin",
+    "InnerJoin",
     "Last",
+    "LeftOuterJoin",
     "Max",
     "Mean",
     "Median",
     "Min",
     "Quantiles",
     "Reduce",
+    "RightOuterJoin",
     "StdDev",
     "Sum",
     "TopN",

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from beamish.accumulations import rows
 from beamish.accumulations.columns import plain
 from beamish.accumulations.result_types import arrow_type
-from beamish.errors import PipelineError
+from beamish.errors import OptionError, PipelineError
 
 Merger = Literal["sum", "min", "max"]
 
@@ -91,6 +91,18 @@ class Accumulation:
 
     retract: ClassVar[Callable[..., Any] | None] = None
     """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
+
+    def of(self, input_: Any) -> Accumulation:
+        """The same of the rows of one input of a merge: ``Sum("amount").of("orders")`` (see ``bm.merge``).
+
+        Raises:
+            OptionError: it is not the name of an input.
+        """
+        from beamish.accumulations.of_input import OfInput
+
+        if not isinstance(input_, str) or not input_:
+            raise OptionError(f"{self!r}.of({input_!r}): must be the name of an input of bm.merge")
+        return OfInput(self, input_)
 
     # The same on columns. Built-in accumulations redefine it; this one calls the methods above row by row.
     # `columns` are the input columns in the order of `inputs`, and `types` their Arrow types. Where `inputs` is None

@@ -15,6 +15,7 @@ from beamish.errors import (
     StateError,
     UserFunctionError,
 )
+from beamish.merge import MergedPipeline, merge
 from beamish.modes import (
     AT_MERGE,
     WITH_NEXT_PANE,
@@ -47,6 +48,7 @@ __all__ = [
     "DropReason",
     "FixedWindows",
     "GlobalWindow",
+    "MergedPipeline",
     "NumericOverflowError",
     "OnTimeBehavior",
     "OptionError",
@@ -70,6 +72,7 @@ __all__ = [
     "WindowOption",
     "accumulations",
     "dropped",
+    "merge",
     "panes",
     "testing",
     "triggers",

@@ -9,18 +9,17 @@ import pyarrow as pa
 
 from beamish.engine.bundle import plan_keys
 from beamish.engine.chaining import rows_of_panes
+from beamish.engine.clocks import MergedClocks
 from beamish.engine.keys import hash_rows
 from beamish.engine.packing import EVENT_TIME, SHARD, pack
 from beamish.engine.shard import Shard
 from beamish.engine.state import DictStore
-from beamish.errors import ScriptError
 from beamish.options import Options
 from beamish.pane import Pane
 from beamish.pane_rows import panes_from_table
 from beamish.plan import Plan, make_later_plan, make_plan
-from beamish.script_rows import script_tables
+from beamish.script_rows import bundle_tables, check_script, input_watermarks
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
-from beamish.watermarks import ProcessingTimeLag
 
 
 def run(
@@ -45,10 +44,8 @@ def run(
     """
     first, *rest = stages
     first.check()
-    lags = isinstance(first.watermark, ProcessingTimeLag)
-    if lags and any(isinstance(event, WatermarkTo) for event in events):
-        raise ScriptError("a watermark in a script with ProcessingTimeLag: the clock moves it; advance the clock")
-    tables = script_tables(events, first.event_time)
+    check_script(first, events)
+    tables = bundle_tables(first, events)
     if not any(table.num_rows for table in tables):
         return []
     plans = [make_plan(first, tables[0].drop_columns([EVENT_TIME]).schema, shards=shards)]
@@ -57,10 +54,13 @@ def run(
     workers = [_Stage(plan, packs, round_trip) for plan in plans]
     panes: list[Pane] = []
     bundles = iter(tables)
+    merged = MergedClocks([one.watermark for one in first.inputs]) if first.inputs else None
     for event in events:
         rows = next(bundles) if isinstance(event, Bundle) else None
         watermark_us = event.us if isinstance(event, WatermarkTo) else None
         clock_us = event.us if isinstance(event, ClockTo) else None
+        if merged is not None:
+            watermark_us = merged.step(input_watermarks(first, event), clock_us)
         for worker in workers:
             out = worker.step(watermark_us, clock_us, rows)
             rows = out

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.of_input import OfInput, OfInputs
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
@@ -28,8 +29,21 @@ class NamedAccumulations(dict[str, Accumulation]):
 
 
 @attrs.frozen
+class Input:
+    """An input of a merge: what it is called, and its own columns and watermark."""
+
+    name: str
+    event_time: Any
+    watermark: Watermark
+    keys: tuple[Any, ...] = ()
+
+
+@attrs.frozen
 class Options:
-    """What the calls on a Pipeline have said so far; None where nothing was said."""
+    """What the calls on a Pipeline have said so far; None where nothing was said.
+
+    A merge has ``inputs``, no event time and no watermark; its keys are those of the first input.
+    """
 
     event_time: Any = None
     watermark: Watermark | None = None
@@ -46,6 +60,7 @@ class Options:
     only_updated: bool = False
     with_dropped: bool = False
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=NamedAccumulations)
+    inputs: tuple[Input, ...] = ()
 
     @property
     def discards(self) -> bool:
@@ -65,7 +80,12 @@ class Options:
     @property
     def needs_clock(self) -> bool:
         """Whether anything depends on the processing-time clock."""
-        return self.trigger.needs_clock or (self.watermark is not None and self.watermark.needs_clock)
+        return self.trigger.needs_clock or any(policy.needs_clock for policy in self.watermarks)
+
+    @property
+    def watermarks(self) -> tuple[Watermark, ...]:
+        """The watermark's policy; of a merge those of its inputs."""
+        return tuple(one.watermark for one in self.inputs) or (() if self.watermark is None else (self.watermark,))
 
     def check(self) -> None:
         """Check the pipeline as a whole, before it is applied, run or explained.
@@ -73,7 +93,7 @@ class Options:
         Raises:
             PipelineError: something is missing, or options do not go together.
         """
-        if self.event_time is None:
+        if self.event_time is None and not self.inputs:
             raise PipelineError(
                 "no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds')); without a watermark "
                 "no window would ever close"
@@ -115,3 +135,26 @@ class Options:
             raise PipelineError(f"accumulate({both[0]}=...): {both[0]!r} is a key column too; choose another name")
         for name, accumulation in self.accumulations.items():
             accumulation.check(name, merging=self.window.merging)
+            self._check_inputs(name, accumulation)
+
+    def _check_inputs(self, name: str, accumulation: Accumulation) -> None:
+        where = f"accumulate({name}={accumulation!r})"
+        names = [one.name for one in self.inputs]
+        if not isinstance(accumulation, OfInputs):
+            if names and accumulation.inputs != ():
+                raise PipelineError(
+                    f"{where}: a merge has columns of {', '.join(names)}; say whose: {OfInput(accumulation, names[0])!r}"
+                )
+            return
+        if not names:
+            raise PipelineError(
+                f"{where}: this pipeline has one input without a name; inputs are named by bm.merge(orders=..., clicks=...)"
+            )
+        for of in accumulation.names_of_inputs:
+            if of not in names:
+                raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
+        if accumulation.explodes and len(self.accumulations) > 1:
+            raise PipelineError(
+                f"{where}: a join gives a row for each pair, so it must be the only accumulation; use CoGroup beside others, "
+                "or a second pipeline"
+            )

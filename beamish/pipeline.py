@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import attrs
 
@@ -62,10 +62,10 @@ class Pipeline:
 
     options: Options = attrs.field(factory=Options)
 
-    def _with(self, **changes: Any) -> Pipeline:
-        return Pipeline(attrs.evolve(self.options, **changes))
+    def _with(self, **changes: Any) -> Self:
+        return type(self)(attrs.evolve(self.options, **changes))
 
-    def event_time(self, column: Any, watermark: Watermark) -> Pipeline:
+    def event_time(self, column: Any, watermark: Watermark) -> Self:
         """Say which column holds a row's event time (a timestamp), and how the watermark follows it.
 
         Raises:
@@ -75,7 +75,7 @@ class Pipeline:
         _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
         return self._with(event_time=column, watermark=watermark)
 
-    def key_by(self, *columns: Any) -> Pipeline:
+    def key_by(self, *columns: Any) -> Self:
         """Window the rows of each key by themselves; no columns: all rows are of one key. A null is a key.
 
         Raises:
@@ -88,7 +88,7 @@ class Pipeline:
             raise OptionError(f"key_by{columns!r}: a column is named twice")
         return self._with(keys=columns)
 
-    def window(self, option: WindowOption) -> Pipeline:
+    def window(self, option: WindowOption) -> Self:
         """Say which windows a row falls in.
 
         Raises:
@@ -96,7 +96,7 @@ class Pipeline:
         """
         return self._with(window=_check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
 
-    def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Pipeline:
+    def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Self:
         """Say when a window's panes are fired; default: at its end, and for each bundle of late rows.
 
         Args:
@@ -108,7 +108,7 @@ class Pipeline:
         """
         return self._with(trigger=check_trigger("trigger(trigger)", trigger), allow_data_loss=bool(allow_data_loss))
 
-    def allowed_lateness(self, lateness: Any) -> Pipeline:
+    def allowed_lateness(self, lateness: Any) -> Self:
         """Say how far past its end the watermark may be for a window still to take rows; default 0.
 
         Raises:
@@ -116,7 +116,7 @@ class Pipeline:
         """
         return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
 
-    def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
+    def accumulation_mode(self, mode: AccumulationMode) -> Self:
         """Say how a pane relates to the window's last one.
 
         Raises:
@@ -126,19 +126,19 @@ class Pipeline:
             mode=_check("accumulation_mode(mode)", mode, AccumulationMode, "bm.AccumulationMode.DISCARDING")
         )
 
-    def discarding(self) -> Pipeline:
+    def discarding(self) -> Self:
         """A pane holds what came since the window's last pane."""
         return self.accumulation_mode(AccumulationMode.DISCARDING)
 
-    def accumulating(self) -> Pipeline:
+    def accumulating(self) -> Self:
         """A pane holds all that came so far."""
         return self.accumulation_mode(AccumulationMode.ACCUMULATING)
 
-    def accumulating_and_retracting(self) -> Pipeline:
+    def accumulating_and_retracting(self) -> Self:
         """A pane holds all that came so far, and a RETRACTION of the pane it replaces comes before it."""
         return self.accumulation_mode(AccumulationMode.ACCUMULATING_AND_RETRACTING)
 
-    def on_time_behavior(self, behavior: OnTimeBehavior) -> Pipeline:
+    def on_time_behavior(self, behavior: OnTimeBehavior) -> Self:
         """Say whether an on-time firing gives a pane when nothing is new in it; default FIRE_ALWAYS.
 
         Raises:
@@ -148,7 +148,7 @@ class Pipeline:
             on_time=_check("on_time_behavior", behavior, OnTimeBehavior, "bm.OnTimeBehavior.FIRE_IF_NON_EMPTY")
         )
 
-    def closing_behavior(self, behavior: ClosingBehavior) -> Pipeline:
+    def closing_behavior(self, behavior: ClosingBehavior) -> Self:
         """Say whether a window's last firing gives a pane when nothing is new in it; default FIRE_IF_NON_EMPTY.
 
         Raises:
@@ -158,7 +158,7 @@ class Pipeline:
             closing=_check("closing_behavior", behavior, ClosingBehavior, "bm.ClosingBehavior.FIRE_ALWAYS")
         )
 
-    def timestamp_combiner(self, combiner: TimestampCombiner) -> Pipeline:
+    def timestamp_combiner(self, combiner: TimestampCombiner) -> Self:
         """Say what a pane's timestamp is; default the window's last microsecond.
 
         Raises:
@@ -168,7 +168,7 @@ class Pipeline:
             combiner=_check("timestamp_combiner", combiner, TimestampCombiner, "bm.TimestampCombiner.EARLIEST")
         )
 
-    def retract_merged(self, when: RetractMerged) -> Pipeline:
+    def retract_merged(self, when: RetractMerged) -> Self:
         """Say when the live panes of sessions that merged away are retracted; default AT_MERGE.
 
         Raises:
@@ -178,15 +178,15 @@ class Pipeline:
             retract_merged=_check("retract_merged", when, RetractMerged, "bm.AT_MERGE or bm.WITH_NEXT_PANE")
         )
 
-    def only_updated_panes(self) -> Pipeline:
+    def only_updated_panes(self) -> Self:
         """Leave out a pane equal in all values to the window's last one, and its retraction."""
         return self._with(only_updated=True)
 
-    def with_dropped(self) -> Pipeline:
+    def with_dropped(self) -> Self:
         """Have dropped rows come out as well, with the reason and the original row."""
         return self._with(with_dropped=True)
 
-    def accumulate(self, **accumulations: Accumulation) -> Pipeline:
+    def accumulate(self, **accumulations: Accumulation) -> Self:
         """Say what is accumulated, each under the name of its output column. A second call adds to the first.
 
         Raises:

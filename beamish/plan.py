@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation, Field
+from beamish.accumulations.joins import Pairs
+from beamish.accumulations.of_input import INPUT, MergedInput, OfInputs, merged_name
 from beamish.accumulations.removal import removable
 from beamish.errors import ColumnError, PipelineError
 from beamish.modes import TimestampCombiner
@@ -162,12 +164,29 @@ class Plan:
 
     @cached_property
     def value_schema(self) -> pa.Schema:
-        """The panes' values."""
+        """The panes' values, as they are kept."""
         return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
+
+    @property
+    def join(self) -> Pairs | None:
+        """The join, which is then the only accumulation, and whose panes are a row for each pair."""
+        only = self.accumulations[0].accumulation
+        return only if isinstance(only, Pairs) else None
+
+    @cached_property
+    def shown_schema(self) -> pa.Schema:
+        """The panes' values, as they come out."""
+        if self.join is None:
+            return self.value_schema
+        (bound,) = self.accumulations
+        return pa.schema([(bound.name, self.join.pair_type(bound.types))])
 
     @cached_property
     def row_type(self) -> pa.DataType:
-        """A dropped row."""
+        """A dropped row; of a merge a struct of its inputs, of which one is not null."""
+        if self.options.inputs:
+            inputs = merged_inputs(self.options, self.schema).values()
+            return pa.struct([(one.name, pa.struct(list(one.columns.items()))) for one in inputs])
         return pa.struct([field for field in self.schema if not field.name.startswith("__")])
 
     @cached_property
@@ -178,7 +197,7 @@ class Plan:
             [
                 *self.key_schema,
                 ("window", WINDOW),
-                *self.value_schema,
+                *self.shown_schema,
                 ("pane", PANE),
                 ("timestamp", TIMESTAMP),
                 *([("dropped", dropped)] if self.options.with_dropped else []),
@@ -296,7 +315,7 @@ def make_later_plan(options: Options, before: Plan, *, shards: int) -> Plan:
     schema = pa.schema(
         [
             *before.key_schema,
-            *before.value_schema,
+            *before.shown_schema,
             *inherited,
             *([(SIGN, pa.int8())] if signed else []),
         ]
@@ -322,7 +341,9 @@ def _make_plan(options: Options, schema: pa.Schema, shards: int, *, later: bool)
 def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
     first = 0
     public = [field for field in schema if not field.name.startswith("__")]
-    for name, accumulation in options.accumulations.items():
+    inputs = merged_inputs(options, schema)
+    for name, said in options.accumulations.items():
+        accumulation = said.bound_to(name, inputs) if isinstance(said, OfInputs) else said
         where = f"accumulate({name}={accumulation!r})"
         whole_rows = accumulation.inputs is None
         columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
@@ -332,6 +353,49 @@ def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
         bound = removable(accumulation, types) if SIGN in schema.names else accumulation
         yield BoundAccumulation(name, bound, columns, types, tuple(bound.fields(types)), first)
         first += len(bound.fields(types))
+
+
+def merged_inputs(options: Options, schema: pa.Schema) -> dict[str, MergedInput]:
+    """The inputs of a merge, by name, with the columns that the merged rows have of them; none if it is none."""
+    inputs = {}
+    for number, one in enumerate(options.inputs):
+        prefix = merged_name(one.name, "")
+        columns = {field.name.removeprefix(prefix): field.type for field in schema if field.name.startswith(prefix)}
+        inputs[one.name] = MergedInput(one.name, number, one.keys, columns)
+    return inputs
+
+
+def merged_schema(options: Options, schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The columns of a merge's rows: the keys, the number of the input, the columns of each input.
+
+    Args:
+        options: a merge.
+        schemas: those of its inputs, in their order.
+
+    Raises:
+        ColumnError: a key is missing, or the inputs' keys are not of the same types.
+    """
+    first = options.inputs[0]
+    keys = []
+    for place, name in enumerate(first.keys):
+        fields = [
+            _column(schema, f"{one.name}: key_by({one.keys[place]!r})", one.keys[place])
+            for one, schema in zip(options.inputs, schemas, strict=True)
+        ]
+        types = [field.type for field in fields if not pa.types.is_null(field.type)] or [pa.null()]
+        for one, field in zip(options.inputs, fields, strict=True):
+            if not pa.types.is_null(field.type) and field.type != types[0]:
+                raise ColumnError(
+                    f"{one.name}: key_by({field.name!r}): is {field.type}, and {first.name}'s {name!r} is {types[0]}; keys must "
+                    "be of one type to meet: cast one of them"
+                )
+        keys.append((name, types[0]))
+    own = [
+        (merged_name(one.name, field.name), field.type)
+        for one, schema in zip(options.inputs, schemas, strict=True)
+        for field in schema
+    ]
+    return pa.schema([*keys, (INPUT, pa.int8()), *own])
 
 
 def _column(schema: pa.Schema, where: str, name: Any) -> pa.Field:

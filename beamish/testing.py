@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import attrs
 
@@ -25,16 +25,21 @@ Row = Mapping[str, Any]
 
 @attrs.frozen
 class Bundle:
-    """Rows that come together."""
+    """Rows that come together; of a merge, those of one input."""
 
     rows: tuple[Row, ...]
+    input: str | None = None
 
 
 @attrs.frozen
 class WatermarkTo:
-    """The watermark advances to ``us``, microseconds since the epoch; END_OF_TIME_US is the end of time."""
+    """The watermark advances to ``us``, microseconds since the epoch; END_OF_TIME_US is the end of time.
+
+    Of a merge, that of one input, or (None) those of all.
+    """
 
     us: int
+    input: str | None = None
 
 
 @attrs.frozen
@@ -65,8 +70,12 @@ class TestStream:
 
     events: tuple[Event, ...] = ()
 
-    def add(self, rows: Iterable[Row]) -> TestStream:
+    def add(self, rows: Iterable[Row], *, input: str | None = None) -> TestStream:  # noqa: A002
         """A bundle of rows arrives: dicts of column to value.
+
+        Args:
+            rows: the rows.
+            input: whose they are, of a merge.
 
         Raises:
             ScriptError: something that is no dict.
@@ -75,21 +84,25 @@ class TestStream:
         for row in bundle:
             if not isinstance(row, Mapping):
                 raise ScriptError(f"add({row!r}): a row is a dict of column name to value")
-        return attrs.evolve(self, events=(*self.events, Bundle(bundle)))
+        return attrs.evolve(self, events=(*self.events, Bundle(bundle, input)))
 
-    def advance_watermark_to(self, time: float | datetime) -> TestStream:
+    def advance_watermark_to(self, time: float | datetime, *, input: str | None = None) -> TestStream:  # noqa: A002
         """The watermark advances.
+
+        Args:
+            time: where to.
+            input: whose watermark, of a merge; None: those of all inputs.
 
         Raises:
             ScriptError: it would go back.
         """
         if isinstance(time, float) and math.isinf(time) and time > 0:
-            return self.advance_watermark_to_infinity()
-        return self._advance(WatermarkTo(instant_us("advance_watermark_to", time)))
+            return self.advance_watermark_to_infinity(input=input)
+        return self._advance(WatermarkTo(instant_us("advance_watermark_to", time), input))
 
-    def advance_watermark_to_infinity(self) -> TestStream:
-        """No row will come any more: every window ends and expires."""
-        return self._advance(WatermarkTo(END_OF_TIME_US))
+    def advance_watermark_to_infinity(self, *, input: str | None = None) -> TestStream:  # noqa: A002
+        """No row will come any more (of one input, or of all): every window ends and expires."""
+        return self._advance(WatermarkTo(END_OF_TIME_US, input))
 
     def advance_processing_time_to(self, time: float | datetime) -> TestStream:
         """The clock advances to a time.
@@ -109,8 +122,8 @@ class TestStream:
         return self._advance(ClockTo(clock + duration("advance_processing_time_by", delay)))
 
     def _advance(self, event: WatermarkTo | ClockTo) -> TestStream:
-        before = [earlier.us for earlier in self.events if type(earlier) is type(event)]
-        last = before[-1] if before else 0 if isinstance(event, ClockTo) else None
+        before = [earlier.us for earlier in self.events if _same_clock(earlier, event)]
+        last = max(before) if before else 0 if isinstance(event, ClockTo) else None
         if last is not None and event.us < last:
             what = "watermark" if isinstance(event, WatermarkTo) else "clock"
             raise ScriptError(
@@ -130,3 +143,10 @@ class TestStream:
         from beamish.spark.scripted import run_on_spark
 
         return run_on_spark(spark, pipeline.options, self.events, **options)
+
+
+def _same_clock(a: Event, b: Event) -> TypeGuard[WatermarkTo | ClockTo]:
+    """Whether both move the clock, or the watermark of some input."""
+    if isinstance(a, WatermarkTo) and isinstance(b, WatermarkTo):
+        return a.input == b.input or None in (a.input, b.input)
+    return isinstance(a, ClockTo) and isinstance(b, ClockTo)

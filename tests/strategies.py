@@ -80,9 +80,7 @@ calendar_windows = st.builds(
     st.sampled_from([None, None, "1970-01-31", "1971-03-02"]),
 )
 own_windows = st.sampled_from([UntilMinute(), OwnGap(), OfABlock()])
-windows = st.one_of(
-    fixed_windows, sliding_windows, sessions, sessions, global_windows, calendar_windows, own_windows
-)
+windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows, calendar_windows, own_windows)
 
 
 def unit(option: bm.WindowOption | None) -> int:
@@ -188,23 +186,28 @@ def after_watermark(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trig
     return st.builds(t.AfterWatermark, st.none() | inner, st.none() | inner)
 
 
-def _composite(kind: type[Trigger], inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
-    return st.lists(inner, min_size=1, max_size=3).map(lambda parts: kind(*parts))
+@st.composite
+def nested_triggers(draw: st.DrawFn, depth: int = 3) -> Trigger:
+    """Any trigger, of triggers of triggers."""
+    inner = nested_triggers(depth - 1) if depth > 1 else leaves
+    several = st.lists(inner, min_size=1, max_size=3)
+    match draw(st.integers(0, 6)):
+        case 0:
+            return draw(leaves)
+        case 1:
+            return draw(after_watermark(inner))
+        case 2:
+            return t.AfterAny(*draw(several))
+        case 3:
+            return t.AfterAll(*draw(several))
+        case 4:
+            return t.AfterEach(*draw(several))
+        case 5:
+            return t.Repeatedly(draw(inner))
+        case _:
+            return t.OrFinally(draw(inner), draw(inner))
 
 
-def _nested(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
-    return st.one_of(
-        leaves,
-        after_watermark(inner),
-        _composite(t.AfterAny, inner),
-        _composite(t.AfterAll, inner),
-        _composite(t.AfterEach, inner),
-        st.builds(t.Repeatedly, inner),
-        st.builds(t.OrFinally, inner, inner),
-    )
-
-
-nested_triggers = _nested(_nested(_nested(leaves)))
 usual_triggers = st.one_of(
     after_watermark(leaves),
     after_watermark(after_count),
@@ -214,7 +217,7 @@ usual_triggers = st.one_of(
     st.just(t.Always()),
     own_triggers,
 )
-triggers = st.one_of(usual_triggers, nested_triggers)
+triggers = st.one_of(usual_triggers, nested_triggers())
 
 # Accumulations
 
@@ -327,9 +330,7 @@ exact = st.one_of(
     fold,
     own_accumulations,
 )
-accumulations = st.one_of(
-    exact, exact, sum_, mean, variance, std_dev, approx_count_distinct, quantiles, median
-)
+accumulations = st.one_of(exact, exact, sum_, mean, variance, std_dev, approx_count_distinct, quantiles, median)
 
 # Pipelines
 
@@ -366,7 +367,8 @@ def pipelines(
     """Any pipeline that ``Options.check`` accepts."""
     option = draw(window)
     said = draw(mode)
-    accumulation = accumulation if option.merging else st.one_of(accumulation, accumulation, fold_in_order)
+    if accumulation is accumulations and not option.merging:
+        accumulation = st.one_of(accumulation, accumulation, fold_in_order)
     named = draw(st.lists(accumulation, min_size=1, max_size=3))
     approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
     retracts = said is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
@@ -404,7 +406,7 @@ parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
 
 
 @st.composite
-def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:  # noqa: FBT001
+def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:
     """A row whose event time is near ``about`` (in seconds, times ``scale``)."""
     time = about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25])))
     if nulls and draw(st.integers(0, 19)) == 19:

@@ -30,10 +30,11 @@ from beamish.engine.output import (
     WINDOW_FINISHED,
 )
 from beamish.engine.packing import first_of_each
-from beamish.engine.state import segment_numbers
+from beamish.engine.state import segment_numbers, segment_span_us
 from beamish.engine.trigger_tree import TriggerMerge
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, WindowTable
 from beamish.modes import TimestampCombiner
+from beamish.plan import Plan
 from beamish.windows.option import END_OF_TIME_US
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, E
     """The targets of entries whose windows merge: all windows of the bundle at once (RULES.md 14, 15)."""
     table, option = step.table, step.plan.window
     index = step.state.index
-    overlaps = _overlap(entries, index["start_us"], index["end_us"]) | (not option.merges_by_overlap)
+    overlaps = _overlap(step.plan, entries, index["start_us"], index["end_us"]) | (not option.merges_by_overlap)
     step.load(overlaps)
     known = np.flatnonzero(~table["gone"])
     known_key, own_key, keys = _code_keys(step, bundle, known)
@@ -160,10 +161,12 @@ def _find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, E
     closed = table["closed"][known]
     live, live_key = known[~closed], known_key[~closed]
 
-    # Group the live windows of the bundle's keys with the bundle's own windows, each once.
+    # Group the live windows of the bundle's keys with the bundle's own windows; a user's merge gets each once.
     entry_key = own_key[entries.row]
-    own, owns = _code_windows(entry_key, entries.start_us, entries.end_us)
-    one = first_of_each(own, owns)
+    own = one = np.arange(len(entry_key))
+    if not option.merges_by_overlap:
+        own, owns = _code_windows(entry_key, entries.start_us, entries.end_us)
+        one = first_of_each(own, owns)
     key = np.concatenate([live_key, entry_key[one]])
     group, start, end = group_windows(
         option,
@@ -282,12 +285,13 @@ def _sized(codes: Ints) -> tuple[Ints, int]:
     return codes, int(codes.max(initial=-1)) + 1
 
 
-def _overlap(entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
-    """Which of some spans overlap an entry's window."""
-    order = np.argsort(entries.start_us)
-    start, furthest = entries.start_us[order], np.maximum.accumulate(entries.end_us[order])
+def _overlap(plan: Plan, entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
+    """Which of some spans may overlap an entry's window: taken roughly, a segment's span at a time."""
+    rough = segment_span_us(plan)
+    start = np.unique(entries.start_us // rough) * rough
+    end = start + rough + int((entries.end_us - entries.start_us).max())
     before = np.searchsorted(start, end_us, side="left")
-    overlaps: Flags = (before > 0) & (furthest[np.maximum(before, 1) - 1] > start_us)
+    overlaps: Flags = (before > 0) & (end[np.maximum(before, 1) - 1] > start_us)
     return overlaps
 
 

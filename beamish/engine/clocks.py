@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Watermark
@@ -53,3 +55,32 @@ class Clocks:
 
     def _raise_to(self, watermark_us: int) -> None:
         self.watermark_us = max(self.watermark_us, watermark_us)
+
+
+@attrs.define
+class MergedClocks:
+    """The clocks of a merge's inputs: each watermark by its own policy, and the merged one the least of them.
+
+    Attributes:
+        policies: one an input.
+        clocks: the same.
+    """
+
+    policies: Sequence[Watermark]
+    clocks: list[Clocks] = attrs.field()
+
+    @clocks.default
+    def _new(self) -> list[Clocks]:
+        return [Clocks() for _ in self.policies]
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None) -> int | None:
+        """Move on to the next step; gives the merged watermark, None before every input has one.
+
+        Args:
+            sources_us: what the rows of each input say its watermark is.
+            clock_us: the clock.
+        """
+        for policy, clocks, source_us in zip(self.policies, self.clocks, sources_us, strict=True):
+            clocks.step(policy, source_us, clock_us)
+        least = min(clocks.watermark_us for clocks in self.clocks)
+        return None if least == NO_WATERMARK_US else least

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from beamish.accumulations.order import sort_order
 from beamish.errors import UserFunctionError
 from beamish.windows.option import WindowOption
 
@@ -29,22 +30,31 @@ def group_windows(option: WindowOption, key: Ints, start_us: Ints, end_us: Ints)
 
 
 def _group_by_overlap(key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, Ints, Ints]:
-    order = np.lexsort((end_us, start_us, key))
+    order = sort_order([key, start_us])
     key, start, end = key[order], start_us[order], end_us[order]
-    # The greatest end so far within a key, as a running maximum over (key, rank of the end).
-    by_end = np.argsort(end, kind="stable")
-    rank = np.empty(len(end), dtype=np.int64)
-    rank[by_end] = np.arange(len(end))
-    key_number = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
-    furthest = np.maximum.accumulate(key_number * len(end) + rank) - key_number * len(end)
-    reached = end[by_end][furthest]
+    reached = _running_maximum(np.cumsum(np.diff(key, prepend=key[:1]) != 0), end)
     first = np.ones(len(end), dtype=bool)
     first[1:] = (key[1:] != key[:-1]) | (start[1:] >= reached[:-1])
-    number = np.cumsum(first) - 1
     group = np.empty(len(end), dtype=np.int64)
-    group[order] = number
+    group[order] = np.cumsum(first) - 1
     last = np.append(first[1:], True) if len(end) else first
     return group, start[first], reached[last]
+
+
+def _running_maximum(run: Ints, values: Ints) -> Ints:
+    """The greatest value so far within a run; runs are numbered from 0 on, in order."""
+    if not len(values):
+        return values
+    least = int(values.min())
+    span = int(values.max()) - least + 1
+    if span * (int(run[-1]) + 1) < 2**63:
+        return np.maximum.accumulate(run * span + (values - least)) - run * span + least
+    # Too wide for one number: the same over the values' ranks.
+    by_value = np.argsort(values, kind="stable")
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[by_value] = np.arange(len(values))
+    furthest: Ints = np.maximum.accumulate(run * len(values) + rank) - run * len(values)
+    return values[by_value][furthest]
 
 
 def _group_by_option(option: WindowOption, key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, Ints, Ints]:

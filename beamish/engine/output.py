@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.accumulations.of_input import INPUT, merged_name
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, Pool
 from beamish.pane import DropReason, PaneKind, PaneTiming
 from beamish.plan import PANE, TIMESTAMP, Plan
@@ -56,6 +57,8 @@ class Output:
 
     def add_dropped_rows(self, rows: pa.Table) -> NDArray[np.int64]:
         """Take up rows that were dropped; gives where they are, for ``row_at``."""
+        if self._plan.options.inputs:
+            return self._dropped_rows.append(_by_input(self._plan, rows))
         return self._dropped_rows.append(rows.select([field.name for field in self._plan.row_type]))
 
     def reorder_last(self, blocks: int, position: NDArray[np.int64]) -> None:
@@ -71,6 +74,11 @@ class Output:
         if not self._blocks:
             return plan.pane_schema.empty_table()
         column = {name: np.concatenate([block[name] for block in self._blocks]) for name in _COLUMNS}
+        shown = values.take(column["live_at"])
+        if plan.join is not None:
+            row, pairs = plan.join.explode(shown.column(0).combine_chunks(), column["kind"] == DROPPED_KIND)
+            column = {name: entries[row] for name, entries in column.items()}
+            shown = pa.table([pairs], schema=plan.shown_schema)
         windows = pa.StructArray.from_arrays(
             [self._time(column["start_us"], plan.is_global), self._time(column["end_us"], plan.is_global)],
             names=["start", "end"],
@@ -87,7 +95,7 @@ class Output:
         columns = [
             *keys.take(column["key_at"]).columns,
             windows,
-            *values.take(column["live_at"]).columns,
+            *shown.columns,
             panes,
             self._timestamps(column),
         ]
@@ -115,6 +123,17 @@ class Output:
             fields=list(self._plan.pane_schema.field("dropped").type),
             mask=not_dropped,
         )
+
+
+def _by_input(plan: Plan, rows: pa.Table) -> pa.Table:
+    """Rows of a merge as a struct for each input, of which the row's own is not null."""
+    which = rows[INPUT].to_numpy()
+    structs = []
+    for number, input_ in enumerate(plan.row_type):
+        columns = [rows[merged_name(input_.name, field.name)].combine_chunks() for field in input_.type]
+        mask = pa.array(which != number)
+        structs.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
+    return pa.table(structs, schema=pa.schema(list(plan.row_type)))
 
 
 def _names(names: tuple[str, ...], number: NDArray[np.int8]) -> pa.Array:

@@ -37,7 +37,6 @@ from beamish.spark.shard_count import shard_count
 from beamish.spark.stream import operate, pack
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
 from beamish.watermarks import ProcessingTimeLag
-from beamish.windows.option import END_OF_TIME_US
 
 _WATERMARK_US, _IS_ROW = "__watermark_us", "__is_row"
 
@@ -118,10 +117,8 @@ def _check(events: Sequence[Event], options: Options, restart_after: Sequence[in
                 f"advance_watermark_to({event.us / 1e6}): on Spark a watermark is a whole number of milliseconds above 0; "
                 "round it, and shift a script that begins before 1970"
             )
-        if isinstance(options.watermark, ProcessingTimeLag) and event.us != END_OF_TIME_US:
-            raise ScriptError(
-                "advance_watermark_to with ProcessingTimeLag: the clock moves the watermark; advance the clock"
-            )
+        if isinstance(options.watermark, ProcessingTimeLag):
+            raise ScriptError("a watermark in a script with ProcessingTimeLag: the clock moves it; advance the clock")
     for at in restart_after:
         if not 0 <= at < len(events):
             raise OptionError(f"restart_after={tuple(restart_after)!r}: numbers of events, 0 to {len(events) - 1}")

@@ -56,7 +56,7 @@ def main(port: str) -> None:
         sink.option("path", f"{folder}/output").trigger(availableNow=True).start().awaitTermination()
         assert [row["team"] for row in spark.read.parquet(f"{folder}/output").collect()] == ["red"]
     spark.stop()
-    print("all went well")
+    sys.stdout.write("all went well\n")
 
 
 if __name__ == "__main__":

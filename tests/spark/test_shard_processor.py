@@ -1,5 +1,6 @@
 """When the operator steps a shard, and which timer it sets; Spark is played by a dict and a set."""
 
+# ruff: noqa: N802 - Spark's names
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -63,9 +64,10 @@ class Spark:
         frames = []
         if seconds or clock_us != NO_CLOCK:
             frames += processor.handleInputRows((0,), iter([self.rows(seconds, clock_us)]), self)
-        for self.expiry_ms in sorted(ms for ms in self.timers if ms <= watermark_ms):
+        for expiry_ms in sorted(ms for ms in self.timers if ms <= watermark_ms):
+            self.expiry_ms = expiry_ms
             frames += processor.handleExpiredTimer((0,), timerValues=self, expiredTimerInfo=self)
-            self.timers.discard(self.expiry_ms)
+            self.timers.discard(expiry_ms)
         self.steps.append(len(stepped))
         batches = from_bytes(pa.RecordBatch.from_pandas(frame) for frame in frames)
         return [row["plays"] for batch in batches for row in batch.to_pylist()]

@@ -56,7 +56,9 @@ def extend(script: TestStream, line: str) -> TestStream:
     if word == "add":
         return script.add([_row(part) for part in rest.split(";") if part.strip()])
     if word == "watermark":
-        return script.advance_watermark_to_infinity() if rest == "infinity" else script.advance_watermark_to(_value(rest))
+        return (
+            script.advance_watermark_to_infinity() if rest == "infinity" else script.advance_watermark_to(_value(rest))
+        )
     if rest.startswith("+"):
         return script.advance_processing_time_by(float(rest))
     return script.advance_processing_time_to(_value(rest))

@@ -1,0 +1,81 @@
+"""Laws of retracting streams (DESIGN section 3, "Modes"; RULES 34)."""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from beamish import PaneKind
+from tests.agreement import close
+from tests.laws.batches import batch, key_name, meets_a_session_gone, numbered
+from tests.lines import line
+from tests.strategies import (
+    OwnGap,
+    UntilMinute,
+    bounded_out_of_orderness,
+    calendar_windows,
+    exact,
+    fixed_windows,
+    global_windows,
+    pipelines,
+    retracting,
+    scripts,
+    sessions,
+    sliding_windows,
+)
+
+windows_by_overlap = st.one_of(
+    fixed_windows,
+    sliding_windows,
+    sessions,
+    sessions,
+    calendar_windows,
+    global_windows,
+    st.sampled_from([UntilMinute(), OwnGap()]),
+)
+
+
+def live_panes(options, panes):
+    """Read the rows in order, strike out what is retracted, and check each step; what is live at the end."""
+    live = {}
+    for pane in panes:
+        at = key_name(options, pane.key), pane.window
+        if pane.kind is PaneKind.PANE:
+            assert at not in live, f"{line(pane)}: {line(live[at])} is live"
+            live[at] = pane
+        elif pane.kind is PaneKind.RETRACTION:
+            assert at in live, f"{line(pane)}: nothing is live"
+            repeated = line(attrs.evolve(pane, kind=PaneKind.PANE))
+            assert repeated == line(live[at]), f"{line(pane)} does not repeat {line(live[at])}"
+            del live[at]
+    return live
+
+
+@given(st.data())
+def test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one(data):
+    pipeline = data.draw(pipelines(mode=st.just(retracting)))
+    live_panes(pipeline.options, pipeline.run(data.draw(scripts(pipeline.options))))
+
+
+@given(st.data())
+def test_after_the_end_of_time_the_live_panes_are_those_of_a_batch(data):
+    pipeline = data.draw(
+        pipelines(
+            window=windows_by_overlap,
+            mode=st.just(retracting),
+            accumulation=exact,
+            watermark=bounded_out_of_orderness,
+            with_dropped=st.just(True),  # noqa: FBT003
+        )
+    )
+    options = pipeline.options
+    script = numbered(data.draw(scripts(options, ends=True)))
+    if options.window.merging:
+        assume(not meets_a_session_gone(options, script))
+    panes = pipeline.run(script)
+    live = live_panes(options, panes)
+    expected = batch(options, script, panes)
+    assert live.keys() == expected.keys(), f"{pipeline!r}\n{script!r}"
+    for at, pane in live.items():
+        assert close(dict(pane.values), expected[at]), f"{pipeline!r}\n{script!r}\n{line(pane)}\n{expected[at]}"

@@ -1,0 +1,45 @@
+"""Law: an option is a value: it survives pickle and repr, and is equal by what it says (RULES 40)."""
+
+from __future__ import annotations
+
+import _operator
+import pickle
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+import tests.strategies
+from beamish import accumulations, triggers
+from tests.strategies import pipelines
+
+
+@given(st.data())
+def test_a_pipeline_survives_pickle_and_repr(data):
+    pipeline = data.draw(pipelines())
+    names = {
+        **vars(tests.strategies),
+        **vars(bm),
+        **vars(triggers),
+        **vars(accumulations),
+        "tests": tests,
+        "_operator": _operator,
+    }
+    for copy in (pickle.loads(pickle.dumps(pipeline)), eval(repr(pipeline), names)):
+        assert copy == pipeline
+        assert hash(copy) == hash(pipeline)
+        assert repr(copy) == repr(pipeline)
+
+
+@given(st.data())
+def test_two_pipelines_are_equal_if_they_read_alike(data):
+    one, other = data.draw(pipelines()), data.draw(pipelines())
+    assert (one == other) == (repr(one) == repr(other))
+
+
+@given(st.integers(0, 10**12), st.sampled_from(["microseconds", "milliseconds", "seconds"]))
+def test_a_duration_is_the_same_however_it_is_written(amount, unit):
+    us = amount * {"microseconds": 1, "milliseconds": 1_000, "seconds": 1_000_000}[unit] + 1
+    said = bm.Sessions(timedelta(microseconds=us))
+    assert said == bm.Sessions(f"{us} microseconds") == eval(repr(said), vars(bm))

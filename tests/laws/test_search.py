@@ -1,0 +1,61 @@
+"""Search for counterexamples to the laws for BEAMISH_DEEP_SECONDS in all: ``make test-deep``.
+
+A seed that failed is run again with BEAMISH_DEEP_SEED.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from tests.laws.test_discarding_adds_up import (
+    test_discarding_panes_add_up_to_the_accumulating_pane as discarding_adds_up,
+)
+from tests.laws.test_discarding_adds_up import (
+    test_discarding_panes_of_a_session_and_of_all_merged_into_it_add_up as discarding_sessions_add_up,
+)
+from tests.laws.test_ledger import (
+    test_after_the_end_of_time_the_live_panes_are_those_of_a_batch as live_panes_are_those_of_a_batch,
+)
+from tests.laws.test_ledger import (
+    test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one as the_ledger,
+)
+from tests.laws.test_nothing_is_lost import (
+    test_every_row_is_in_one_discarding_pane_of_each_of_its_windows_or_dropped as nothing_is_lost,
+)
+from tests.laws.test_pane_numbers import (
+    test_panes_of_a_window_are_numbered_and_read_early_then_on_time_then_late as pane_numbers,
+)
+from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes as twin
+from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_sessions as twin_of_sessions
+from tests.laws.test_twin import test_the_order_of_rows_in_a_bundle_changes_nothing as row_order
+
+LAWS = {
+    "twin": twin,
+    "twin of sessions": twin_of_sessions,
+    "row order": row_order,
+    "ledger": the_ledger,
+    "live panes equal batch": live_panes_are_those_of_a_batch,
+    "nothing is lost": nothing_is_lost,
+    "discarding adds up": discarding_adds_up,
+    "discarding sessions add up": discarding_sessions_add_up,
+    "pane numbers": pane_numbers,
+}
+SECONDS = float(os.environ.get("BEAMISH_DEEP_SECONDS", "0"))
+SEED = int(os.environ.get("BEAMISH_DEEP_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("law", LAWS)
+def test_no_counterexample_is_found(law):
+    until = time.monotonic() + SECONDS / len(LAWS)
+    number = SEED
+    while time.monotonic() < until:
+        search = given(st.data())(LAWS[law].hypothesis.inner_test)
+        print(f"BEAMISH_DEEP_SEED={number}")  # noqa: T201 - pytest shows it if this fails
+        seed(number)(settings(settings.default, max_examples=100, derandomize=False)(search))()
+        number += 1
