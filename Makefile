@@ -52,7 +52,7 @@ test: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest
 
 test-deep: $(VENV)/installed-dev
-	JAVA_HOME="$$(sh tools/find_java.sh)" HYPOTHESIS_PROFILE=deep BEAMISH_DEEP_SECONDS=$(BUDGET) \
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_DEEP_SECONDS=$(BUDGET) \
 		$(BIN)/python -m pytest -m deep
 
 bench: $(VENV)/installed-dev
@@ -61,6 +61,6 @@ bench: $(VENV)/installed-dev
 		JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python "$$benchmark" || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage \
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
 		spark-warehouse artifacts derby.log metastore_db
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Every transcript says what the slow twin, the engine and Spark do; and they do it.
+"""Every transcript says what the slow twin and the engine do; and they do it.
 
 On the twin and on the engine a script is run line by line, so that each pane comes with the line that gives it.
 """

@@ -11,7 +11,7 @@ batch and is set again from its own call (SPARK.md S15).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -47,11 +47,7 @@ class ShardProcessor(StatefulProcessor):
         self._stepped: set[int] = set()
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        payloads: list[bytes] = []
-        clock_us = NO_CLOCK
-        for frame in rows:
-            payloads += [bytes(payload) for payload in frame["payload"] if payload is not None]
-            clock_us = max(clock_us, int(frame["clock_us"].max()))
+        payloads, clock_us = self._read(rows)
         note, stored = read_note(self._store, self._plan.shards)
         self._stepped.add(key[0])
         table, due_us = self._step(timerValues, None if clock_us == NO_CLOCK else clock_us, payloads)
@@ -73,12 +69,24 @@ class ShardProcessor(StatefulProcessor):
             self._set_timer(note, self._due_ms(due_us), stored=False)
         yield from _frames(table)
 
+    def _read(self, rows: Iterable[Any]) -> tuple[list[bytes], int]:
+        """The payloads and the clock (NO_CLOCK: none) of a shard's rows."""
+        payloads: list[bytes] = []
+        clock_us = NO_CLOCK
+        for frame in rows:
+            payloads += [bytes(payload) for payload in frame["payload"] if payload is not None]
+            clock_us = max(clock_us, int(frame["clock_us"].max()))
+        return payloads, clock_us
+
     def _step(self, timer_values: Any, clock_us: int | None, payloads: list[bytes]) -> tuple[pa.Table, int | None]:
-        # Under ProcessingTimeLag the engine has the watermark from the clock.
-        watermark = None if self._follows_clock else watermark_us(timer_values.getCurrentWatermarkInMs())
+        watermark = self._watermark(timer_values, clock_us)
         shard = Shard(self._plan, self._store)
         table = shard.step(watermark, clock_us, payloads)
         return table, None if self._follows_clock else shard.next_due_us
+
+    def _watermark(self, timer_values: Any, clock_us: int | None) -> int | None:
+        """The watermark the shard steps to. Under ProcessingTimeLag the engine has it from the clock."""
+        return None if self._follows_clock else watermark_us(timer_values.getCurrentWatermarkInMs())
 
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._steps_always:

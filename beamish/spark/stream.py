@@ -9,6 +9,8 @@ rows -> withWatermark -> event times as numbers, a shard for each row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -48,18 +50,21 @@ def event_time_us(options: Options) -> Column:
     return F.unix_micros(column(options.event_time))
 
 
-def operate(plan: Plan, packed: DataFrame, ticks: DataFrame | None) -> DataFrame:
+def operate(
+    plan: Plan, packed: DataFrame, ticks: DataFrame | None, processor: ShardProcessor | None = None
+) -> DataFrame:
     """The panes of packed rows.
 
     Args:
         plan: the pipeline's plan.
         packed: what ``pack`` gave; the query's watermark was set before.
         ticks: heartbeats (``clock_us``), one a batch.
+        processor: the operator; None: a ShardProcessor.
     """
     if ticks is not None:
-        packed = packed.unionByName(_for_each_shard(plan, ticks))
+        packed = packed.unionByName(for_each_shard(plan, ticks))
     panes = packed.groupBy("shard").transformWithStateInPandas(
-        ShardProcessor(plan), outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
+        processor or ShardProcessor(plan), outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
     )
     return panes.mapInArrow(from_bytes, spark_schema(plan.pane_schema))
 
@@ -77,17 +82,26 @@ def pack(
         only: which rows are rows; the others are there for their watermark. (A filter would not do: Spark moves it
             to before ``withWatermark``.)
     """
-    shard = F.pmod(F.xxhash64(*map(column, plan.options.keys)), F.lit(plan.shards)) if plan.options.keys else F.lit(0)
-    shard = shard.cast("int")
-    selected = rows.select(
-        *map(column, plan.columns),
-        event_time_us.alias(EVENT_TIME),
-        (shard if only is None else F.when(only, shard)).alias(SHARD),
-    )
+    selected = select_packed(plan, rows, event_time_us, only=only)
     return selected.mapInArrow(row_packer(plan, streaming=streaming), spark_schema(PACKED))
 
 
-def _for_each_shard(plan: Plan, ticks: DataFrame) -> DataFrame:
+def select_packed(
+    plan: Plan, rows: DataFrame, event_time_us: Column, *, only: Column | None = None, also: Sequence[Column] = ()
+) -> DataFrame:
+    """The columns that are packed: the plan's, the event time, the shard; and others."""
+    shard = F.pmod(F.xxhash64(*map(column, plan.options.keys)), F.lit(plan.shards)) if plan.options.keys else F.lit(0)
+    shard = shard.cast("int")
+    return rows.select(
+        *map(column, plan.columns),
+        event_time_us.alias(EVENT_TIME),
+        (shard if only is None else F.when(only, shard)).alias(SHARD),
+        *also,
+    )
+
+
+def for_each_shard(plan: Plan, ticks: DataFrame) -> DataFrame:
+    """A heartbeat for every shard."""
     ids = F.array(*map(F.lit, shard_ids(plan.shards)))
     return ticks.select(
         F.explode(ids).alias("shard"),

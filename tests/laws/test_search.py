@@ -56,6 +56,6 @@ def test_no_counterexample_is_found(law):
     number = SEED
     while time.monotonic() < until:
         search = given(st.data())(LAWS[law].hypothesis.inner_test)
-        print(f"BEAMISH_DEEP_SEED={number}")  # noqa: T201 - pytest shows it if this fails
+        print(f"BEAMISH_DEEP_SEED={number}")  # pytest shows it if this fails
         seed(number)(settings(settings.default, max_examples=100, derandomize=False)(search))()
         number += 1

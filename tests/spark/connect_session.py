@@ -1,4 +1,7 @@
-"""What test_connect.py runs in a process of its own: a session on Spark Connect does not share one with a classic one."""
+"""What test_connect.py runs in a process of its own: a session on Spark Connect does not share one with a classic one.
+
+SPARK_TESTING lets the server take any free port.
+"""
 
 import sys
 import tempfile
@@ -26,10 +29,9 @@ PIPELINE = (
 SCRIPT = TestStream().add([{"ts": 1, "team": "red"}, {"ts": 2, "team": "red"}]).advance_watermark_to(60)
 
 
-def main(port: str) -> None:
+def main():
     spark = (
         SparkSession.builder.remote("local[2]")
-        .config("spark.connect.grpc.binding.port", port)
         .config(
             "spark.sql.streaming.stateStore.providerClass",
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
@@ -60,4 +62,4 @@ def main(port: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

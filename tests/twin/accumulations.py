@@ -23,12 +23,14 @@ class Row(NamedTuple):
         time_us: its event time.
         values: its columns.
         before_end: it came while the watermark was before the end of the window it landed in.
+        input: which input of a merge it came from.
     """
 
     bundle: int
     time_us: int
     values: Mapping[str, Any]
     before_end: bool
+    input: str | None = None
 
 
 def value_of(accumulation: Accumulation, rows: Sequence[Row]) -> Any:

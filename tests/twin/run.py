@@ -16,6 +16,7 @@ from beamish.options import Options
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
 from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row, value_of
+from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.order import normal, same
 from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, assign, groups
@@ -84,6 +85,42 @@ class Key:
         return sorted(self.live.values(), key=lambda window: (window.end, window.start))
 
 
+@dataclass
+class Follower:
+    """How the watermark of the script, or of one input of a merge, moves."""
+
+    policy: Any
+    name: str | None = None
+    watermark: float = NO_WATERMARK
+    script_watermark: float = NO_WATERMARK
+    risen_at_clock: int = 0
+
+    def next(self, event: Event, clock: int) -> float:
+        """Where it is after an event; ``clock`` is that of the step before."""
+        self.watermark = self._next(event, clock)
+        return self.watermark
+
+    def _next(self, event: Event, clock: int) -> float:
+        moves = isinstance(event, WatermarkTo) and event.input in (None, self.name)
+        if isinstance(self.policy, bm.ProcessingTimeLag):
+            if moves:
+                raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
+            return max(self.watermark, event.us - self.policy.lag) if isinstance(event, ClockTo) else self.watermark
+        if isinstance(event, WatermarkTo) and moves:
+            if event.us < self.script_watermark:
+                raise bm.ScriptError("the watermark goes back")
+            if event.us > self.script_watermark:
+                self.script_watermark = event.us
+                self.risen_at_clock = clock
+                return max(self.watermark, event.us)
+        # RULES 3: the script's watermark did not rise.
+        idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
+        idle = clock - self.risen_at_clock
+        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout:
+            return min(max(self.watermark, self.script_watermark + idle), END_OF_TIME_US)
+        return self.watermark
+
+
 class Twin:
     def __init__(self, options: Options) -> None:
         assert options.window is not None
@@ -94,15 +131,15 @@ class Twin:
         self.keys: dict[Any, Key] = {}
         self.bundles = 0
         self.out: list[Pane] = []
-        # RULES 3
-        self.script_watermark: float = NO_WATERMARK
-        self.risen_at_clock = 0
+        named = [Follower(one.watermark, one.name) for one in options.inputs]
+        self.followers = named or [Follower(options.watermark)]
 
     # Steps (RULES 1, 3, 5): watermark, then clock, then rows; each is asked by itself.
 
     def step(self, event: Event) -> None:
         self.watermark_before_step = self.watermark
-        self.move_watermark(self.next_watermark(event))
+        # The merged watermark is the least of the inputs'.
+        self.move_watermark(min([follower.next(event, self.clock) for follower in self.followers]))
         # RULES 9, 18: the clock and the rows are steps of their own, after the watermark's.
         self.watermark_before_step = self.watermark
         if isinstance(event, ClockTo):
@@ -110,27 +147,7 @@ class Twin:
                 raise bm.ScriptError("the clock goes back")
             self.move_clock(event.us)
         if isinstance(event, Bundle):
-            self.add(event.rows)
-
-    def next_watermark(self, event: Event) -> float:
-        policy = self.options.watermark
-        if isinstance(policy, bm.ProcessingTimeLag):
-            if isinstance(event, WatermarkTo):
-                raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
-            return event.us - policy.lag if isinstance(event, ClockTo) else self.watermark
-        if isinstance(event, WatermarkTo):
-            if event.us < self.script_watermark:
-                raise bm.ScriptError("the watermark goes back")
-            if event.us > self.script_watermark:
-                self.script_watermark = event.us
-                self.risen_at_clock = self.clock
-                return max(self.watermark, event.us)
-        # RULES 3: the script's watermark did not rise; self.clock is still that of the step before.
-        idle_timeout = policy.idle_timeout if isinstance(policy, bm.BoundedOutOfOrderness) else None
-        idle = self.clock - self.risen_at_clock
-        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout:
-            return min(max(self.watermark, self.script_watermark + idle), END_OF_TIME_US)
-        return self.watermark
+            self.add(event.rows, event.input)
 
     def move_watermark(self, to: float) -> None:
         if to <= self.watermark:
@@ -161,18 +178,21 @@ class Twin:
 
     # A bundle
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, rows: Sequence[Mapping[str, Any]], input_: str | None = None) -> None:
         self.bundles += 1
+        named = {one.name: one for one in self.options.inputs}
+        source = named[input_] if input_ is not None else self.options
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
         for values in rows:
-            columns = {column: normal(values.get(column)) for column in self.options.keys}
+            own = [normal(values.get(column)) for column in source.keys]
+            columns = dict(zip(self.options.keys, own, strict=True))
             name = tuple(map(repr, columns.values()))
             key = self.keys.setdefault(name, Key(columns))
-            time = values.get(self.options.event_time)
+            time = values.get(source.event_time)
             if time is None:
-                self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, before_end=False))
+                self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, False, input_))  # noqa: FBT003
                 continue
-            row = Row(self.bundles, instant_us("event time", time), values, before_end=False)
+            row = Row(self.bundles, instant_us("event time", time), values, False, input_)  # noqa: FBT003
             for bounds in assign(self.window, row.time_us, values):
                 if self.expired(bounds):  # RULES 20: judged first; sessions: on the row's own window
                     self.drop(key, bounds, DropReason.EXPIRED, row)
@@ -265,7 +285,10 @@ class Twin:
             pane = Pane(
                 key=key.columns,
                 window=self.bounds_of(window.bounds),
-                values={name: value_of(acc, window.rows) for name, acc in options.accumulations.items()},
+                values={
+                    name: value_of_inputs(acc, window.rows, options.inputs)
+                    for name, acc in options.accumulations.items()
+                },
                 timing=timing,
                 index=window.panes,
                 on_time_index=-1 if timing is PaneTiming.EARLY else window.panes_not_early,
@@ -279,7 +302,7 @@ class Twin:
             self.retract([*window.inherited, *replaced])
             window.inherited = []
             if not left_out:
-                self.out.append(pane)
+                self.out.extend(self.rows_of(pane))
                 window.last = pane
                 window.panes += 1
                 window.panes_not_early += timing is not PaneTiming.EARLY
@@ -311,7 +334,14 @@ class Twin:
         """RULES 16, 18: by (end, start), each repeating its pane."""
         # (Panes of the global window have no bounds, and come one by one.)
         for pane in sorted(panes, key=lambda pane: (pane.window or ())[::-1]):
-            self.out.append(attrs.evolve(pane, kind=PaneKind.RETRACTION))
+            self.out.extend(self.rows_of(attrs.evolve(pane, kind=PaneKind.RETRACTION)))
+
+    def rows_of(self, pane: Pane) -> list[Pane]:
+        """RULES 24: a join's pane is a row for each pair, in any number; every other pane is one row."""
+        for name, accumulation in self.options.accumulations.items():
+            if type(accumulation) in JOINS:
+                return [attrs.evolve(pane, values={name: pair}) for pair in pane.values[name]]
+        return [pane]
 
     def drop(self, key: Key, bounds: Bounds | None, reason: DropReason, row: Row) -> None:
         """RULES 20."""
@@ -321,12 +351,18 @@ class Twin:
         pane = Pane(
             key=key.columns,
             window=bounds and self.bounds_of(bounds),
-            values=dict(row.values),
+            values=self.as_dropped(row),
             kind=PaneKind.DROPPED,
             reason=reason,
             late_by_us=min(int(self.watermark) - row.time_us, END_OF_TIME_US) if known else None,
         )
         self.out.append(pane)
+
+    def as_dropped(self, row: Row) -> dict[str, Any]:
+        """Of a merge: a row for each input, of which one is there."""
+        if row.input is None:
+            return dict(row.values)
+        return {one.name: dict(row.values) if one.name == row.input else None for one in self.options.inputs}
 
     def bounds_of(self, bounds: Bounds) -> bm.Window:
         if isinstance(self.window, bm.GlobalWindow):

@@ -182,7 +182,7 @@ class AfterWatermark(Node):
             self.late.fire(now)
         elif now.at_end:
             self.past_end = True
-            self.early.clear()
+            self.early.reset()
             self.finished = self.trigger.late is None
             self.late.clear()  # not reached when this fired
         else:
