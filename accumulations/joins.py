@@ -243,7 +243,7 @@ class Gathered(Accumulation):
     def row_types(self, types: Sequence[pa.DataType]) -> list[pa.DataType]:
         """The type of a row, side by side."""
         return [
-            pa.struct([(name, plain_type(type_)) for name, type_ in zip(side.fields, own, strict=True)])
+            pa.struct([(name, _kept_type(type_)) for name, type_ in zip(side.fields, own, strict=True)])
             for side, own in zip(self.sides, self._by_side(types), strict=True)
         ]
 
@@ -261,7 +261,7 @@ class Gathered(Accumulation):
         state = []
         for side, values in zip(self.sides, self._by_side(columns), strict=True):
             own = which == side.number
-            kept = [plain(column).filter(flags(own)) for column in values]
+            kept = [plain(column).filter(flags(own)).cast(_kept_type(column.type)) for column in values]
             row = _struct(kept, side.fields, int(own.sum()))
             items = struct_column([column_of(event_time_us[own]), row], ["time", "row"])
             state.append(gather_lists(items, group[own], groups, _keys))
@@ -334,6 +334,11 @@ class Pairs(Gathered):
             columns.append(pick(side.flatten(), np.where(lengths[row] > 0, starts[row] + place, -1)))
         names = [side.name for side in self.sides]
         return row, pa.StructArray.from_arrays(columns, names=names, mask=flags(alone[row]))
+
+
+def _kept_type(type_: pa.DataType) -> pa.DataType:
+    """The type a column is kept in; one of only nulls as a boolean, since Arrow miscounts void fields of structs."""
+    return pa.bool_() if pa.types.is_null(type_) else plain_type(type_)
 
 
 def _keys(items: pa.Array) -> Keys:

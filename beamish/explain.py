@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from beamish.triggers import (
     Repeatedly,
     Trigger,
 )
-from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated
+from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import CalendarWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows
 from beamish.windows.inherited import InheritedWindows
 
@@ -52,6 +52,16 @@ def explain(options: Options, df: DataFrame | None) -> str:
     how = f"one pass of the engine a shard, since {why_not}" if why_not else "Spark's own aggregation"
     words = f"one on-time pane a window, of all its rows, by {how}; triggers, lateness and modes are not asked"
     return _text([("rows", _rows(options)), ("windows", _windows(options)), ("batch", words), _columns(plan)])
+
+
+def explain_merge(options: Options, inputs: Mapping[str, DataFrame]) -> str:
+    """Say what a merge will do; with DataFrames also its types, state columns and shards."""
+    options.check()
+    if not inputs:
+        return _text(_subjects(options, None))
+    from beamish.spark import plan_for_merge
+
+    return _text(_subjects(options, plan_for_merge(options, inputs)))
 
 
 def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:
@@ -103,8 +113,14 @@ def _columns(plan: Plan) -> tuple[str, str]:
 
 def _rows(options: Options) -> str:
     keys = f"by {', '.join(map(str, options.keys))}" if options.keys else "not keyed: all rows are of one key"
+    if options.inputs:
+        keys = f"of {len(options.inputs)} inputs, {keys}"
     values = ", ".join(f"{name} = {accumulation!r}" for name, accumulation in options.accumulations.items())
-    return f"{keys}; event time in {options.event_time}; accumulated: {values}"
+    times = "; ".join(
+        f"{one.name}: event time in {one.event_time}" + (f", keyed by {', '.join(map(str, one.keys))}" * bool(one.keys))
+        for one in options.inputs
+    )
+    return f"{keys}; {times or f'event time in {options.event_time}'}; accumulated: {values}"
 
 
 def _windows(options: Options) -> str:
@@ -130,7 +146,26 @@ def _windows(options: Options) -> str:
 
 
 def _watermark(options: Options) -> str:
-    policy = options.watermark
+    if not options.inputs:
+        return _policy(options.watermark)
+    words = "the least of the inputs', and none until each has one"
+    patient = []
+    for one in options.inputs:
+        words += f". {one.name}: {_policy(one.watermark)}"
+        if not one.watermark.needs_clock:
+            patient.append(one.name)
+    lagging = [one.name for one in options.inputs if isinstance(one.watermark, ProcessingTimeLag)]
+    before = [one.name for one in options.inputs if one.name not in lagging]
+    if before:
+        words += f". Until it has had a row, {' or '.join(before)} holds the others back"
+    if patient:
+        words += f"; later {' or '.join(patient)} does whenever its rows stop, having no idle_timeout"
+    return words
+
+
+def _policy(policy: Watermark | None) -> str:
+    if policy is None:
+        return "that of the stage before"
     if isinstance(policy, BoundedOutOfOrderness):
         words = f"the greatest event time seen, less {policy.delay}; it moves between batches"
         if policy.max_future is not None:

@@ -30,11 +30,10 @@ from beamish.engine.output import (
     WINDOW_FINISHED,
 )
 from beamish.engine.packing import first_of_each
-from beamish.engine.state import segment_numbers, segment_span_us
+from beamish.engine.state import segment_numbers
 from beamish.engine.trigger_tree import TriggerMerge
 from beamish.engine.window_table import NO_ENTRY, NO_STAMP, WindowTable
 from beamish.modes import TimestampCombiner
-from beamish.plan import Plan
 from beamish.windows.option import END_OF_TIME_US
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def _find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     """The targets of entries whose windows do not merge; those of closed windows are dropped."""
     table = step.table
     index = step.state.index["segment"]
-    needed = segment_numbers(step.plan, entries.end_us, table.keys, entries.key_at)
+    needed = segment_numbers(step.state.span_us, entries.end_us, table.keys, entries.key_at)
     step.load(np.isin(index, np.unique(needed)))
     known = np.flatnonzero(~table["gone"])
     known_key, own_key, _ = _code_keys(step, bundle, known)
@@ -151,7 +150,9 @@ def _find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, E
     """The targets of entries whose windows merge: all windows of the bundle at once (RULES.md 14, 15)."""
     table, option = step.table, step.plan.window
     index = step.state.index
-    overlaps = _overlap(step.plan, entries, index["start_us"], index["end_us"]) | (not option.merges_by_overlap)
+    overlaps = _overlap(step.state.span_us, entries, index["start_us"], index["end_us"]) | (
+        not option.merges_by_overlap
+    )
     step.load(overlaps)
     known = np.flatnonzero(~table["gone"])
     known_key, own_key, keys = _code_keys(step, bundle, known)
@@ -285,9 +286,8 @@ def _sized(codes: Ints) -> tuple[Ints, int]:
     return codes, int(codes.max(initial=-1)) + 1
 
 
-def _overlap(plan: Plan, entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
-    """Which of some spans may overlap an entry's window: taken roughly, a segment's span at a time."""
-    rough = segment_span_us(plan)
+def _overlap(rough: int, entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
+    """Which of some spans may overlap an entry's window, whose start is taken only roughly."""
     start = np.unique(entries.start_us // rough) * rough
     end = start + rough + int((entries.end_us - entries.start_us).max())
     before = np.searchsorted(start, end_us, side="left")

@@ -34,8 +34,10 @@ from beamish.windows.option import END_OF_TIME_US
 
 FORMAT = 1
 _HASHED_SEGMENTS = 64
+_FEW_SEGMENTS = 16
+_FEW_WINDOWS, _MANY_WINDOWS = 512, 65_536
 _ENDLESS = -(2**62)
-_FEWEST_US = 60_000_000
+_SHORTEST_US, _LONGEST_US = 60_000_000, 10 * 365 * 86_400_000_000
 _MOST_SEGMENTS = 2048
 _NEVER = np.iinfo(np.int64).max
 
@@ -69,7 +71,9 @@ class State:
             the least start to the greatest end, the least watermark and the least clock at which something in it is
             due, and whether it has orphans.
         dropped: reason to number of rows dropped so far.
+        span_us: how long a span of ends a segment holds.
         changed: whether the trigger or the lateness is another than the one the state was written with.
+        rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
     plan: Plan
@@ -77,7 +81,9 @@ class State:
     index: dict[str, NDArray[np.int64]]
     clocks: Clocks
     dropped: dict[str, int]
+    span_us: int
     changed: bool = False
+    rewrites: bool = False
 
     @classmethod
     def open(cls, plan: Plan, store: Store) -> State:
@@ -89,14 +95,24 @@ class State:
         stored = store.get("index")
         if stored is None:
             empty = {name: np.empty(0, dtype=np.int64) for name in INDEX_COLUMNS}
-            return cls(plan, store, empty, Clocks(), {})
+            return cls(plan, store, empty, Clocks(), {}, _least_span_us(plan))
         table = _read(stored)
         about = json.loads(table.schema.metadata[b"beamish"])
         _check_same(about, plan)
         index = {name: table[name].to_numpy().copy() for name in INDEX_COLUMNS}
-        return cls(
-            plan, store, index, Clocks(**about["clocks"]), about["dropped"], about["changeable"] != plan.changeable
-        )
+        changed = about["changeable"] != plan.changeable
+        return cls(plan, store, index, Clocks(**about["clocks"]), about["dropped"], about["span_us"], changed)
+
+    def begin_step(self) -> None:
+        """Decide how segments are cut in this step: longer where they hold few windows, shorter where they hold many."""
+        segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
+        before = self.span_us
+        if segments > _FEW_SEGMENTS and windows < segments * _FEW_WINDOWS:
+            self.span_us *= -(-segments * _FEW_WINDOWS // windows)
+        elif windows > segments * _MANY_WINDOWS:
+            self.span_us //= -(-windows // (segments * _FEW_WINDOWS))
+        self.span_us = min(max(self.span_us, _least_span_us(self.plan)), _LONGEST_US)
+        self.rewrites = self.changed or self.span_us != before
 
     def segments_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The numbers of the segments for which ``wanted``, one flag an index entry, holds."""
@@ -121,21 +137,21 @@ class State:
         for name, (dtype, _) in table.stored.items():
             if not (self.changed and name.startswith("trigger")):
                 columns[name] = _to_numpy(read[name], dtype)
-        columns["touched"] = np.full(read.num_rows, self.changed)
+        columns["touched"] = np.full(read.num_rows, self.rewrites)
         columns["segment"] = np.full(read.num_rows, segment, dtype=np.int64)
         columns["key_at"] = table.keys.append(_prefixed(read, "key.", table.keys.schema))
         columns["state_at"] = table.state.append(_prefixed(read, "state.", table.state.schema, self.plan.new_state))
         if self.plan.keeps_live:
             columns["live_at"] = table.live.append(_prefixed(read, "live.", table.live.schema))
         rows = table.append(columns, read.num_rows)
-        held = self.store.get(f"o{segment}")
+        held = self.store.get(f"o{segment}") if segment in self._with_orphans() else None
         if held is not None:
             orphans.read(_read(held), rows, table)
 
     def save(self, table: WindowTable, orphans: Orphans) -> None:
         """Write back the segments in which something was touched, and the index."""
         kept = ~table["gone"]
-        target = segment_numbers(self.plan, table["end_us"], table.keys, table["key_at"])
+        target = segment_numbers(self.span_us, table["end_us"], table.keys, table["key_at"])
         touched = table["touched"]
         dirty = np.unique(np.concatenate([table["segment"][touched], target[touched & kept]]))
         dirty = dirty[dirty != NEW_SEGMENT]
@@ -145,6 +161,7 @@ class State:
         if len(table) > before:
             kept = ~table["gone"]
             target = np.concatenate([target, table["segment"][before:]])
+        known, with_orphans = set(self.index["segment"].tolist()), self._with_orphans()
         self._drop_from_index(dirty)
         rows = np.flatnonzero(kept & np.isin(target, dirty))
         code, _ = code_values(target[rows])
@@ -152,15 +169,15 @@ class State:
         segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
         entries = [self._save_one(int(target[one[0]]), one, table, orphans) for one in segments if len(one)]
         written = {entry[0] for entry in entries}
-        for segment in dirty.tolist():
-            if segment not in written:
-                self.store.remove(f"s{segment}")
-                self.store.remove(f"o{segment}")
+        for segment in known.intersection(dirty.tolist()) - written:
+            self.store.remove(f"s{segment}")
+        for segment in with_orphans.intersection(dirty.tolist()) - {entry[0] for entry in entries if entry[-1]}:
+            self.store.remove(f"o{segment}")
         if entries:
             new = np.array(entries, dtype=np.int64)
             for i, name in enumerate(INDEX_COLUMNS):
                 self.index[name] = np.concatenate([self.index[name], new[:, i]])
-        self.changed = False
+        self.changed = self.rewrites = False
         self._save_index()
 
     def _save_one(self, segment: int, rows: Indices, table: WindowTable, orphans: Orphans) -> tuple[int, ...]:
@@ -178,9 +195,7 @@ class State:
             arrays.extend(taken.columns)
         self.store.put(f"s{segment}", _bytes(pa.table(arrays, names=names)))
         held = orphans.of(rows, table)
-        if held is None:
-            self.store.remove(f"o{segment}")
-        else:
+        if held is not None:
             self.store.put(f"o{segment}", _bytes(held))
         due, wake = self._due(rows, table)
         start, end = int(table["start_us"][rows].min()), int(table["end_us"][rows].max())
@@ -196,6 +211,9 @@ class State:
         open_ = rows[~table["closed"][rows]]
         return due, int(self.plan.options.trigger.wake_us(table.trigger, open_).min(initial=_NEVER))
 
+    def _with_orphans(self) -> set[int]:
+        return set(self.index["segment"][self.index["orphans"] > 0].tolist())
+
     def _drop_from_index(self, segments: NDArray[np.int64]) -> None:
         kept = ~np.isin(self.index["segment"], segments)
         self.index = {name: column[kept] for name, column in self.index.items()}
@@ -207,14 +225,17 @@ class State:
             "format": FORMAT,
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
+            "span_us": self.span_us,
         }
         table = pa.table(dict(self.index)).replace_schema_metadata({"beamish": json.dumps(about)})
         self.store.put("index", _bytes(table))
 
 
-def segment_numbers(plan: Plan, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]) -> NDArray[np.int64]:
+def segment_numbers(
+    span_us: int, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """The segment that each of some windows belongs to, by its end, or by its key if it ends at the end of time."""
-    number = end_us // segment_span_us(plan)
+    number = end_us // span_us
     endless = np.flatnonzero(end_us == END_OF_TIME_US)
     if len(endless):
         hashes = hash_rows(keys.take(key_at[endless]).columns, len(endless))
@@ -222,10 +243,9 @@ def segment_numbers(plan: Plan, end_us: NDArray[np.int64], keys: Pool, key_at: N
     return number
 
 
-def segment_span_us(plan: Plan) -> int:
-    """How long a span of ends a segment holds."""
+def _least_span_us(plan: Plan) -> int:
     period = plan.window.period_us or 3_600_000_000
-    return max(period, _FEWEST_US, int(plan.options.allowed_lateness) // _MOST_SEGMENTS)
+    return min(max(period, _SHORTEST_US, int(plan.options.allowed_lateness) // _MOST_SEGMENTS), _LONGEST_US)
 
 
 def _check_same(about: dict[str, Any], plan: Plan) -> None:

@@ -35,6 +35,9 @@ class Step:
         self.output = Output(plan)
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
+        state.begin_step()
+        if state.rewrites:
+            self.load(np.ones(len(state.index["segment"]), dtype=bool))
         if state.changed:
             self._take_up_changes()
 
@@ -80,7 +83,6 @@ class Step:
 
     def _take_up_changes(self) -> None:
         """The trigger or the lateness changed since the state was written: windows wait as if their rows came now."""
-        self.load(np.ones(len(self.state.index["segment"]), dtype=bool))
         waiting = np.flatnonzero(~self.table["closed"])
         self.table["asks_at_end"][waiting] = True
         waiting = waiting[self.table["new_rows"][waiting] > 0]

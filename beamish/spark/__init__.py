@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from beamish.spark.split import dropped, panes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
 
     from beamish.options import Options
@@ -48,4 +50,27 @@ def plan_for(options: Options, df: DataFrame, shards: int | None = None) -> Plan
     return make_plan(named.options, named.schema, shards=shard_count(df.sparkSession, named.options, shards))
 
 
-__all__ = ["apply", "dropped", "panes", "plan_for"]
+def apply_merge(options: Options, inputs: Mapping[str, DataFrame], shards: int | None = None) -> DataFrame:
+    """Apply a merge's options to streaming or batch DataFrames, one an input.
+
+    Raises:
+        PipelineError, ColumnError, OptionError, SparkSetupError: the pipeline, its columns, the shard count or the
+            session is wrong, or DataFrames and inputs do not match.
+    """
+    from beamish.spark.merged import panes_of_merge
+
+    return panes_of_merge(options, inputs, shards)
+
+
+def plan_for_merge(options: Options, inputs: Mapping[str, DataFrame], shards: int | None = None) -> Plan:
+    """The plan of a merge for its DataFrames, without a look at the session.
+
+    Raises:
+        PipelineError, ColumnError, OptionError: the pipeline, its columns or the shard count is wrong.
+    """
+    from beamish.spark.merged import plan_for_merge as plan
+
+    return plan(options, inputs, shards)
+
+
+__all__ = ["apply", "apply_merge", "dropped", "panes", "plan_for", "plan_for_merge"]

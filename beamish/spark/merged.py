@@ -151,9 +151,7 @@ def watermark_mark(one: Input) -> Column | None:
     return (F.unix_millis(column(WATERMARK)) - F.lit(delay_ms)) * F.lit(1000)
 
 
-def widen(
-    plan: Plan, number: int, rows: DataFrame, event_time: Column, mark: Column | None = None, only: Column | None = None
-) -> DataFrame:
+def widen(plan: Plan, number: int, rows: DataFrame, event_time: Column, mark: Column | None = None) -> DataFrame:
     """The rows of one input with the columns of all.
 
     Args:
@@ -162,7 +160,6 @@ def widen(
         rows: its rows, by its own names.
         event_time: in microseconds.
         mark: where a row takes the watermark; None: nowhere.
-        only: which rows are rows; None: all.
     """
     one = plan.options.inputs[number]
     own = dict(zip(plan.options.keys, one.keys, strict=True))
@@ -177,15 +174,19 @@ def widen(
         *(of(field).alias(field.name) for field in plan.schema),
         event_time.alias(EVENT_TIME),
         (F.lit(None).cast("bigint") if mark is None else mark).alias(MARK),
-        (F.lit(True) if only is None else only).alias(IS_ROW),
     )
 
 
-IS_ROW = "__is_row"
-
-
-def operate_merge(plan: Plan, rows: Sequence[DataFrame], ticks: DataFrame | None) -> DataFrame:
+def operate_merge(
+    plan: Plan, rows: Sequence[DataFrame], ticks: DataFrame | None, only: Column | None = None
+) -> DataFrame:
     """The panes of rows that were widened, input by input.
+
+    Args:
+        plan: the merge's plan.
+        rows: the rows of each input.
+        ticks: heartbeats (``clock_us``), one a batch.
+        only: which rows are rows (``pack``); None: all.
 
     Raises:
         SparkSetupError: the session does not take the least of several watermarks.
@@ -198,13 +199,11 @@ def operate_merge(plan: Plan, rows: Sequence[DataFrame], ticks: DataFrame | None
                 f"{_POLICY} is {policy!r}: rows of the slower input would be late; before the query starts, say\n"
                 f'    spark.conf.set("{_POLICY}", "min")'
             )
-        packed = _union(
-            pack(plan, one, column(EVENT_TIME), streaming=True, only=column(IS_ROW)) for one in rows
-        )
+        packed = _union(pack(plan, one, column(EVENT_TIME), streaming=True, only=only) for one in rows)
         return operate(plan, packed, ticks)
     assert ticks is not None  # noqa: S101 - following inputs needs the clock
     marked = _union(
-        select_packed(plan, one, column(EVENT_TIME), only=column(IS_ROW), also=(column(MARK),)).mapInArrow(
+        select_packed(plan, one, column(EVENT_TIME), only=only, also=(column(MARK),)).mapInArrow(
             mark_packer(plan, number), spark_schema(MARKED)
         )
         for number, one in enumerate(rows)
@@ -234,17 +233,17 @@ def mark_packer(plan: Plan, number: int) -> Callable[[Iterable[pa.RecordBatch]],
 
         for packed in pack_rows(rows()):
             n = packed.num_rows
-            yield _marked([*packed.columns, _all(n, NO_INPUT, np.int8), _all(n, 0, np.int64)])
+            yield _marked([*packed.columns, _all(n, NO_INPUT, "int8"), _all(n, 0, "int64")])
         if marks:
             n = len(ids)
             shards = pa.array(ids, pa.int32())
-            marked = [_all(n, number, np.int8), _all(n, max(marks), np.int64)]
-            yield _marked([shards, _all(n, NO_CLOCK, np.int64), pa.nulls(n, pa.binary()), *marked])
+            marked = [_all(n, number, "int8"), _all(n, max(marks), "int64")]
+            yield _marked([shards, _all(n, NO_CLOCK, "int64"), pa.nulls(n, pa.binary()), *marked])
 
     return pack_and_mark
 
 
-def _all(rows: int, value: int, dtype: type[np.integer[np.typing.NBitBase]]) -> pa.Array:
+def _all(rows: int, value: int, dtype: str) -> pa.Array:
     return pa.array(np.full(rows, value, dtype=dtype))
 
 

@@ -27,9 +27,10 @@ from beamish.options import Options
 from beamish.pane import Pane
 from beamish.pane_rows import panes_from_table
 from beamish.plan import Plan, make_plan
-from beamish.script_rows import script_tables
+from beamish.script_rows import bundle_tables, check_script
 from beamish.spark.columns import WATERMARK
 from beamish.spark.endless import check_ends
+from beamish.spark.merged import MARK, operate_merge
 from beamish.spark.millis import is_watermark, watermark_row_us
 from beamish.spark.script_source import BATCH, script_rows
 from beamish.spark.setup_checks import check_streaming, spark_version
@@ -89,22 +90,26 @@ def run_on_spark(
         PipelineError, ColumnError, SparkSetupError: as ``run`` and ``apply``.
     """
     options.check()
+    check_script(options, events)
     _check(events, options, restart_after, heartbeats)
     check_streaming(spark)
     if spark_version() < (4, 2):
         raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
     check_ends(options)
-    tables = script_tables(events, options.event_time)
+    tables = bundle_tables(options, events)
     if not any(table.num_rows for table in tables):
         return []
     with _partitions(spark, partitions), tempfile.TemporaryDirectory(prefix="beamish-script-") as folder:
         plan = make_plan(
             options, tables[0].drop_columns([EVENT_TIME]).schema, shards=shard_count(spark, options, shards)
         )
-        batches = cut(events, tables, ticks=plan.needs_clock if heartbeats is None else heartbeats)
-        stops = sorted({batches.of_event[at] + 1 for at in restart_after} | {batches.count})
+        ticks = plan.needs_clock if heartbeats is None else heartbeats
+        parts = [cut(events, tables, ticks=ticks, of=one.name) for one in options.inputs]
+        parts = parts or [cut(events, tables, ticks=ticks)]
+        stops = sorted({parts[0].of_event[at] + 1 for at in restart_after} | {parts[0].count})
         for stop in stops:
-            _run_query(_panes(spark, plan, batches, stop), Path(folder))
+            panes = _merged_panes if options.inputs else _panes
+            _run_query(panes(spark, plan, parts, stop), Path(folder))
         return panes_from_table(_read(Path(folder), plan), plan)
 
 
@@ -117,8 +122,6 @@ def _check(events: Sequence[Event], options: Options, restart_after: Sequence[in
                 f"advance_watermark_to({event.us / 1e6}): on Spark a watermark is a whole number of milliseconds above 0; "
                 "round it, and shift a script that begins before 1970"
             )
-        if isinstance(options.watermark, ProcessingTimeLag):
-            raise ScriptError("a watermark in a script with ProcessingTimeLag: the clock moves it; advance the clock")
     for at in restart_after:
         if not 0 <= at < len(events):
             raise OptionError(f"restart_after={tuple(restart_after)!r}: numbers of events, 0 to {len(events) - 1}")
@@ -126,15 +129,24 @@ def _check(events: Sequence[Event], options: Options, restart_after: Sequence[in
         raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
 
 
-def cut(events: Sequence[Event], tables: Sequence[pa.Table], *, ticks: bool) -> Batches:
-    """Cut a script into batches, so that each event's batch runs at the event's watermark."""
+def cut(events: Sequence[Event], tables: Sequence[pa.Table], *, ticks: bool, of: str | None = None) -> Batches:
+    """Cut a script into batches, so that each event's batch runs at the event's watermark.
+
+    Args:
+        events: the script.
+        tables: its bundles.
+        ticks: whether the clock comes with them.
+        of: the input of a merge whose rows and watermarks are wanted.
+    """
     first = 1 if isinstance(events[0], WatermarkTo) else 0
     bundles = iter(tables)
-    parts = [_rows(next(bundles), first + at) for at, event in enumerate(events) if isinstance(event, Bundle)]
+    arrived = [(event, at, next(bundles)) for at, event in enumerate(events) if isinstance(event, Bundle)]
+    parts = [_rows(tables[0].slice(0, 0), 0)]
+    parts += [_rows(table, first + at) for event, at, table in arrived if event.input == of]
     parts += [
         _watermark_row(event.us, first + at - 1, tables[0].schema)
         for at, event in enumerate(events)
-        if isinstance(event, WatermarkTo)
+        if isinstance(event, WatermarkTo) and event.input in (None, of)
     ]
     clock, clocks = 0, []
     for event in events:
@@ -160,11 +172,29 @@ def _watermark_row(us: int, batch: int, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, names=[*schema.names, _WATERMARK_US, _IS_ROW, BATCH])
 
 
-def _panes(spark: SparkSession, plan: Plan, batches: Batches, stop: int) -> DataFrame:
-    rows = script_rows(spark, batches.rows, stop)
-    rows = rows.withColumn(WATERMARK, F.timestamp_micros(_WATERMARK_US)).withWatermark(WATERMARK, "0 seconds")
-    packed = pack(plan, rows, F.col(EVENT_TIME), streaming=True, only=F.col(_IS_ROW))
-    return operate(plan, packed, script_rows(spark, batches.ticks, stop) if batches.ticks.num_rows else None)
+def _panes(spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int) -> DataFrame:
+    (batches,) = parts
+    packed = pack(plan, _stream(spark, batches, stop), F.col(EVENT_TIME), streaming=True, only=F.col(_IS_ROW))
+    return operate(plan, packed, _ticks(spark, batches, stop))
+
+
+def _merged_panes(spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int) -> DataFrame:
+    rows = [
+        _stream(spark, batches, stop, marked=not isinstance(one.watermark, ProcessingTimeLag)).withColumn(
+            MARK, F.col(_WATERMARK_US)
+        )
+        for one, batches in zip(plan.options.inputs, parts, strict=True)
+    ]
+    return operate_merge(plan, rows, _ticks(spark, parts[0], stop), F.col(_IS_ROW))
+
+
+def _stream(spark: SparkSession, batches: Batches, stop: int, *, marked: bool = True) -> DataFrame:
+    rows = script_rows(spark, batches.rows, stop).withColumn(WATERMARK, F.timestamp_micros(_WATERMARK_US))
+    return rows.withWatermark(WATERMARK, "0 seconds") if marked else rows
+
+
+def _ticks(spark: SparkSession, batches: Batches, stop: int) -> DataFrame | None:
+    return script_rows(spark, batches.ticks, stop) if batches.ticks.num_rows else None
 
 
 def _run_query(panes: DataFrame, folder: Path) -> None:

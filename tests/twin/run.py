@@ -15,7 +15,7 @@ from beamish.instants import instant, instant_us
 from beamish.options import Options
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
 from beamish.windows.option import END_OF_TIME_US
-from tests.twin.accumulations import Row, value_of
+from tests.twin.accumulations import Row
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.order import normal, same
 from tests.twin.triggers import Node, Now, node
