@@ -7,6 +7,7 @@ is valid: ``Options.check`` passes.
 from __future__ import annotations
 
 import operator
+import random
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -218,6 +219,18 @@ usual_triggers = st.one_of(
     own_triggers,
 )
 triggers = st.one_of(usual_triggers, nested_triggers())
+waiting_triggers = st.one_of(
+    st.builds(t.Repeatedly, st.builds(t.AfterCount, st.integers(2, 5))),
+    st.builds(t.Repeatedly, st.builds(t.AfterProcessingTime, st.integers(2, 6))),
+    st.builds(t.AfterWatermark, st.builds(t.AfterCount, st.integers(2, 4)), st.builds(t.AfterCount, st.integers(1, 3))),
+    st.builds(t.AfterWatermark, after_processing_time, after_processing_time),
+    st.builds(t.Repeatedly, st.builds(t.AfterEach, plain_after_watermark, after_count, after_processing_time)),
+    st.builds(t.Repeatedly, st.builds(t.AfterAll, after_count, after_processing_time)),
+    st.builds(t.OrFinally, st.builds(t.Repeatedly, after_count), st.builds(t.AfterCount, st.integers(5, 9))),
+    own_triggers,
+    nested_triggers(),
+)
+"""Such as still wait for something when windows merge."""
 
 # Accumulations
 
@@ -362,6 +375,7 @@ def pipelines(
     lateness: st.SearchStrategy[float] = latenesses,
     accumulation: st.SearchStrategy[a.Accumulation] = accumulations,
     watermark: st.SearchStrategy[bm.Watermark] = watermarks,
+    keys: st.SearchStrategy[tuple[str, ...]] = key_columns,
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
     """Any pipeline that ``Options.check`` accepts."""
@@ -375,7 +389,7 @@ def pipelines(
     options = Options(
         event_time="ts",
         watermark=draw(watermark),
-        keys=draw(key_columns),
+        keys=draw(keys),
         window=option,
         trigger=draw(trigger),
         allow_data_loss=True,
@@ -428,7 +442,12 @@ def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None
 
 @st.composite
 def scripts(
-    draw: st.DrawFn, options: Options, *, ends: bool | None = None, nulls: bool = True, least: int | None = None
+    draw: st.DrawFn,
+    options: Options,
+    *,
+    ends: bool | None = None,
+    nulls: bool = True,
+    least: int | None = None,
 ) -> TestStream:
     """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock."""
     scale = unit(options.window)
@@ -454,3 +473,24 @@ def scripts(
         if draw(st.integers(0, 3)) == 3:
             script = script.add([draw(rows(now, scale, nulls, least))])
     return script
+
+
+def dense_script(number: int) -> TestStream:
+    """A long script of one key in which windows meet all the time: not to be shrunk, but dense. Scores of integers."""
+    chance = random.Random(number)
+    script, now = TestStream(), 0
+    spread = chance.choice([4, 8, 15])
+    for _ in range(30):
+        match chance.choice("rrrrrwwc"):
+            case "r":
+                times = [float(now + chance.randint(-spread, spread)) for _ in range(chance.choice([1, 1, 2, 3]))]
+                script = script.add([{"ts": ts, "score": chance.choice([None, 0, 1, 2, 3, 5])} for ts in times])
+            case "w":
+                now += chance.choice([1, 1, 2, 3, 5, 9])
+                script = script.advance_watermark_to(now)
+            case _:
+                script = script.advance_processing_time_by(chance.choice([1, 1, 2, 3]))
+    return script if chance.random() < 0.5 else script.advance_watermark_to_infinity()
+
+
+dense_scripts = st.integers(0, 2**40).map(dense_script)

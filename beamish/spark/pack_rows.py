@@ -56,7 +56,7 @@ def _tables(batches: Iterable[pa.RecordBatch], carried: pa.Schema) -> Iterator[p
 
 
 def _table(batches: list[pa.RecordBatch], carried: pa.Schema) -> pa.Table:
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches(batches).rename_columns(carried.names)
     return table if table.schema.equals(carried) else table.cast(carried)
 
 

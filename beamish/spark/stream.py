@@ -89,11 +89,14 @@ def pack(
 def select_packed(
     plan: Plan, rows: DataFrame, event_time_us: Column, *, only: Column | None = None, also: Sequence[Column] = ()
 ) -> DataFrame:
-    """The columns that are packed: the plan's, the event time, the shard; and others."""
+    """The columns that are packed: the plan's, the event time, the shard; and others.
+
+    The plan's go by number: ``mapInArrow`` does not find columns with a dot in their names.
+    """
     shard = F.pmod(F.xxhash64(*map(column, plan.options.keys)), F.lit(plan.shards)) if plan.options.keys else F.lit(0)
     shard = shard.cast("int")
     return rows.select(
-        *map(column, plan.columns),
+        *(column(name).alias(f"c{i}") for i, name in enumerate(plan.columns)),
         event_time_us.alias(EVENT_TIME),
         (shard if only is None else F.when(only, shard)).alias(SHARD),
         *also,

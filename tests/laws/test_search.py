@@ -31,11 +31,13 @@ from tests.laws.test_pane_numbers import (
     test_panes_of_a_window_are_numbered_and_read_early_then_on_time_then_late as pane_numbers,
 )
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes as twin
+from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_long_scripts as twin_of_long_scripts
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_sessions as twin_of_sessions
 from tests.laws.test_twin import test_the_order_of_rows_in_a_bundle_changes_nothing as row_order
 
 LAWS = {
     "twin": twin,
+    "twin of long scripts": twin_of_long_scripts,
     "twin of sessions": twin_of_sessions,
     "row order": row_order,
     "ledger": the_ledger,

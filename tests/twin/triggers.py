@@ -195,8 +195,8 @@ class AfterWatermark(Node):
         self.finished = self.past_end and self.trigger.late is None
         self.early.merge([part.early for part in merged], now)
         self.late.merge([part.late for part in merged], now)
-        if not self.past_end:
-            self.late.reset()
+        # The rules do not say what becomes of early in a merge that stays past the end: it begins as new.
+        (self.early if self.past_end else self.late).reset()
 
     def reset(self) -> None:
         super().reset()

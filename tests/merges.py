@@ -1,0 +1,156 @@
+"""Hypothesis strategies: merges of two or three inputs, joins, and scripts that name their inputs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish.testing import TestStream
+from tests.strategies import (
+    closing_behaviors,
+    combiners,
+    fixed_windows,
+    global_windows,
+    latenesses,
+    modes,
+    on_time_behaviors,
+    sessions,
+    sliding_windows,
+    triggers,
+)
+
+NAMES = ("orders", "clicks", "visits")
+JOINS = (a.InnerJoin, a.LeftOuterJoin, a.RightOuterJoin, a.FullOuterJoin)
+
+windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows)
+policies = st.one_of(
+    st.builds(bm.BoundedOutOfOrderness, st.just(0), idle_timeout=st.sampled_from([None, None, 1, 4])),
+    st.builds(bm.ProcessingTimeLag, st.integers(0, 5)),
+)
+
+
+def sorted_values(seen, row):
+    return joined(seen, [row["value"]])
+
+
+def joined(one, other):
+    return sorted([*one, *other], key=lambda value: (value is not None, value))
+
+
+def sides(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
+    """Accumulations of the rows of one input, of several, or of all."""
+    name = st.sampled_from(names)
+    inner = st.sampled_from(
+        [
+            a.Count(),
+            a.Sum("value"),
+            a.Max("value"),
+            a.Collect("value"),
+            a.Last("value"),
+            a.CountDistinct("value", "mark"),
+            a.Reduce(operator.add, "value"),
+            a.Fold([], sorted_values, merge=joined, result_type="array<bigint>"),
+        ]
+    )
+    of_one = st.builds(lambda inner, name: inner.of(name), inner, name)
+    groups = st.lists(name, min_size=1, max_size=3, unique=True).map(lambda names: a.CoGroup(*names))
+    return st.one_of(st.just(a.Count()), of_one, of_one, groups)
+
+
+def joins(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
+    """Joins of two of the inputs."""
+    two = st.permutations(names).map(lambda names: names[:2])
+    return st.builds(lambda kind, two: kind(*two), st.sampled_from(JOINS), two)
+
+
+@st.composite
+def merges(
+    draw: st.DrawFn,
+    *,
+    window: st.SearchStrategy[bm.WindowOption] = windows,
+    mode: st.SearchStrategy[bm.AccumulationMode] = modes,
+    policy: st.SearchStrategy[bm.Watermark] = policies,
+    join: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+    with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+) -> bm.MergedPipeline:
+    """Any merge that ``Options.check`` accepts."""
+    names = NAMES[: draw(st.sampled_from([2, 2, 3]))]
+    keys = draw(st.sampled_from([(), ("team",), ("team",), ("team", "part")]))
+    inputs = {
+        name: bm.Pipeline().event_time(f"{name}_at", draw(policy)).key_by(*(f"{name}_{key}" for key in keys))
+        for name in names
+    }
+    option, said = draw(window), draw(mode)
+    retracts = said is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+    accumulations = (
+        {"pairs": draw(joins(names))}
+        if draw(join)
+        else {f"v{i}": one for i, one in enumerate(draw(st.lists(sides(names), min_size=1, max_size=3)))}
+    )
+    lateness = bm.Pipeline().allowed_lateness(draw(latenesses)).options.allowed_lateness
+    options = attrs.evolve(
+        bm.merge(**inputs).options,
+        window=option,
+        trigger=draw(triggers),
+        allow_data_loss=True,
+        allowed_lateness=lateness,
+        mode=said,
+        on_time=draw(on_time_behaviors),
+        closing=draw(closing_behaviors),
+        combiner=draw(combiners),
+        retract_merged=draw(st.sampled_from([None, *bm.RetractMerged])) if retracts and option.merging else None,
+        only_updated=said is not bm.AccumulationMode.DISCARDING and draw(st.booleans()),
+        with_dropped=draw(with_dropped),
+        accumulations=accumulations,
+    )
+    options.check()
+    return bm.MergedPipeline(options)
+
+
+@st.composite
+def rows(draw: st.DrawFn, name: str, about: int) -> dict[str, Any]:
+    """A row of an input, whose event time is near ``about``."""
+    time = None if draw(st.integers(0, 19)) == 19 else about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 3)))
+    return {
+        f"{name}_at": time,
+        f"{name}_team": draw(st.sampled_from(["red", "red", "blue", None])),
+        f"{name}_part": draw(st.sampled_from([1, 1, 2])),
+        "value": draw(st.sampled_from([None, 1, 2, 2, 3])),
+        "mark": draw(st.sampled_from([None, "a", "b"])),
+    }
+
+
+@st.composite
+def scripts(draw: st.DrawFn, options: Any, *, ends: bool | None = None) -> TestStream:
+    """A script: bundles of either input, each input's watermark by itself or all at once, the clock."""
+    lagging = [one.name for one in options.inputs if isinstance(one.watermark, bm.ProcessingTimeLag)]
+    names = [one.name for one in options.inputs]
+    watermarks = dict.fromkeys(names, -10)
+    script, now = TestStream(), draw(st.sampled_from([0, 5]))
+    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "all", "clock"])
+    for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 5, 10])), max_size=16)):
+        name = draw(st.sampled_from(names))
+        by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 30]))
+        if kind == "rows":
+            size = draw(st.sampled_from([0, 1, 1, 2, 3]))
+            bundle = draw(st.lists(rows(name, now), min_size=size, max_size=size))
+            script = script.add(bundle, input=name)
+            continue
+        if kind == "all" and not lagging:
+            watermarks = dict.fromkeys(names, max(watermarks.values()) + by)
+            script = script.advance_watermark_to(watermarks[name])
+        elif kind == "clock" or name in lagging:
+            script = script.advance_processing_time_by(by)
+        else:
+            watermarks[name] = max(watermarks[name], now - 3) + by
+            script = script.advance_watermark_to(watermarks[name], input=name)
+        now += min(by, 5)
+    if (draw(st.booleans()) if ends is None else ends) and not lagging:
+        for name in draw(st.permutations(names)):
+            script = script.advance_watermark_to_infinity(input=name)
+    return script

@@ -1,0 +1,154 @@
+"""Merges and joins on Spark: the same as in process."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish.accumulations import CoGroup, Count, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin, Sum
+from beamish.testing import TestStream
+from beamish.triggers import AfterCount, AfterWatermark
+from tests.agreement import differences
+from tests.spark.conftest import Files
+
+
+def merged(orders=None, clicks=None):
+    return bm.merge(
+        orders=bm.Pipeline().event_time("at", orders or bm.BoundedOutOfOrderness(0)).key_by("user"),
+        clicks=bm.Pipeline().event_time("ts", clicks or bm.BoundedOutOfOrderness(0)).key_by("uid"),
+    )
+
+
+def retracting(merge, **accumulations):
+    return (
+        merge.window(bm.FixedWindows(10))
+        .trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1)))
+        .allowed_lateness(5)
+        .accumulating_and_retracting()
+        .with_dropped()
+        .accumulate(**accumulations)
+    )
+
+
+SCRIPT = (
+    TestStream()
+    .add([{"at": 1, "user": "ann", "amount": 5}, {"at": 2, "user": "bob", "amount": 7}], input="orders")
+    .add([{"ts": 3, "uid": "ann", "page": "a"}, {"ts": 14, "uid": "cleo", "page": "b"}], input="clicks")
+    .advance_watermark_to(12, input="orders")
+    .advance_watermark_to(10, input="clicks")
+    .add([{"ts": 4, "uid": "bob", "page": "c"}], input="clicks")  # late: the match of an outer row
+)
+
+
+@pytest.mark.parametrize("join", [InnerJoin, LeftOuterJoin, RightOuterJoin, FullOuterJoin])
+def test_a_join_gives_on_spark_what_it_gives_in_process(spark, join):
+    pipeline = retracting(merged(), pairs=join("orders", "clicks"))
+    assert not differences(SCRIPT.on_spark(spark, pipeline), pipeline.run(SCRIPT), pipeline.options)
+
+
+def test_inputs_are_accumulated_together_on_spark_as_in_process(spark):
+    both = {"all_": Count(), "spent": Sum("amount").of("orders"), "rows": CoGroup("orders", "clicks")}
+    pipeline = retracting(merged(), **both)
+    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(2,))
+    assert not differences(panes, pipeline.run(SCRIPT), pipeline.options)
+
+
+def test_an_idle_input_lets_the_other_go_on_on_spark_as_in_process(spark):
+    script = (
+        TestStream()
+        .add([{"at": 1, "user": "ann", "amount": 5}], input="orders")
+        .add([{"ts": 3, "uid": "ann", "page": "a"}], input="clicks")
+        .advance_watermark_to(5)
+        .advance_processing_time_to(20)
+        .advance_watermark_to(30, input="orders")
+        .add([{"at": 22, "user": "ann", "amount": 6}], input="orders")
+        .advance_processing_time_to(40)
+        .add([{"ts": 31, "uid": "bob", "page": "b"}], input="clicks")
+        .advance_processing_time_to(41)
+    )
+    pipeline = retracting(merged(clicks=bm.BoundedOutOfOrderness(0, idle_timeout=4)), n=Count())
+    expected = pipeline.run(script)
+    assert [pane.values for pane in expected if pane.timing == "ON_TIME"]
+    panes = script.on_spark(spark, pipeline, restart_after=(4,))
+    assert not differences(panes, expected, pipeline.options)
+
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+def at(seconds):
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@pytest.fixture
+def inputs(spark, tmp_path):
+    """Two folders of files: three of orders, three of clicks."""
+    orders = Files(spark, tmp_path / "orders", pa.schema({"at": TIMESTAMP, "user": pa.string(), "amount": pa.int64()}))
+    clicks = Files(spark, tmp_path / "clicks", pa.schema({"ts": TIMESTAMP, "uid": pa.string(), "page": pa.string()}))
+    for second in (1, 21, 61):
+        orders.add({"at": at(second), "user": "ann", "amount": second}, {"at": at(5), "user": "bob", "amount": 1})
+    for second in (2, 11, 31):
+        clicks.add({"ts": at(second), "uid": "ann", "page": "a"})
+    return orders, clicks
+
+
+def rows_of(df):
+    shown = df.selectExpr("user", "cast(window.start as long) start", "pane.kind", "pane.timing", "spent", "seen").collect()
+    return sorted(map(tuple, shown), key=repr)
+
+
+@pytest.mark.parametrize("idle_timeout", [None, "1000 days"], ids=["Spark's watermark", "the shards'"])
+def test_streams_run_at_the_least_watermark_of_the_inputs(inputs, tmp_path, spark, idle_timeout):
+    """Batches run at none, 0.5 and 9.5, the clicks'. At 21, the orders' own, bob's last row would be late."""
+    orders, clicks = inputs
+    delay = bm.BoundedOutOfOrderness("1.5 seconds", idle_timeout=idle_timeout)
+    pipeline = (
+        merged(clicks=delay)
+        .window(bm.FixedWindows(5))
+        .with_dropped()
+        .accumulate(spent=Sum("amount").of("orders"), seen=Count().of("clicks"))
+    )
+    panes = []
+    query = (
+        pipeline.apply(orders=orders.stream(), clicks=clicks.stream(), shards=2)
+        .writeStream.foreachBatch(lambda batch, _: panes.extend(rows_of(batch)))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(panes, key=repr) == [
+        ("ann", 0, "PANE", "ON_TIME", 1, 1),
+        ("ann", 10, "PANE", "ON_TIME", None, 1),
+        ("ann", 20, "PANE", "ON_TIME", 21, 0),
+        ("bob", 5, "PANE", "ON_TIME", 3, 0),
+    ]
+
+
+def test_batches_give_the_final_panes(inputs, spark):
+    orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
+    pipeline = merged().window(bm.FixedWindows(60)).accumulate(pairs=FullOuterJoin("orders", "clicks"))
+    rows = pipeline.apply(orders=orders, clicks=clicks).select("user", "pairs.orders.amount", "pairs.clicks.page")
+    assert sorted(map(tuple, rows.collect()), key=repr) == [
+        *[("ann", 1, "a")] * 3,
+        *[("ann", 21, "a")] * 3,
+        ("ann", 61, None),
+        *[("bob", 1, None)] * 3,
+    ]
+
+
+def test_a_stream_does_not_merge_with_a_batch(inputs, spark):
+    orders, clicks = inputs
+    pipeline = merged().window(bm.FixedWindows(60)).accumulate(rows=Count())
+    with pytest.raises(bm.PipelineError, match="orders streams, clicks does not"):
+        pipeline.apply(orders=orders.stream(), clicks=spark.read.parquet(str(clicks.folder)))
+    with pytest.raises(bm.PipelineError, match=r"apply\(clicks=None\)"):
+        pipeline.apply(orders=orders.stream())
+
+
+def test_keys_of_two_types_do_not_merge(inputs, spark):
+    orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
+    pipeline = merged().window(bm.FixedWindows(60)).accumulate(rows=Count())
+    with pytest.raises(bm.ColumnError, match=r"clicks: key_by\('uid'\): is int32, and orders's 'user' is string"):
+        pipeline.apply(orders=orders, clicks=clicks.withColumn("uid", clicks.uid.cast("int")))
