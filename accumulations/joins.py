@@ -33,7 +33,9 @@ def _check_inputs(where: str, inputs: Sequence[object]) -> None:
         if not isinstance(input_, str) or not input_:
             raise OptionError(f"{where}: {input_!r} must be the name of an input of bm.merge")
     if len(set(inputs)) < len(inputs):
-        raise OptionError(f"{where}: an input is named twice; merge the DataFrame under two names to join it with itself")
+        raise OptionError(
+            f"{where}: an input is named twice; merge the DataFrame under two names to join it with itself"
+        )
 
 
 class _Gathering(OfInputs):

@@ -98,7 +98,9 @@ class OfInput(OfInputs):
 
     def check(self, name: str, *, merging: bool) -> None:
         if isinstance(self.inner, OfInputs):
-            raise PipelineError(f"accumulate({name}={self!r}): {self.inner!r} names its inputs itself; leave the last .of() out")
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {self.inner!r} names its inputs itself; leave the last .of() out"
+            )
         self.inner.check(name, merging=merging)
 
     def bound_to(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:

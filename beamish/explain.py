@@ -149,15 +149,12 @@ def _watermark(options: Options) -> str:
     if not options.inputs:
         return _policy(options.watermark)
     words = "the least of the inputs', and none until each has one"
-    patient = []
     for one in options.inputs:
-        words += f". {one.name}: {_policy(one.watermark)}"
-        if not one.watermark.needs_clock:
-            patient.append(one.name)
-    lagging = [one.name for one in options.inputs if isinstance(one.watermark, ProcessingTimeLag)]
-    before = [one.name for one in options.inputs if one.name not in lagging]
-    if before:
-        words += f". Until it has had a row, {' or '.join(before)} holds the others back"
+        words += f". {one.name}: {_policy(one.watermark).partition('; when rows stop')[0]}"
+    waited_for = [one.name for one in options.inputs if not isinstance(one.watermark, ProcessingTimeLag)]
+    if waited_for:
+        words += f". Held back: {' or '.join(waited_for)} holds the others back until it has had a row"
+    patient = [one.name for one in options.inputs if not one.watermark.needs_clock]
     if patient:
         words += f"; later {' or '.join(patient)} does whenever its rows stop, having no idle_timeout"
     return words

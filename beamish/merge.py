@@ -120,7 +120,9 @@ def merge(**inputs: Pipeline) -> MergedPipeline:
         [{'spent': 10, 'clicks': 2}]
     """
     if len(inputs) < 2:
-        raise PipelineError(f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)")
+        raise PipelineError(
+            f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
+        )
     said = [_input(name, pipeline) for name, pipeline in inputs.items()]
     first = said[0]
     for one in said[1:]:

@@ -90,5 +90,5 @@ def _bounds(window: Window | None) -> str:
         return "[no window)"
     if window.start is None or window.end is None:
         return "[all of time)"
-    start, end = (time.replace(tzinfo=None) for time in window)
+    start, end = window.start.replace(tzinfo=None), window.end.replace(tzinfo=None)
     return f"[{start}, {end.time() if end.date() == start.date() else end})"

@@ -200,6 +200,11 @@ class Pipeline:
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         return self._with(accumulations={**self.options.accumulations, **accumulations})
 
+    @property
+    def stages(self) -> tuple[Pipeline, ...]:
+        """Itself: a pipeline is a chain of one stage."""
+        return (self,)
+
     def then(self, stage: Pipeline) -> Chain:
         """Chain a stage that takes this one's panes as its rows.
 

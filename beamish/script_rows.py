@@ -30,7 +30,9 @@ def check_script(options: Options, events: Sequence[Event]) -> None:
             continue
         call = "add(rows)" if isinstance(event, Bundle) else f"advance_watermark_to({event.us / 1e6})"
         if event.input is None and names and isinstance(event, Bundle):
-            raise ScriptError(f"{call}: the pipeline merges {', '.join(names)}; say whose rows: add(rows, input={names[0]!r})")
+            raise ScriptError(
+                f"{call}: the pipeline merges {', '.join(names)}; say whose rows: add(rows, input={names[0]!r})"
+            )
         if event.input is not None and event.input not in names:
             known = f"the inputs are {', '.join(names)}" if names else "the pipeline is no merge; leave input= out"
             raise ScriptError(f"{call} with input={event.input!r}: {known}")
@@ -61,10 +63,10 @@ def bundle_tables(options: Options, events: Sequence[Event]) -> list[pa.Table]:
     """
     if not options.inputs:
         return script_tables(events, options.event_time)
-    own = [[event for event in events if isinstance(event, Bundle) and event.input == one.name] for one in options.inputs]
-    tables = [
-        script_tables(bundles, one.event_time) or [] for one, bundles in zip(options.inputs, own, strict=True)
+    own = [
+        [event for event in events if isinstance(event, Bundle) and event.input == one.name] for one in options.inputs
     ]
+    tables = [script_tables(bundles, one.event_time) or [] for one, bundles in zip(options.inputs, own, strict=True)]
     schemas = [_schema(options, one, of_one) for one, of_one in zip(options.inputs, tables, strict=True)]
     schema = merged_schema(options, schemas).append(pa.field(EVENT_TIME, pa.int64()))
     of_input = {
@@ -95,9 +97,7 @@ def _widen(options: Options, number: int, table: pa.Table, schema: pa.Schema) ->
             columns[key] = table[own].cast(schema.field(key).type)
     columns[INPUT] = pa.array(np.full(table.num_rows, number, dtype=np.int8))
     columns[EVENT_TIME] = table[EVENT_TIME]
-    return pa.table(
-        [columns.get(field.name, pa.nulls(table.num_rows, field.type)) for field in schema], schema=schema
-    )
+    return pa.table([columns.get(field.name, pa.nulls(table.num_rows, field.type)) for field in schema], schema=schema)
 
 
 def script_tables(events: Sequence[Event], event_time: str) -> list[pa.Table]:

@@ -18,6 +18,7 @@ from beamish.windows.option import END_OF_TIME_US
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from beamish.chain import Chain
     from beamish.pipeline import Pipeline
 
 Row = Mapping[str, Any]
@@ -131,7 +132,7 @@ class TestStream:
             )
         return attrs.evolve(self, events=(*self.events, event))
 
-    def on_spark(self, spark: SparkSession, pipeline: Pipeline, **options: Any) -> list[Pane]:
+    def on_spark(self, spark: SparkSession, pipeline: Pipeline | Chain, **options: Any) -> list[Pane]:
         """Run the script as real micro-batches, an event a batch, without sleeping.
 
         Returns:
@@ -142,7 +143,8 @@ class TestStream:
         """
         from beamish.spark.scripted import run_on_spark
 
-        return run_on_spark(spark, pipeline.options, self.events, **options)
+        first, *later = pipeline.stages
+        return run_on_spark(spark, first.options, self.events, later=[stage.options for stage in later], **options)
 
 
 def _same_clock(a: Event, b: Event) -> TypeGuard[WatermarkTo | ClockTo]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from beamish.spark.split import dropped, panes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -50,6 +50,18 @@ def plan_for(options: Options, df: DataFrame, shards: int | None = None) -> Plan
     return make_plan(named.options, named.schema, shards=shard_count(df.sparkSession, named.options, shards))
 
 
+def apply_chain(stages: Sequence[Options], df: DataFrame, shards: int | None = None) -> DataFrame:
+    """Apply the stages of a chain to a streaming or batch DataFrame.
+
+    Raises:
+        PipelineError, ColumnError, OptionError, SparkSetupError: a stage, its columns, the shard count or the session
+            is wrong.
+    """
+    from beamish.spark.chained import panes_of_chain
+
+    return panes_of_chain(stages, df, shards)
+
+
 def apply_merge(options: Options, inputs: Mapping[str, DataFrame], shards: int | None = None) -> DataFrame:
     """Apply a merge's options to streaming or batch DataFrames, one an input.
 
@@ -73,4 +85,4 @@ def plan_for_merge(options: Options, inputs: Mapping[str, DataFrame], shards: in
     return plan(options, inputs, shards)
 
 
-__all__ = ["apply", "apply_merge", "dropped", "panes", "plan_for", "plan_for_merge"]
+__all__ = ["apply", "apply_chain", "apply_merge", "dropped", "panes", "plan_for", "plan_for_merge"]

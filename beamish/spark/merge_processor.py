@@ -60,9 +60,7 @@ class MergeProcessor(ShardProcessor):
         )
         sources = [watermark_us(pending.get(one.name, 0) // 1000) for one in self._inputs]
         watermark = merged.step(sources, clock_us)
-        of_input = {
-            one.name: attrs.asdict(clocks) for one, clocks in zip(self._inputs, merged.clocks, strict=True)
-        }
+        of_input = {one.name: attrs.asdict(clocks) for one, clocks in zip(self._inputs, merged.clocks, strict=True)}
         self._store.put(_NAME, json.dumps({"clocks": of_input, "marks": self._marks}).encode())
         self._marks = {}
         return watermark

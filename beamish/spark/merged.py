@@ -72,7 +72,9 @@ def name_inputs(options: Options, inputs: Mapping[str, DataFrame]) -> NamedInput
     names = [one.name for one in options.inputs]
     for name in names:
         if not isinstance(inputs.get(name), DataFrame):
-            raise PipelineError(f"apply({name}={inputs.get(name)!r}): must be a DataFrame, one for each of {', '.join(names)}")
+            raise PipelineError(
+                f"apply({name}={inputs.get(name)!r}): must be a DataFrame, one for each of {', '.join(names)}"
+            )
     for name in inputs:
         if name not in names:
             raise PipelineError(f"apply({name}=...): there is no input {name!r}; the merge has {', '.join(names)}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 
 from beamish.engine.packing import EVENT_TIME, SHARD, pack
 from beamish.plan import Plan
@@ -23,7 +24,8 @@ def row_packer(plan: Plan, *, streaming: bool) -> Callable[[Iterable[pa.RecordBa
     """A function for ``mapInArrow`` that packs rows; a row whose shard is null is passed over.
 
     In a stream each task that has rows also calls on the first shard: it is then in every batch with rows, and so
-    the shard count of a checkpoint is checked before anything is written (``shard_notes``).
+    the shard count of a checkpoint is checked before anything is written (``shard_notes``). In a later stage one task,
+    rows or none, calls on all shards, so that each sees every batch.
     """
     carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64()), (SHARD, pa.int32())])
     ids = shard_ids(plan.shards)
@@ -33,7 +35,10 @@ def row_packer(plan: Plan, *, streaming: bool) -> Callable[[Iterable[pa.RecordBa
         for rows in _tables(batches, carried):
             seen = True
             yield _packed([(ids[shard], payload) for shard, payload in pack(plan, rows)])
-        if seen and streaming:
+        context = TaskContext.get()
+        if streaming and plan.later and context is not None and context.partitionId() == 0:
+            yield _packed([(shard, None) for shard in ids])
+        elif seen and streaming:
             yield _packed([(FIRST_SHARD, None)])
 
     return pack_rows

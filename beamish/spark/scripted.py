@@ -26,8 +26,9 @@ from beamish.errors import OptionError, ScriptError, SparkSetupError
 from beamish.options import Options
 from beamish.pane import Pane
 from beamish.pane_rows import panes_from_table
-from beamish.plan import Plan, make_plan
+from beamish.plan import Plan, make_later_plan, make_plan
 from beamish.script_rows import bundle_tables, check_script
+from beamish.spark.chained import operate_later
 from beamish.spark.columns import WATERMARK
 from beamish.spark.endless import check_ends
 from beamish.spark.merged import MARK, operate_merge
@@ -70,6 +71,7 @@ def run_on_spark(
     partitions: int = 2,
     restart_after: Sequence[int] = (),
     heartbeats: bool | None = None,
+    later: Sequence[Options] = (),
 ) -> list[Pane]:
     """Run a script as micro-batches.
 
@@ -81,6 +83,7 @@ def run_on_spark(
         partitions: ``spark.sql.shuffle.partitions`` of the query.
         restart_after: numbers of events, from 0, after which the query is stopped and started again from its checkpoint.
         heartbeats: whether every shard is called on in every batch; None: where the pipeline needs the clock.
+        later: the later stages of a chain.
 
     Returns:
         the list that ``run`` gives, key by key.
@@ -103,14 +106,20 @@ def run_on_spark(
         plan = make_plan(
             options, tables[0].drop_columns([EVENT_TIME]).schema, shards=shard_count(spark, options, shards)
         )
-        ticks = plan.needs_clock if heartbeats is None else heartbeats
+        plans = [plan]
+        for stage in later:
+            plans.append(make_later_plan(stage, plans[-1], shards=shard_count(spark, stage, shards)))
+        needs_clock = any(one.needs_clock for one in plans)
+        ticks = needs_clock if heartbeats is None else heartbeats
         parts = [cut(events, tables, ticks=ticks, of=one.name) for one in options.inputs]
         parts = parts or [cut(events, tables, ticks=ticks)]
         stops = sorted({parts[0].of_event[at] + 1 for at in restart_after} | {parts[0].count})
         for stop in stops:
-            panes = _merged_panes if options.inputs else _panes
-            _run_query(panes(spark, plan, parts, stop), Path(folder))
-        return panes_from_table(_read(Path(folder), plan), plan)
+            of_first = _merged_panes if options.inputs else _panes
+            beats = _ticks(spark, parts[0], stop)
+            panes = operate_later(plans[1:], of_first(spark, plan, parts, stop, beats), beats)
+            _run_query(panes, Path(folder))
+        return panes_from_table(_read(Path(folder), plans[-1]), plans[-1])
 
 
 def _check(events: Sequence[Event], options: Options, restart_after: Sequence[int], heartbeats: bool | None) -> None:
@@ -172,20 +181,22 @@ def _watermark_row(us: int, batch: int, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, names=[*schema.names, _WATERMARK_US, _IS_ROW, BATCH])
 
 
-def _panes(spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int) -> DataFrame:
+def _panes(spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int, ticks: DataFrame | None) -> DataFrame:
     (batches,) = parts
     packed = pack(plan, _stream(spark, batches, stop), F.col(EVENT_TIME), streaming=True, only=F.col(_IS_ROW))
-    return operate(plan, packed, _ticks(spark, batches, stop))
+    return operate(plan, packed, ticks)
 
 
-def _merged_panes(spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int) -> DataFrame:
+def _merged_panes(
+    spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int, ticks: DataFrame | None
+) -> DataFrame:
     rows = [
         _stream(spark, batches, stop, marked=not isinstance(one.watermark, ProcessingTimeLag)).withColumn(
             MARK, F.col(_WATERMARK_US)
         )
         for one, batches in zip(plan.options.inputs, parts, strict=True)
     ]
-    return operate_merge(plan, rows, _ticks(spark, parts[0], stop), F.col(_IS_ROW))
+    return operate_merge(plan, rows, ticks, F.col(_IS_ROW))
 
 
 def _stream(spark: SparkSession, batches: Batches, stop: int, *, marked: bool = True) -> DataFrame:

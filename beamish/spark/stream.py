@@ -30,15 +30,23 @@ from beamish.spark.types import spark_schema
 from beamish.spark.watermark_column import ticks_with_watermark, with_watermark
 
 
-def panes_of_stream(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
-    """The panes of a streaming DataFrame."""
+def panes_of_stream(
+    options: Options, df: DataFrame, shards: int | None, *, ticks: DataFrame | None = None
+) -> DataFrame:
+    """The panes of a streaming DataFrame.
+
+    Args:
+        options: the pipeline.
+        df: its rows.
+        shards: into how many parts the keys are cut; None: a shard a shuffle partition.
+        ticks: heartbeats that others share; None: it has its own, if it needs the clock.
+    """
     spark = df.sparkSession
     check_streaming(spark)
     named = name_columns(options, df)
     check_ends(named.options)
     plan = make_plan(named.options, named.schema, shards=shard_count(spark, named.options, shards))
-    ticks = None
-    if plan.needs_clock:
+    if plan.needs_clock and ticks is None:
         warn_of_single_batches()
         ticks = ticks_with_watermark(heartbeats(spark), plan.options)
     packed = pack(plan, with_watermark(named.df, plan.options), event_time_us(plan.options), streaming=True)

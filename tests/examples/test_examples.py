@@ -132,8 +132,19 @@ def test_main_job_replays_flights_and_all_its_checks_hold(root):
     assert result.stdout.count("holds ") == 7
 
 
+@pytest.mark.spark
+def test_flights_are_joined_with_their_weather_and_the_check_holds(root, capsys, spark):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "flights_and_weather", "--days", "2", "--batches", "4")
+    assert ended.value.code == 0
+    *_, alone, rows, check = lines(capsys.readouterr().out)
+    assert alone.endswith("of them for good")
+    assert rows.startswith("1,7")
+    assert check == "holds: the stream equals the batch join"
+
+
 def test_every_example_is_run_here(root):
-    here = {*IN_PROCESS, *ON_SPARK, "test_scores", "flights", "flights_check", "flights_replay"}
+    here = {*IN_PROCESS, *ON_SPARK, "test_scores", "flights_and_weather", "flights", "flights_check", "flights_replay"}
     assert {path.stem for path in (root / "examples").glob("*.py")} == here
 
 

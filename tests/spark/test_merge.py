@@ -94,7 +94,9 @@ def inputs(spark, tmp_path):
 
 
 def rows_of(df):
-    shown = df.selectExpr("user", "cast(window.start as long) start", "pane.kind", "pane.timing", "spent", "seen").collect()
+    shown = df.selectExpr(
+        "user", "cast(window.start as long) start", "pane.kind", "pane.timing", "spent", "seen"
+    ).collect()
     return sorted(map(tuple, shown), key=repr)
 
 

@@ -40,7 +40,7 @@ class Transcript:
         """The pipeline."""
         names: dict[str, Any] = {**vars(bm), **vars(triggers), **vars(accumulations), "bm": bm}
         beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
-        return eval(f"({beginning}\n{self.pipeline})", names)
+        return eval(f"({'' if self.pipeline.startswith('merge(') else beginning}\n{self.pipeline})", names)
 
     def script(self, steps: int | None = None) -> TestStream:
         """The script, or its beginning."""
@@ -54,14 +54,22 @@ def extend(script: TestStream, line: str) -> TestStream:
     """The script and one more line."""
     word, _, rest = line.partition(" ")
     if word == "add":
-        return script.add([_row(part) for part in rest.split(";") if part.strip()])
+        of, rows = _of_input(rest, r"(\w+):(.*)")
+        return script.add([_row(part) for part in rows.split(";") if part.strip()], input=of)
     if word == "watermark":
-        return (
-            script.advance_watermark_to_infinity() if rest == "infinity" else script.advance_watermark_to(_value(rest))
-        )
+        of, time = _of_input(rest, r"(\w+) (.*)")
+        if time == "infinity":
+            return script.advance_watermark_to_infinity(input=of)
+        return script.advance_watermark_to(_value(time), input=of)
     if rest.startswith("+"):
         return script.advance_processing_time_by(float(rest))
     return script.advance_processing_time_to(_value(rest))
+
+
+def _of_input(text: str, form: str) -> tuple[str | None, str]:
+    """The input of a merge that a line names, and the rest."""
+    named = re.fullmatch(form, text)
+    return (named[1], named[2].strip()) if named else (None, text)
 
 
 def _row(text: str) -> dict[str, Any]:
@@ -87,7 +95,7 @@ def read(file: str, text: str) -> Iterator[Transcript]:
     for case in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         title, *lines = case.splitlines()
         lines = [line for line in lines if line.strip() and not line.startswith("#")]
-        pipeline = [line for line in lines if line.startswith(".")]
+        pipeline = [line for line in lines if line.startswith((".", "merge("))]
         refused = None
         steps: list[Step] = []
         for line in lines[len(pipeline) :]:

@@ -1,0 +1,217 @@
+"""Merges: what is refused, what is printed, and what the laws do not draw."""
+
+import pickle
+
+import pytest
+
+import beamish as bm
+from beamish.accumulations import CoGroup, Collect, Count, Fold, InnerJoin, LeftOuterJoin, Min, Sum
+from beamish.testing import TestStream
+from beamish.triggers import AfterProcessingTime, Always, Repeatedly
+
+ORDERS = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).key_by("user")
+CLICKS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("uid")
+BOTH = bm.merge(orders=ORDERS, clicks=CLICKS).window(bm.FixedWindows(10))
+ORDER = {"at": 1, "user": "ann", "amount": 5}
+CLICK = {"ts": 2, "uid": "ann", "page": "a"}
+SCRIPT = TestStream().add([ORDER], input="orders").add([CLICK], input="clicks").advance_watermark_to_infinity()
+LAGGING = bm.merge(orders=ORDERS, clicks=CLICKS.event_time("ts", bm.ProcessingTimeLag(4))).window(bm.FixedWindows(10))
+
+# What is written, the error, and what the message must hold: value, rule, fix.
+REFUSED = [
+    ("one input", lambda: bm.merge(orders=ORDERS), bm.PipelineError, ["merge(orders)", "two inputs"]),
+    ("no pipeline", lambda: bm.merge(orders=ORDERS, clicks=3), bm.PipelineError, ["clicks=3", "bm.Pipeline()"]),
+    (
+        "no event time",
+        lambda: bm.merge(orders=ORDERS, clicks=bm.Pipeline()),
+        bm.PipelineError,
+        ["merge(clicks=Pipeline())", "no event time"],
+    ),
+    (
+        "an input with a window",
+        lambda: bm.merge(orders=ORDERS, clicks=CLICKS.window(bm.FixedWindows(1))),
+        bm.PipelineError,
+        ["merge(clicks=", "event_time and key_by only", "bm.merge(...).window(...)"],
+    ),
+    (
+        "numbers of keys",
+        lambda: bm.merge(orders=ORDERS, clicks=CLICKS.key_by()),
+        bm.PipelineError,
+        ["orders is keyed by ('user',)", "clicks by ()"],
+    ),
+    ("a reserved name", lambda: bm.merge(__a=ORDERS, b=CLICKS), bm.PipelineError, ["merge(__a=...)", "another"]),
+    ("event_time of a merge", lambda: BOTH.event_time("at", None), bm.PipelineError, ["each input has its own"]),
+    ("key_by of a merge", lambda: BOTH.key_by("user"), bm.PipelineError, ["each input has its own"]),
+    (
+        "whose",
+        lambda: BOTH.accumulate(s=Sum("amount")).explain(),
+        bm.PipelineError,
+        ["Sum(column='amount').of('orders')"],
+    ),
+    (
+        "no such input",
+        lambda: BOTH.accumulate(s=Sum("amount").of("sales")).explain(),
+        bm.PipelineError,
+        ["no input 'sales'", "orders, clicks"],
+    ),
+    ("of no name", lambda: Sum("amount").of(3), bm.OptionError, ["Sum(column='amount').of(3)", "name of an input"]),
+    ("of of", lambda: BOTH.accumulate(n=Count().of("orders").of("clicks")).explain(), bm.PipelineError, ["last .of()"]),
+    (
+        "of without a merge",
+        lambda: ORDERS.window(bm.FixedWindows(1)).accumulate(n=Count().of("orders")).explain(),
+        bm.PipelineError,
+        ["bm.merge("],
+    ),
+    (
+        "a join beside others",
+        lambda: BOTH.accumulate(n=Count(), pairs=InnerJoin("orders", "clicks")).explain(),
+        bm.PipelineError,
+        ["the only accumulation", "CoGroup"],
+    ),
+    ("a join with itself", lambda: InnerJoin("orders", "orders"), bm.OptionError, ["named twice"]),
+    ("a join with nothing", lambda: InnerJoin("orders", None), bm.OptionError, ["None must be the name"]),
+    ("CoGroup()", CoGroup, bm.OptionError, ["CoGroup()", "at least one"]),
+    (
+        "fold of sessions without merge",
+        lambda: BOTH.window(bm.Sessions(1)).accumulate(n=Fold(0, max, "amount").of("orders")).explain(),
+        bm.PipelineError,
+        ["merge="],
+    ),
+    (
+        "rows of nobody",
+        lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER])),
+        bm.ScriptError,
+        ["input='orders'"],
+    ),
+    (
+        "rows of another",
+        lambda: BOTH.accumulate(n=Count()).run(TestStream().add([ORDER], input="sales")),
+        bm.ScriptError,
+        ["input='sales'", "orders, clicks"],
+    ),
+    (
+        "an input of a plain pipeline",
+        lambda: ORDERS.window(bm.FixedWindows(1)).accumulate(n=Count()).run(TestStream().add([ORDER], input="orders")),
+        bm.ScriptError,
+        ["no merge"],
+    ),
+    (
+        "a watermark of one goes back",
+        lambda: TestStream().advance_watermark_to(5, input="orders").advance_watermark_to(4),
+        bm.ScriptError,
+        ["from 5.0 to 4.0"],
+    ),
+    (
+        "a watermark that follows the clock",
+        lambda: LAGGING.accumulate(n=Count()).run(SCRIPT),
+        bm.ScriptError,
+        ["ProcessingTimeLag"],
+    ),
+    (
+        "no such column",
+        lambda: BOTH.accumulate(n=Sum("page").of("orders")).run(SCRIPT),
+        bm.ColumnError,
+        ["orders has no column 'page'"],
+    ),
+    (
+        "sum of text",
+        lambda: BOTH.accumulate(n=Sum("page").of("clicks")).run(SCRIPT),
+        bm.ColumnError,
+        ["must be a number"],
+    ),
+    (
+        "keys of two types",
+        lambda: BOTH.accumulate(n=Count()).run(
+            SCRIPT.add([], input="orders").add([ORDER | {"user": 3}], input="orders")
+        ),
+        bm.ScriptError,
+        ["'user'"],
+    ),
+    (
+        "keys of two inputs of two types",
+        lambda: BOTH.accumulate(n=Count()).run(
+            TestStream().add([ORDER], input="orders").add([CLICK | {"uid": 3}], input="clicks")
+        ),
+        bm.ColumnError,
+        ["clicks: key_by('uid'): is int64, and orders's 'user' is string", "cast"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "fragments"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_a_wrong_merge_is_refused_with_the_rule_and_the_fix(call, error, fragments):
+    with pytest.raises(error) as caught:
+        call()
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        BOTH.accumulate(spent=Sum("amount").of("orders"), all_rows=Count(), rows=CoGroup("orders", "clicks")),
+        LAGGING.trigger(Always()).discarding().with_dropped().accumulate(pairs=LeftOuterJoin("orders", "clicks")),
+    ],
+)
+def test_a_merge_is_a_value(pipeline):
+    from beamish import accumulations, triggers
+
+    names = {**vars(bm), **vars(triggers), **vars(accumulations)}
+    assert eval(repr(pipeline), names) == pipeline == pickle.loads(pickle.dumps(pipeline))
+    assert hash(eval(repr(pipeline), names)) == hash(pipeline)
+    assert isinstance(pipeline, bm.MergedPipeline)
+
+
+def test_explain_says_who_holds_the_watermark_back():
+    idle = CLICKS.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout=5))
+    said = bm.merge(orders=ORDERS, clicks=idle).window(bm.FixedWindows(10)).accumulate(n=Count()).explain()
+    words = " ".join(said.split())
+    assert "the least of the inputs', and none until each has one" in words
+    assert "orders or clicks holds the others back until it has had a row" in words
+    assert "later orders does whenever its rows stop, having no idle_timeout" in words
+    assert "Until it has had a row, clicks" not in words
+
+
+def test_an_input_without_any_row_is_one_without_columns():
+    pipeline = BOTH.accumulate(
+        spent=Sum("amount").of("orders"), clicks=Collect("page").of("clicks"), least=Min("x").of("clicks")
+    )
+    script = TestStream().add([ORDER], input="orders").advance_watermark_to_infinity()
+    assert [pane.values for pane in pipeline.run(script)] == [{"spent": 5, "clicks": [], "least": None}]
+    joined = BOTH.accumulate(pairs=LeftOuterJoin("orders", "clicks"))
+    assert [pane.values for pane in joined.run(script)] == [
+        {"pairs": {"orders": {"at": 1, "amount": 5}, "clicks": None}}
+    ]
+    swapped = BOTH.accumulate(pairs=LeftOuterJoin("clicks", "orders"))
+    assert swapped.run(script) == []
+
+
+def test_a_null_key_joins_as_every_key_does():
+    script = (
+        TestStream()
+        .add([ORDER | {"user": None}, ORDER], input="orders")
+        .add([CLICK | {"uid": None}], input="clicks")
+        .advance_watermark_to_infinity()
+    )
+    panes = BOTH.accumulate(pairs=InnerJoin("orders", "clicks")).run(script)
+    assert [(pane.key, pane.values["pairs"]["clicks"]["page"]) for pane in panes] == [({"user": None}, "a")]
+
+
+def test_a_merge_with_a_clock_and_a_lagging_input_follows_both():
+    pipeline = LAGGING.trigger(Repeatedly(AfterProcessingTime(3))).discarding().accumulate(n=Count())
+    script = (
+        TestStream()
+        .add([ORDER], input="orders")
+        .advance_processing_time_to(3)
+        .add([CLICK], input="clicks")
+        .advance_watermark_to(20, input="orders")
+        .advance_processing_time_to(14)
+    )
+    assert [(pane.values["n"], pane.timing.value) for pane in pipeline.run(script)] == [(1, "EARLY"), (1, "ON_TIME")]
+
+
+def test_a_stage_after_a_join_takes_its_rows():
+    joined = BOTH.trigger(Always()).accumulating_and_retracting().accumulate(pairs=LeftOuterJoin("orders", "clicks"))
+    rows = joined.then(bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(rows=Count()))
+    script = TestStream().add([ORDER, ORDER], input="orders").add([CLICK] * 3, input="clicks")
+    assert [pane.values["rows"] for pane in rows.run(script)] == [2, 6]
