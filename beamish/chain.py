@@ -45,8 +45,27 @@ class Chain:
 
         return run([stage.options for stage in self.stages], test_stream.events)
 
-    def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
-        """Apply all stages to a DataFrame, in one query; gives the last stage's panes (see ``Pipeline.apply``)."""
+    def apply(self, df: DataFrame | None = None, *, shards: int | None = None, **inputs: DataFrame) -> DataFrame:
+        """Apply all stages in one query; gives the last stage's panes (see ``Pipeline.apply``).
+
+        Args:
+            df: the rows of the first stage.
+            shards: into how many parts the keys' state of each stage is cut.
+            inputs: in place of ``df`` where the first stage is a merge: a DataFrame for each input, by its name.
+
+        Raises:
+            PipelineError, ColumnError, SparkSetupError: a stage, its columns or the session is wrong.
+        """
+        if self.stages[0].options.inputs:
+            from beamish.spark import apply_merged_chain
+
+            if df is not None:
+                raise PipelineError(
+                    "apply(df): the first stage is a merge; name its inputs: apply(orders=..., clicks=...)"
+                )
+            return apply_merged_chain([stage.options for stage in self.stages], inputs, shards)
+        if df is None or inputs:
+            raise PipelineError(f"apply({', '.join(inputs)}): the first stage has one input without a name: apply(df)")
         from beamish.spark import apply_chain
 
         return apply_chain([stage.options for stage in self.stages], df, shards)

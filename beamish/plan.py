@@ -67,6 +67,13 @@ class BoundAccumulation:
             columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
         return [table[SIGN].combine_chunks(), *columns] if SIGN in table.schema.names else columns
 
+    @property
+    def reads(self) -> list[str]:
+        """Its input columns and their types, or the type of the row, in words."""
+        if self.accumulation.inputs is None:
+            return [str(self.types[0])]
+        return [f"{name} {type_}" for name, type_ in zip(self.columns, self.types, strict=True)]
+
     def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
         """Its own among all accumulations' state columns."""
         return columns[self.first : self.first + len(self.fields)]
@@ -233,7 +240,7 @@ class Plan:
             "timestamp combiner": self.options.combiner.value,
             "stage": "a later one" if self.later else "the first",
             "accumulations": {
-                bound.name: f"{_stable_repr(bound.accumulation)} of {', '.join(map(str, bound.types))}"
+                bound.name: f"{_stable_repr(bound.accumulation)} of {', '.join(bound.reads)}"
                 for bound in self.accumulations
             },
         }

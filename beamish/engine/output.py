@@ -108,9 +108,9 @@ class Output:
         return pa.nulls(len(us), TIMESTAMP) if unknown else pa.array(us).cast(TIMESTAMP)
 
     def _timestamps(self, column: dict[str, NDArray[Any]]) -> pa.Array:
-        last = np.where(column["end_us"] == END_OF_TIME_US, NO_STAMP, column["end_us"] - 1)
+        last = column["end_us"] - 1
         stamp = np.where(column["stamp_us"] == NO_STAMP, last, np.minimum(column["stamp_us"], column["end_us"] - 1))
-        missing = (stamp == NO_STAMP) | (column["kind"] == DROPPED_KIND)
+        missing = (stamp == END_OF_TIME_US - 1) | (column["kind"] == DROPPED_KIND)
         return pa.array(stamp, mask=missing).cast(TIMESTAMP)
 
     def _dropped(self, column: dict[str, NDArray[Any]]) -> pa.Array:

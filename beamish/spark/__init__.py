@@ -62,6 +62,20 @@ def apply_chain(stages: Sequence[Options], df: DataFrame, shards: int | None = N
     return panes_of_chain(stages, df, shards)
 
 
+def apply_merged_chain(
+    stages: Sequence[Options], inputs: Mapping[str, DataFrame], shards: int | None = None
+) -> DataFrame:
+    """Apply the stages of a chain that begins with a merge to streaming or batch DataFrames, one an input.
+
+    Raises:
+        PipelineError, ColumnError, OptionError, SparkSetupError: a stage, its columns, the shard count or the session
+            is wrong, or DataFrames and inputs do not match.
+    """
+    from beamish.spark.merged import panes_of_merged_chain
+
+    return panes_of_merged_chain(stages, inputs, shards)
+
+
 def apply_merge(options: Options, inputs: Mapping[str, DataFrame], shards: int | None = None) -> DataFrame:
     """Apply a merge's options to streaming or batch DataFrames, one an input.
 
@@ -85,4 +99,13 @@ def plan_for_merge(options: Options, inputs: Mapping[str, DataFrame], shards: in
     return plan(options, inputs, shards)
 
 
-__all__ = ["apply", "apply_chain", "apply_merge", "dropped", "panes", "plan_for", "plan_for_merge"]
+__all__ = [
+    "apply",
+    "apply_chain",
+    "apply_merge",
+    "apply_merged_chain",
+    "dropped",
+    "panes",
+    "plan_for",
+    "plan_for_merge",
+]

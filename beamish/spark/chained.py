@@ -37,7 +37,7 @@ def panes_of_chain(stages: Sequence[Options], df: DataFrame, shards: int | None)
     for options in rest:
         plans.append(make_later_plan(options, plans[-1], shards=shard_count(spark, options, shards)))
     if not df.isStreaming:
-        return _final_panes_of_chain(plans, panes_of_batch(first, df, shards))
+        return final_panes_of_chain(plans, panes_of_batch(first, df, shards))
     ticks = heartbeats(spark) if any(plan.needs_clock for plan in plans) else None
     marked = None if ticks is None else ticks_with_watermark(ticks, plans[0].options)
     return operate_later(plans[1:], panes_of_stream(first, df, shards, ticks=marked), marked)
@@ -57,7 +57,8 @@ def operate_later(plans: Sequence[Plan], panes: DataFrame, ticks: DataFrame | No
     return panes
 
 
-def _final_panes_of_chain(plans: Sequence[Plan], panes: DataFrame) -> DataFrame:
+def final_panes_of_chain(plans: Sequence[Plan], panes: DataFrame) -> DataFrame:
+    """The last stage's final panes; ``panes`` are those of the first, a batch."""
     for plan in plans[1:]:
         payloads = pack(plan, _rows(plan, panes), column(EVENT_TIME), streaming=False)
         panes = payloads.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))

@@ -23,8 +23,9 @@ from beamish.accumulations.of_input import INPUT, merged_name
 from beamish.engine.packing import EVENT_TIME
 from beamish.errors import PipelineError, SparkSetupError
 from beamish.options import Input, Options
-from beamish.plan import Plan, make_plan, merged_schema
+from beamish.plan import Plan, make_later_plan, make_plan, merged_schema
 from beamish.spark.batch import final, final_panes
+from beamish.spark.chained import final_panes_of_chain, operate_later
 from beamish.spark.columns import WATERMARK, NamedRows, column, name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
@@ -123,13 +124,48 @@ def _panes_of_batches(named: NamedInputs, shards: int | None) -> DataFrame:
     return packed.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))
 
 
-def _panes_of_streams(named: NamedInputs, shards: int | None) -> DataFrame:
+def panes_of_merged_chain(stages: Sequence[Options], inputs: Mapping[str, DataFrame], shards: int | None) -> DataFrame:
+    """The last stage's panes of a chain whose first stage is a merge.
+
+    Raises:
+        PipelineError: an input's watermark depends on the clock: the later stages follow Spark's, which does not.
+    """
+    first, *rest = stages
+    named = name_inputs(first, inputs)
+    if not named.streaming:
+        named = attrs.evolve(named, options=attrs.evolve(final(named.options), watermark=None))
+        rest = [attrs.evolve(final(options), watermark=None) for options in rest]
+    plans = [make_plan(named.options, named.schema, shards=shard_count(named.spark, named.options, shards))]
+    for options in rest:
+        plans.append(make_later_plan(options, plans[-1], shards=shard_count(named.spark, options, shards)))
+    if not named.streaming:
+        return final_panes_of_chain(plans, _panes_of_batches(named, shards))
+    check_stages_after(named.options)
+    ticks = heartbeats(named.spark) if any(plan.needs_clock for plan in plans) else None
+    return operate_later(plans[1:], _panes_of_streams(named, shards, ticks=ticks), ticks)
+
+
+def check_stages_after(options: Options) -> None:
+    """Check that stages can follow a pipeline on Spark.
+
+    Raises:
+        PipelineError: an input's watermark depends on the clock.
+    """
+    clocked = [one.name for one in options.inputs if one.watermark.needs_clock]
+    if clocked:
+        raise PipelineError(
+            f"merge: the watermark of {', '.join(clocked)} follows the clock (idle_timeout or ProcessingTimeLag), and on Spark a "
+            "later stage follows the query's, which would be behind; leave the idle_timeout out, or write the panes of the merge "
+            "out and apply the stage to them"
+        )
+
+
+def _panes_of_streams(named: NamedInputs, shards: int | None, *, ticks: DataFrame | None = None) -> DataFrame:
     spark = named.spark
     check_streaming(spark)
     check_ends(named.options)
     plan = make_plan(named.options, named.schema, shards=shard_count(spark, named.options, shards))
-    ticks = None
-    if plan.needs_clock:
+    if plan.needs_clock and ticks is None:
         warn_of_single_batches()
         ticks = heartbeats(spark)
     rows = [

@@ -31,7 +31,7 @@ from beamish.script_rows import bundle_tables, check_script
 from beamish.spark.chained import operate_later
 from beamish.spark.columns import WATERMARK
 from beamish.spark.endless import check_ends
-from beamish.spark.merged import MARK, operate_merge
+from beamish.spark.merged import MARK, check_stages_after, operate_merge
 from beamish.spark.millis import is_watermark, watermark_row_us
 from beamish.spark.script_source import BATCH, script_rows
 from beamish.spark.setup_checks import check_streaming, spark_version
@@ -99,6 +99,8 @@ def run_on_spark(
     if spark_version() < (4, 2):
         raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
     check_ends(options)
+    if later:
+        check_stages_after(options)
     tables = bundle_tables(options, events)
     if not any(table.num_rows for table in tables):
         return []

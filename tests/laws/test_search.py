@@ -24,6 +24,13 @@ from tests.laws.test_ledger import (
 from tests.laws.test_ledger import (
     test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one as the_ledger,
 )
+from tests.laws.test_merges import test_engine_and_twin_give_the_same_panes_of_a_merge as twin_of_merges
+from tests.laws.test_merges import (
+    test_every_retracted_row_strikes_out_a_live_one_and_a_window_has_one_live_pane as ledger_of_merges,
+)
+from tests.laws.test_merges import (
+    test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch as live_rows_are_those_of_a_batch,
+)
 from tests.laws.test_nothing_is_lost import (
     test_every_row_is_in_one_discarding_pane_of_each_of_its_windows_or_dropped as nothing_is_lost,
 )
@@ -39,9 +46,12 @@ LAWS = {
     "twin": twin,
     "twin of long scripts": twin_of_long_scripts,
     "twin of sessions": twin_of_sessions,
+    "twin of merges": twin_of_merges,
     "row order": row_order,
     "ledger": the_ledger,
+    "ledger of merges": ledger_of_merges,
     "live panes equal batch": live_panes_are_those_of_a_batch,
+    "live rows of joins equal batch": live_rows_are_those_of_a_batch,
     "nothing is lost": nothing_is_lost,
     "discarding adds up": discarding_adds_up,
     "discarding sessions add up": discarding_sessions_add_up,

@@ -2,13 +2,14 @@
 
 from datetime import UTC, datetime
 
+import attrs
 import pyarrow as pa
 import pytest
 
 import beamish as bm
 from beamish.accumulations import CoGroup, Count, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin, Sum
 from beamish.testing import TestStream
-from beamish.triggers import AfterCount, AfterWatermark
+from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.agreement import differences
 from tests.spark.conftest import Files
 
@@ -154,3 +155,28 @@ def test_keys_of_two_types_do_not_merge(inputs, spark):
     pipeline = merged().window(bm.FixedWindows(60)).accumulate(rows=Count())
     with pytest.raises(bm.ColumnError, match=r"clicks: key_by\('uid'\): is int32, and orders's 'user' is string"):
         pipeline.apply(orders=orders, clicks=clicks.withColumn("uid", clicks.uid.cast("int")))
+
+
+def test_a_stage_after_a_join_gives_on_spark_what_it_gives_in_process(spark):
+    joined = retracting(merged(), pairs=LeftOuterJoin("orders", "clicks"))
+    joined = bm.MergedPipeline(attrs.evolve(joined.options, with_dropped=False))
+    chain = joined.then(bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(rows=Count()))
+    panes = SCRIPT.on_spark(spark, chain)
+    assert panes
+    assert not differences(panes, chain.run(SCRIPT), chain.stages[-1].options)
+
+
+def test_stages_after_a_merge_that_follows_the_clock_are_refused_on_spark(inputs, spark):
+    orders, clicks = (one.stream() for one in inputs)
+    idle = merged(clicks=bm.BoundedOutOfOrderness(0, idle_timeout=5)).window(bm.FixedWindows(60))
+    chain = idle.accumulate(rows=Count()).then(bm.Pipeline().accumulate(rows=Count()))
+    with pytest.raises(bm.PipelineError, match="the watermark of clicks follows the clock"):
+        chain.apply(orders=orders, clicks=clicks)
+
+
+def test_batches_go_through_the_stages_after_a_join(inputs, spark):
+    orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
+    joined = merged().window(bm.FixedWindows(60)).accumulate(pairs=FullOuterJoin("orders", "clicks"))
+    chain = joined.then(bm.Pipeline().key_by("user").accumulate(rows=Count()))
+    rows = chain.apply(orders=orders, clicks=clicks).select("user", "window.start", "rows").collect()
+    assert sorted((user, count) for user, _, count in rows) == [("ann", 1), ("ann", 6), ("bob", 3)]

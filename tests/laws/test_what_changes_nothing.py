@@ -1,0 +1,44 @@
+"""Laws: shard count, packing and the state's way through bytes change nothing (RULES 33, 37)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beamish.local import run
+from tests.agreement import differences
+from tests.strategies import pipelines, scripts
+
+
+def changes_nothing(data, **how):
+    pipeline = data.draw(pipelines())
+    script = data.draw(scripts(pipeline.options))
+    found = differences(pipeline.run(script), run([pipeline.options], script.events, **how), pipeline.options)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+
+
+@given(st.data())
+def test_the_number_of_shards_changes_nothing(data):
+    changes_nothing(data, shards=data.draw(st.integers(2, 5)))
+
+
+@given(st.data())
+def test_how_rows_are_packed_changes_nothing(data):
+    changes_nothing(data, packs=data.draw(st.integers(2, 4)))
+
+
+@given(st.data())
+def test_beginning_every_step_from_the_stored_bytes_changes_nothing(data):
+    changes_nothing(data, round_trip=True)
+
+
+@pytest.mark.parametrize("few", [0, 1])
+@given(data=st.data())
+def test_how_state_is_cut_into_segments_changes_nothing(few, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("beamish.engine.state._FEW_SEGMENTS", few)
+        patch.setattr("beamish.engine.state._FEW_WINDOWS", 2 if few else 512)
+        patch.setattr("beamish.engine.state._MANY_WINDOWS", 3 if few else 65_536)
+        patch.setattr("beamish.engine.state._SHORTEST_US", 1)
+        changes_nothing(data, round_trip=True)
