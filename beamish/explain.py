@@ -61,7 +61,14 @@ def explain_merge(options: Options, inputs: Mapping[str, DataFrame]) -> str:
         return _text(_subjects(options, None))
     from beamish.spark import plan_for_merge
 
-    return _text(_subjects(options, plan_for_merge(options, inputs)))
+    plan = plan_for_merge(options, inputs)
+    if any(df.isStreaming for df in inputs.values()):
+        return _text(_subjects(options, plan))
+    words = (
+        "one on-time pane a window, of all its rows, by one pass of the engine a shard; triggers, lateness and modes"
+    )
+    words += " are not asked"
+    return _text([("rows", _rows(options)), ("windows", _windows(options)), ("batch", words), _columns(plan)])
 
 
 def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:

@@ -103,7 +103,7 @@ def options_of_input(one: Input) -> Options:
         watermark=one.watermark,
         keys=one.keys,
         window=GlobalWindow(),
-        accumulations={"rows": Count()},
+        accumulations={"__rows": Count()},
     )
 
 

@@ -141,6 +141,29 @@ def test_batches_give_the_final_panes(inputs, spark):
     ]
 
 
+def test_explain_says_what_a_batch_and_a_stream_get(inputs, spark):
+    orders, clicks = inputs
+    pipeline = merged().window(bm.FixedWindows(60)).accumulate(pairs=FullOuterJoin("orders", "clicks"))
+    stream = " ".join(pipeline.explain(orders=orders.stream(), clicks=clicks.stream()).split())
+    assert "pairs struct<orders: struct<at: timestamp[us, tz=UTC], amount: int64>, clicks: struct<" in stream
+    assert "Held back: orders or clicks" in stream
+    batch = pipeline.explain(**{name: spark.read.parquet(str(one.folder)) for name, one in pipeline_inputs(inputs)})
+    assert "one pass of the engine a shard" in batch
+    assert "watermark" not in batch
+
+
+def test_dropped_rows_say_whose_they_are(inputs, spark):
+    orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
+    pipeline = merged().window(bm.FixedWindows(60)).with_dropped().accumulate(rows=Count())
+    untimed = clicks.limit(1).selectExpr("cast(null as timestamp) ts", "uid", "page")
+    rows = bm.dropped(pipeline.apply(orders=orders, clicks=untimed)).select("reason", "orders", "clicks.page").collect()
+    assert list(map(tuple, rows)) == [("null_event_time", None, "a")]
+
+
+def pipeline_inputs(inputs):
+    return zip(("orders", "clicks"), inputs, strict=True)
+
+
 def test_a_stream_does_not_merge_with_a_batch(inputs, spark):
     orders, clicks = inputs
     pipeline = merged().window(bm.FixedWindows(60)).accumulate(rows=Count())

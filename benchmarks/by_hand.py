@@ -1,0 +1,128 @@
+"""What users write by hand for fixed windows with early, on-time and late panes: one group per key.
+
+Count and sum per minute and key; a pane for each window that a batch changed, and one when the watermark passes its
+end. Windows are forgotten ten minutes after their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+MINUTE_MS = 60_000
+LATENESS_MS = 10 * MINUTE_MS
+PANES = "k string, start_ms bigint, n bigint, s bigint, timing string"
+_STATE = "start array<bigint>, n array<bigint>, s array<bigint>"
+_COLUMNS = ["k", "start_ms", "n", "s", "timing"]
+
+
+def _prepared(df: DataFrame) -> DataFrame:
+    minute = F.floor(F.unix_millis("ts") / MINUTE_MS) * MINUTE_MS
+    return df.withWatermark("ts", "1 minute").withColumn("start_ms", minute.cast("bigint"))
+
+
+def apply_in_pandas_with_state(df: DataFrame) -> DataFrame:
+    """One call a key and batch, the windows of the key in one state tuple."""
+    return (
+        _prepared(df)
+        .groupBy("k")
+        .applyInPandasWithState(_call, PANES, _STATE, "append", GroupStateTimeout.EventTimeTimeout)
+    )
+
+
+def _call(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    windows = dict(zip(state.get[0], zip(*state.get[1:], strict=True), strict=True)) if state.exists else {}
+    watermark = state.getCurrentWatermarkMs()
+    changed = set()
+    for frame in frames:
+        sums = frame.groupby("start_ms")["x"].agg(["size", "sum"])
+        for start, n, s in zip(sums.index.tolist(), sums["size"].tolist(), sums["sum"].tolist(), strict=True):
+            if start + MINUTE_MS + LATENESS_MS > watermark:
+                before = windows.get(start, (0, 0))
+                windows[start] = (before[0] + n, before[1] + s)
+                changed.add(start)
+    ended = {start for start in windows if start + MINUTE_MS <= watermark} - changed if state.hasTimedOut else set()
+    panes = [
+        (key[0], start, *windows[start], "EARLY" if start + MINUTE_MS > watermark else "LATE")
+        for start in sorted(changed)
+    ]
+    panes += [(key[0], start, *windows[start], "ON_TIME") for start in sorted(ended)]
+    windows = {start: sums for start, sums in windows.items() if start + MINUTE_MS + LATENESS_MS > watermark}
+    if windows:
+        state.update((list(windows), [n for n, _ in windows.values()], [s for _, s in windows.values()]))
+        state.setTimeoutTimestamp(max(watermark + 1, min(windows) + MINUTE_MS))
+    elif state.exists:
+        state.remove()
+    yield pd.DataFrame(panes, columns=_COLUMNS)
+
+
+def transform_with_state(df: DataFrame) -> DataFrame:
+    """One call a key and batch, a map from window to sums, a timer a window."""
+    return (
+        _prepared(df)
+        .groupBy("k")
+        .transformWithStateInPandas(_Sums(), outputStructType=PANES, outputMode="Append", timeMode="EventTime")
+    )
+
+
+class _Sums(StatefulProcessor):
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._windows = handle.getMapState("windows", "start_ms bigint", "n bigint, s bigint")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        watermark = timerValues.getCurrentWatermarkInMs()
+        panes = []
+        for frame in rows:
+            sums = frame.groupby("start_ms")["x"].agg(["size", "sum"])
+            for start, n, s in zip(sums.index.tolist(), sums["size"].tolist(), sums["sum"].tolist(), strict=True):
+                if start + MINUTE_MS + LATENESS_MS <= watermark:
+                    continue
+                before = self._windows.getValue((start,)) if self._windows.containsKey((start,)) else None
+                if before is None:
+                    self._handle.registerTimer(max(watermark + 1, start + MINUTE_MS))
+                else:
+                    n, s = n + before[0], s + before[1]  # noqa: PLW2901
+                self._windows.updateValue((start,), (n, s))
+                panes.append((key[0], start, n, s, "EARLY" if start + MINUTE_MS > watermark else "LATE"))
+        yield pd.DataFrame(panes, columns=_COLUMNS)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        watermark = timerValues.getCurrentWatermarkInMs()
+        panes = []
+        for (start,), (n, s) in list(self._windows.iterator()):
+            if start + MINUTE_MS + LATENESS_MS <= watermark:
+                self._windows.removeKey((start,))
+            elif start + MINUTE_MS <= watermark:
+                panes.append((key[0], start, n, s, "ON_TIME"))
+        yield pd.DataFrame(panes, columns=_COLUMNS)
+
+
+def product_by_hand(df: DataFrame) -> DataFrame:
+    """A user's own accumulation (sum of squares, row by row) with applyInPandasWithState."""
+    return (
+        _prepared(df)
+        .groupBy("k")
+        .applyInPandasWithState(_call_squares, PANES, _STATE, "append", GroupStateTimeout.NoTimeout)
+    )
+
+
+def _call_squares(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    windows = dict(zip(state.get[0], zip(*state.get[1:], strict=True), strict=True)) if state.exists else {}
+    changed = set()
+    for frame in frames:
+        for start, x in zip(frame["start_ms"].tolist(), frame["x"].tolist(), strict=True):
+            n, s = windows.get(start, (0, 0))
+            windows[start] = (n + 1, s + x * x)
+            changed.add(start)
+    watermark = state.getCurrentWatermarkMs()
+    panes = [(key[0], start, *windows[start], "EARLY") for start in sorted(changed)]
+    windows = {start: sums for start, sums in windows.items() if start + MINUTE_MS + LATENESS_MS > watermark}
+    state.update((list(windows), [n for n, _ in windows.values()], [s for _, s in windows.values()]))
+    yield pd.DataFrame(panes, columns=_COLUMNS)
