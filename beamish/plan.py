@@ -15,7 +15,7 @@ from beamish.accumulations.joins import Pairs
 from beamish.accumulations.of_input import INPUT, MergedInput, OfInputs, merged_name
 from beamish.accumulations.removal import removable
 from beamish.errors import ColumnError, PipelineError
-from beamish.modes import TimestampCombiner
+from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import Options
 from beamish.windows.global_window import GlobalWindow
 from beamish.windows.inherited import WINDOW_END, WINDOW_START, InheritedWindows
@@ -177,7 +177,7 @@ class Plan:
     @property
     def join(self) -> Pairs | None:
         """The join, which is then the only accumulation, and whose panes are a row for each pair."""
-        only = self.accumulations[0].accumulation
+        only = self.accumulations[0].accumulation if self.accumulations else None
         return only if isinstance(only, Pairs) else None
 
     @cached_property
@@ -309,6 +309,8 @@ def make_later_plan(options: Options, before: Plan, *, shards: int) -> Plan:
     )
     options.check()
     signed = before.options.retracts
+    if signed and options.mode is None:  # so a window has one pane, which holds all
+        options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
     if signed and options.window and options.window.merging:
         raise PipelineError(
             f"window({options.window!r}) over a stage that retracts: taking a row back may split a merged window; use a "

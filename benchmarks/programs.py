@@ -77,7 +77,7 @@ def _packed_and_counted(df: DataFrame) -> tuple[DataFrame, str]:
         rows = sum(batch.num_rows for batch in batches)
         yield pa.record_batch({"shard": pa.array([0], pa.int32()), "rows": pa.array([rows], pa.int64())})
 
-    def total(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
+    def total(_key: Any, frames: Iterator[Any], _state: Any) -> Iterator[Any]:
         yield from frames
 
     counted = df.withWatermark("ts", "1 minute").select("k", F.unix_micros("ts").alias("us"), "x")

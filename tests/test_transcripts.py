@@ -12,15 +12,16 @@ import pytest
 
 import beamish as bm
 from beamish import Pane, PaneKind
+from beamish.chain import Chain
 from beamish.testing import TestStream
 from tests.lines import line
 from tests.transcripts.reading import Transcript, transcripts
-from tests.twin import run as twin
+from tests.twin.chain import run_chain
 
-Runner = Callable[[bm.Pipeline, TestStream], Sequence[Pane]]
+Runner = Callable[[bm.Pipeline | Chain, TestStream], Sequence[Pane]]
 
 RUNNERS: dict[str, Runner] = {
-    "twin": lambda pipeline, script: twin(pipeline.options, script.events),
+    "twin": lambda pipeline, script: run_chain([stage.options for stage in pipeline.stages], script.events),
     "engine": lambda pipeline, script: pipeline.run(script),
 }
 CASES = transcripts()
@@ -47,7 +48,7 @@ def test_a_transcript_is_what_happens(case: Transcript, runner: str):
             _check_and_run(case, run)
         return
     pipeline = case.build()
-    pipeline.options.check()
+    pipeline.stages[0].options.check()
     came: list[str] = []
     for n, step in enumerate(case.steps, 1):
         now = [line(pane) for pane in run(pipeline, case.script(n))]
@@ -58,7 +59,7 @@ def test_a_transcript_is_what_happens(case: Transcript, runner: str):
 
 def _check_and_run(case: Transcript, run: Runner) -> None:
     pipeline = case.build()
-    pipeline.options.check()
+    pipeline.stages[0].options.check()
     run(pipeline, case.script())
 
 

@@ -80,7 +80,7 @@ class Output:
             column = {name: entries[row] for name, entries in column.items()}
             shown = pa.table([pairs], schema=plan.shown_schema)
         windows = pa.StructArray.from_arrays(
-            [self._time(column["start_us"], plan.is_global), self._time(column["end_us"], plan.is_global)],
+            [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
             names=["start", "end"],
             mask=pa.array(column["windowless"]),
         )
@@ -102,10 +102,6 @@ class Output:
         if plan.options.with_dropped:
             columns.append(self._dropped(column))
         return pa.table(columns, schema=plan.pane_schema)
-
-    @staticmethod
-    def _time(us: NDArray[np.int64], unknown: bool) -> pa.Array:
-        return pa.nulls(len(us), TIMESTAMP) if unknown else pa.array(us).cast(TIMESTAMP)
 
     def _timestamps(self, column: dict[str, NDArray[Any]]) -> pa.Array:
         last = column["end_us"] - 1
@@ -134,6 +130,11 @@ def _by_input(plan: Plan, rows: pa.Table) -> pa.Table:
         mask = pa.array(which != number)
         structs.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
     return pa.table(structs, schema=pa.schema(list(plan.row_type)))
+
+
+def _bounds(us: NDArray[np.int64], end_us: NDArray[np.int64]) -> pa.Array:
+    """Starts or ends of windows; null for the one that ends at the end of time."""
+    return pa.array(us, mask=end_us == END_OF_TIME_US).cast(TIMESTAMP)
 
 
 def _names(names: tuple[str, ...], number: NDArray[np.int8]) -> pa.Array:

@@ -23,7 +23,7 @@ def apply(options: Options, df: DataFrame, shards: int | None = None) -> DataFra
 
     Args:
         options: the pipeline.
-        df: its rows.
+        df: its rows; for a pipeline without event time the panes of another.
         shards: into how many parts the keys' state is cut, at least 1; None: ``spark.sql.shuffle.partitions``.
 
     Raises:
@@ -31,8 +31,11 @@ def apply(options: Options, df: DataFrame, shards: int | None = None) -> DataFra
             session is wrong.
     """
     from beamish.spark.batch import panes_of_batch
+    from beamish.spark.chained import are_panes, panes_of_panes
     from beamish.spark.stream import panes_of_stream
 
+    if options.event_time is None and are_panes(df):
+        return panes_of_panes(options, df, shards)
     return panes_of_stream(options, df, shards) if df.isStreaming else panes_of_batch(options, df, shards)
 
 

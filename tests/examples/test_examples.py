@@ -38,6 +38,15 @@ IN_PROCESS = {
         pane 1 of savings: {'payments': 4, 'total': 10, 'amounts': [1, 2, 3, 4]}
         the payment of 50 waits for two more
     """,
+    "count_per_sum": """
+        PANE        EARLY    1 points: ann, bob
+        RETRACTION  EARLY    1 points: ann, bob
+        PANE        EARLY    1 points: bob
+        PANE        EARLY    2 points: ann
+        RETRACTION  EARLY    1 points: bob
+        RETRACTION  EARLY    2 points: ann
+        PANE        LATE     2 points: ann, bob
+    """,
     "custom_accumulation": """
         00:00 ACME: 2 trades, 10.75 on average
         00:01 ACME: 1 trades, 12.0 on average
@@ -143,8 +152,19 @@ def test_flights_are_joined_with_their_weather_and_the_check_holds(root, capsys,
     assert check == "holds: the stream equals the batch join"
 
 
+@pytest.mark.spark
+def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "delay_per_session", "--days", "2", "--batches", "3")
+    assert ended.value.code == 0
+    *_, retracted, check = lines(capsys.readouterr().out)
+    assert retracted.endswith("panes of days were retracted on the way")
+    assert check == "holds: the stream equals the batch computation"
+
+
 def test_every_example_is_run_here(root):
-    here = {*IN_PROCESS, *ON_SPARK, "test_scores", "flights_and_weather", "flights", "flights_check", "flights_replay"}
+    on_flights = {"flights_and_weather", "delay_per_session", "flights", "flights_check", "flights_replay"}
+    here = {*IN_PROCESS, *ON_SPARK, "test_scores", *on_flights}
     assert {path.stem for path in (root / "examples").glob("*.py")} == here
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 import beamish as bm
@@ -115,3 +116,79 @@ def test_chain_on_a_batch_dataframe_aggregates_twice(spark):
     df = spark.createDataFrame(scores, "ts timestamp, user string, score int")
     panes = CHAINS["totals by total"].apply(df).select("total", "users", "pane.timing").collect()
     assert sorted(map(tuple, panes)) == [(1, 1, "ON_TIME"), (2, 1, "ON_TIME")]
+
+
+@pytest.fixture
+def scored(files):
+    stream = files(ts=pa.timestamp("us", "UTC"), user=pa.string(), score=pa.int64())
+    for bundle in (((1, "ann", 1), (2, "bob", 1)), ((3, "ann", 1), (12, "bob", 1)), ((4, "bob", 1), (25, "cid", 7))):
+        stream.add(*({"ts": datetime.fromtimestamp(ts, UTC), "user": u, "score": s} for ts, u, s in bundle))
+    return stream
+
+
+def live_on_spark(panes, folder):
+    """What is live after an AvailableNow run, which must end by itself."""
+    batches = []
+
+    def keep(batch, _):
+        batches.append(batch.selectExpr("total", "users", "names", "window.start", "pane.kind", "pane.index").collect())
+
+    query = (
+        panes.writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    live = {}
+    for batch in batches:
+        for row in sorted(batch, key=lambda row: (row["index"], row["kind"])):
+            place = row["total"], row["start"].second
+            if row["kind"] == "RETRACTION":
+                assert live.pop(place) == (row["users"], row["names"])
+            else:
+                live[place] = row["users"], row["names"]
+    return live
+
+
+LIVE = {(2, 0): (2, ["ann", "bob"]), (1, 10): (1, ["bob"]), (7, 20): (1, ["cid"])}
+
+
+def test_chain_ends_under_available_now(scored, tmp_path):
+    panes = CHAINS["totals by total"].apply(scored.stream(), shards=2)
+    assert live_on_spark(panes, tmp_path) == LIVE
+
+
+def test_chain_that_needs_the_clock_ends_under_available_now(scored, tmp_path):
+    now_and_then = AfterWatermark(early=AfterProcessingTime(0), late=Always())
+    panes = TOTALS.then(BY_TOTAL.trigger(now_and_then)).apply(scored.stream(), shards=2)
+    assert live_on_spark(panes, tmp_path) == LIVE
+
+
+def test_a_stage_applied_to_panes_does_what_the_chain_does(scored, tmp_path):
+    panes = BY_TOTAL.apply(TOTALS.apply(scored.stream(), shards=3), shards=2)
+    assert live_on_spark(panes, tmp_path) == LIVE
+
+
+def test_a_stage_applied_to_a_batch_of_panes_takes_what_was_retracted_out(scored, spark):
+    kinds = "named_struct('start', timestamp_seconds(0), 'end', timestamp_seconds(10)) window"
+    rows = [("ann", 1, "PANE"), ("bob", 1, "PANE"), ("ann", 1, "RETRACTION"), ("ann", 2, "PANE"), ("eve", 9, "DROPPED")]
+    panes = spark.createDataFrame(rows, "user string, total bigint, kind string").selectExpr(
+        "user", "total", kinds, "named_struct('kind', kind) pane", "timestamp_micros(9999999) timestamp"
+    )
+    assert sorted(map(tuple, BY_TOTAL.apply(panes).select("total", "names").collect())) == [(1, ["bob"]), (2, ["ann"])]
+    whole = bm.Pipeline().window(bm.GlobalWindow()).accumulate(users=Count())
+    assert [tuple(row) for row in whole.apply(panes).select("users", "window.start").collect()] == [(2, None)]
+
+
+def test_what_needs_to_know_the_stage_before_is_refused_over_panes(scored):
+    panes = TOTALS.apply(scored.stream())
+    with pytest.raises(bm.PipelineError, match=r"may hold retractions.*say first\.then\(second\)\.apply\(df\)"):
+        BY_TOTAL.window(bm.Sessions(5)).apply(panes)
+    with pytest.raises(bm.PipelineError, match=r"discarding.*say first\.then\(second\)\.apply\(df\)"):
+        BY_TOTAL.discarding().apply(panes)
+
+
+def test_a_later_stage_that_would_wait_for_the_end_of_time_is_refused(scored):
+    with pytest.raises(bm.PipelineError, match=r"GlobalWindow\(\) with .*the end of time"):
+        TOTALS.then(bm.Pipeline().window(bm.GlobalWindow()).accumulate(n=Count())).apply(scored.stream())

@@ -11,6 +11,8 @@ COLUMNS = (
 )
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_a_schema_goes_to_arrow_and_comes_back():
     schema = t.StructType.fromDDL(COLUMNS)
     there = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])

@@ -13,6 +13,7 @@ import attrs
 
 import beamish as bm
 from beamish import accumulations, triggers
+from beamish.chain import Chain
 from beamish.testing import TestStream
 
 HERE = Path(__file__).parent
@@ -36,8 +37,8 @@ class Transcript:
     refused: str | None
     steps: tuple[Step, ...]
 
-    def build(self) -> bm.Pipeline:
-        """The pipeline."""
+    def build(self) -> bm.Pipeline | Chain:
+        """The pipeline, or the chain."""
         names: dict[str, Any] = {**vars(bm), **vars(triggers), **vars(accumulations), "bm": bm}
         beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
         return eval(f"({'' if self.pipeline.startswith('merge(') else beginning}\n{self.pipeline})", names)
