@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import attrs
 
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import Options
-from beamish.plan import Plan
+from beamish.plan import Plan, later_options
 from beamish.triggers import (
     AfterAll,
     AfterAny,
@@ -75,17 +74,16 @@ def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:
     """Say what the stages of a chain will do."""
     first = stages[0]
     texts = [explain(first, df)]
-    for before, options in pairwise(stages):
-        own = attrs.evolve(
-            options,
-            event_time="the timestamp of the panes of the stage before",
-            watermark=first.watermark,
-            window=options.window or InheritedWindows(before.window or GlobalWindow()),
-        )
-        own.check()
+    before = first
+    for options in stages[1:]:
+        own = later_options(options, before)
         removal = "; a retraction removes the row it takes back" if before.retracts else ""
         lines = [_line("takes", f"the panes of the stage before, before the clocks move{removal}")]
-        texts.append("\n".join([*lines, *(_line(subject, words) for subject, words in _subjects(own, None))]))
+        before = own
+        shown = attrs.evolve(own, event_time="the panes' timestamp")
+        for subject, words in _subjects(shown, None):
+            lines.append(_line(subject, "that of the stage before" if subject == "watermark" else words))
+        texts.append("\n".join(lines))
     return "\n\n".join(f"stage {number} of {len(stages)}\n{text}" for number, text in enumerate(texts, 1))
 
 

@@ -295,20 +295,39 @@ def make_later_plan(options: Options, before: Plan, *, shards: int) -> Plan:
         PipelineError: the options do not go together, or not with the stage before.
         ColumnError: a column is missing or of the wrong type.
     """
+    inherited = [] if options.window else [(WINDOW_START, pa.int64()), (WINDOW_END, pa.int64())]
+    options = later_options(options, before.options)
+    signed = before.options.retracts
+    schema = pa.schema(
+        [
+            *before.key_schema,
+            *before.shown_schema,
+            *inherited,
+            *([(SIGN, pa.int8())] if signed else []),
+        ]
+    )
+    return _make_plan(options, schema, shards, later=True)
+
+
+def later_options(options: Options, before: Options) -> Options:
+    """A later stage's options with what it has of the stage before: event time, watermark, windows.
+
+    Raises:
+        PipelineError: the options do not go together, or not with the stage before.
+    """
     if options.event_time is not None:
         raise PipelineError(
             f"event_time({options.event_time!r}) in a later stage: a pane's time is its timestamp, and the watermark is "
             "that of the stage before; leave it out"
         )
-    inherited = [] if options.window else [(WINDOW_START, pa.int64()), (WINDOW_END, pa.int64())]
     options = attrs.evolve(
         options,
         event_time="timestamp",
-        watermark=before.options.watermark,
-        window=options.window or InheritedWindows(before.window),
+        watermark=before.watermark,
+        window=options.window or InheritedWindows(before.window or GlobalWindow()),
     )
     options.check()
-    signed = before.options.retracts
+    signed = before.retracts
     if signed and options.mode is None:  # so a window has one pane, which holds all
         options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
     if signed and options.window and options.window.merging:
@@ -321,15 +340,7 @@ def make_later_plan(options: Options, before: Plan, *, shards: int) -> Plan:
             "discarding over a stage that retracts: what is removed is of an earlier pane; use accumulating() or "
             "accumulating_and_retracting()"
         )
-    schema = pa.schema(
-        [
-            *before.key_schema,
-            *before.shown_schema,
-            *inherited,
-            *([(SIGN, pa.int8())] if signed else []),
-        ]
-    )
-    return _make_plan(options, schema, shards, later=True)
+    return options
 
 
 def _make_plan(options: Options, schema: pa.Schema, shards: int, *, later: bool) -> Plan:

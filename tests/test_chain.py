@@ -1,0 +1,85 @@
+"""Chains as values: what they say of themselves, and what is refused when they are composed, run or explained."""
+
+import pickle
+
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count, Max, Sum
+from beamish.chain import Chain
+from beamish.testing import TestStream
+from beamish.triggers import AfterWatermark, Always
+
+TOTALS = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness("10 seconds"))
+    .key_by("user")
+    .window(bm.FixedWindows(10))
+    .trigger(AfterWatermark(early=Always(), late=Always()))
+    .allowed_lateness(60)
+    .accumulating_and_retracting()
+    .accumulate(total=Sum("score"))
+)
+BY_TOTAL = bm.Pipeline().key_by("total").accumulate(users=Count())
+SCRIPT = TestStream().add([{"ts": 1, "user": "ann", "score": 1}]).advance_watermark_to_infinity()
+
+
+def test_a_chain_is_a_value():
+    chain = TOTALS.then(BY_TOTAL).then(bm.Pipeline().accumulate(most=Max("users")))
+    assert len(chain.stages) == 3
+    assert pickle.loads(pickle.dumps(chain)) == chain
+    names = {**vars(bm), **vars(bm.accumulations), **vars(bm.triggers)}
+    assert eval(repr(chain), names) == chain
+
+
+def test_explain_says_stage_by_stage_what_each_takes_and_has_of_the_one_before():
+    first, second, third = (
+        TOTALS.then(BY_TOTAL).then(bm.Pipeline().accumulate(most=Max("users"))).explain().split("\n\n")
+    )
+    assert first.startswith("stage 1 of 3\nrows         by user; event time in ts")
+    assert "before the clocks move; a retraction removes the row it takes back" in second
+    assert "watermark    that of the stage before\n" in second
+    for stage in (second, third):
+        assert "FixedWindows(size='10 seconds'" in stage
+    assert "retraction" not in third.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("second", "rule"),
+    [
+        (BY_TOTAL.event_time("ts", bm.BoundedOutOfOrderness(0)), r"event_time\('ts'\) in a later stage"),
+        (BY_TOTAL.window(bm.Sessions(5)), "taking a row back may split a merged window"),
+        (BY_TOTAL.discarding(), "discarding over a stage that retracts"),
+        (BY_TOTAL.trigger(Always()), "say .discarding"),
+    ],
+)
+def test_stages_that_do_not_go_together_are_refused_when_run_and_when_explained(second, rule):
+    chain = TOTALS.then(second)
+    for call in (chain.explain, lambda: chain.run(SCRIPT)):
+        with pytest.raises(bm.PipelineError, match=rule):
+            call()
+
+
+def test_a_column_that_the_panes_do_not_have_is_named():
+    with pytest.raises(bm.ColumnError, match=r"there is no column 'score'"):
+        TOTALS.then(bm.Pipeline().accumulate(s=Sum("score"))).run(SCRIPT)
+
+
+def test_dropped_rows_do_not_go_on_to_the_next_stage():
+    with pytest.raises(bm.PipelineError, match=r"with_dropped\(\) in stage 1 of 2"):
+        TOTALS.with_dropped().then(BY_TOTAL)
+
+
+def test_a_stage_without_a_mode_has_one_pane_a_window_that_holds_all():
+    script = (
+        TestStream()
+        .add([{"ts": 1, "user": "ann", "score": 1}, {"ts": 2, "user": "bob", "score": 1}])
+        .add([{"ts": 3, "user": "ann", "score": 1}])
+        .advance_watermark_to_infinity()
+    )
+    panes = TOTALS.then(BY_TOTAL).run(script)
+    assert sorted((pane.key["total"], pane.values["users"], pane.timing) for pane in panes) == [
+        (1, 1, "ON_TIME"),
+        (2, 1, "ON_TIME"),
+    ]
+    assert isinstance(TOTALS.then(BY_TOTAL), Chain)
