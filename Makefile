@@ -56,9 +56,7 @@ test-deep: $(VENV)/installed-dev
 		$(BIN)/python -m pytest -m deep
 
 bench: $(VENV)/installed-dev
-	@test -d benchmarks || { echo "there are no benchmarks yet"; exit 1; }
-	@for benchmark in benchmarks/*.py; do \
-		JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python "$$benchmark" || exit 1; done
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \

@@ -6,6 +6,7 @@ end. Windows are forgotten ten minutes after their end.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 MINUTE_MS = 60_000
 LATENESS_MS = 10 * MINUTE_MS
 PANES = "k string, start_ms bigint, n bigint, s bigint, timing string"
-_STATE = "start array<bigint>, n array<bigint>, s array<bigint>"
+_STATE = "windows string"  # JSON: Spark 4.3 cannot read an array in the state of applyInPandasWithState
 _COLUMNS = ["k", "start_ms", "n", "s", "timing"]
 
 
@@ -36,8 +37,13 @@ def apply_in_pandas_with_state(df: DataFrame) -> DataFrame:
     )
 
 
+def _windows(state: GroupState) -> dict[int, tuple[int, int]]:
+    stored = json.loads(state.get[0]) if state.exists else {}
+    return {int(start): (n, s) for start, (n, s) in stored.items()}
+
+
 def _call(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    windows = dict(zip(state.get[0], zip(*state.get[1:], strict=True), strict=True)) if state.exists else {}
+    windows = _windows(state)
     watermark = state.getCurrentWatermarkMs()
     changed = set()
     for frame in frames:
@@ -55,7 +61,7 @@ def _call(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) ->
     panes += [(key[0], start, *windows[start], "ON_TIME") for start in sorted(ended)]
     windows = {start: sums for start, sums in windows.items() if start + MINUTE_MS + LATENESS_MS > watermark}
     if windows:
-        state.update((list(windows), [n for n, _ in windows.values()], [s for _, s in windows.values()]))
+        state.update((json.dumps(windows),))
         state.setTimeoutTimestamp(max(watermark + 1, min(windows) + MINUTE_MS))
     elif state.exists:
         state.remove()
@@ -114,7 +120,7 @@ def product_by_hand(df: DataFrame) -> DataFrame:
 
 
 def _call_squares(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    windows = dict(zip(state.get[0], zip(*state.get[1:], strict=True), strict=True)) if state.exists else {}
+    windows = _windows(state)
     changed = set()
     for frame in frames:
         for start, x in zip(frame["start_ms"].tolist(), frame["x"].tolist(), strict=True):
@@ -124,5 +130,5 @@ def _call_squares(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupS
     watermark = state.getCurrentWatermarkMs()
     panes = [(key[0], start, *windows[start], "EARLY") for start in sorted(changed)]
     windows = {start: sums for start, sums in windows.items() if start + MINUTE_MS + LATENESS_MS > watermark}
-    state.update((list(windows), [n for n, _ in windows.values()], [s for _, s in windows.values()]))
+    state.update((json.dumps(windows),))
     yield pd.DataFrame(panes, columns=_COLUMNS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -89,7 +90,9 @@ def run(program: str, rows: int, workload: Workload) -> dict[str, Any]:
     files = workload.files if rows == workload.rows or workload.peer_rows is None else max(2, 8 * rows // 4_000_000)
     files = 4 if rows < 1_000_000 and workload.figure != "batch_ms" else files
     words = [sys.executable, "benchmarks/one_run.py", program, str(rows), str(files), str(workload.keys), workload.mode]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    # Spark's workers import the programs too.
+    path = os.pathsep.join([str(Path("benchmarks").resolve()), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path})
     if done.returncode:
         raise SystemExit(f"{program} failed:\n{done.stdout}\n{done.stderr[-3000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
