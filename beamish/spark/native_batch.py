@@ -21,8 +21,7 @@ from beamish.spark.columns import column
 from beamish.spark.types import spark_schema
 from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
 
-_US = "__us"
-_START, _END = "__start_us", "__end_us"
+_START = "__start"
 _ROWS = "__rows"
 _STAMP = "__stamp_us"
 
@@ -67,59 +66,62 @@ def why_not_native(plan: Plan) -> str:
 def native_panes(plan: Plan, df: DataFrame) -> DataFrame:
     """The final panes of a batch DataFrame, for a plan with nothing against it."""
     time = column(plan.options.event_time)
-    rows, start, end = _windowed(plan, df.where(time.isNotNull()), time)
-    values = [_AGGREGATES[type(bound.accumulation)](bound.accumulation) for bound in plan.accumulations]
-    named = [value.alias(bound.name) for value, bound in zip(values, plan.accumulations, strict=True)]
-    groups = rows.groupBy(*map(column, plan.key_schema.names), *([start.alias(_START)] if start is not None else []))
-    panes = groups.agg(*named, end.alias(_END), _stamp(plan, end).alias(_STAMP), F.count(F.lit(1)).alias(_ROWS))
+    rows, by = _windowed(plan, df.where(time.isNotNull()), time)
+    by = [*map(column, plan.key_schema.names), *by]
+    values = [
+        _AGGREGATES[type(bound.accumulation)](bound.accumulation).alias(bound.name) for bound in plan.accumulations
+    ]
+    # What a pane's row needs beside the values is computed from the group where it can be: an aggregate more is paid
+    # for by every row.
+    if plan.options.combiner is not TimestampCombiner.END_OF_WINDOW:
+        least = plan.options.combiner is TimestampCombiner.EARLIEST
+        values.append((F.min if least else F.max)(F.unix_micros(time)).alias(_STAMP))
+    if by:
+        return rows.groupBy(*by).agg(*values).select(*_output(plan))
+    panes = rows.agg(*values, F.count(F.lit(1)).alias(_ROWS))  # one row, also where there is none to count
     return panes.where(F.col(_ROWS) > 0).select(*_output(plan))
 
 
-def _windowed(plan: Plan, rows: DataFrame, time: Column) -> tuple[DataFrame, Column | None, Column]:
-    """The rows with their window; its start as a grouping column (None: all in one), its end as an aggregate."""
+def _windowed(plan: Plan, rows: DataFrame, time: Column) -> tuple[DataFrame, list[Column]]:
+    """The rows with their window, and the columns to group by for it (none: all rows are in one window)."""
     window = plan.window
     us = F.unix_micros(time)
     if isinstance(window, FixedWindows):
-        size = F.lit(int(window.size))
-        rows = rows.withColumn(_START, us - F.pmod(us - F.lit(int(window.offset) % int(window.size)), size))
-        return rows, F.col(_START), F.any_value(F.col(_START)) + size
+        start = us - F.pmod(us - F.lit(int(window.offset) % int(window.size)), F.lit(int(window.size)))
+        return rows.withColumn(_START, start), [F.col(_START)]
     if isinstance(window, SlidingWindows):
         offset = int(window.offset) % int(window.period)
         native = F.window(
             time, f"{int(window.size)} microseconds", f"{int(window.period)} microseconds", f"{offset} microseconds"
         )
-        start = F.unix_micros(native["start"])
-        return rows.withColumn(_START, start), F.col(_START), F.any_value(F.col(_START)) + F.lit(int(window.size))
+        return rows.withColumn(_START, F.unix_micros(native["start"])), [F.col(_START)]
     if isinstance(window, Sessions):
         # session_window merges sessions that touch: one microsecond less, and added to the end again.
-        native = F.session_window(time, f"{int(window.gap) - 1} microseconds")
-        return rows, native, F.any_value(F.unix_micros(native["end"])) + F.lit(1)
-    return rows, None, F.any_value(F.lit(None).cast("bigint"))
+        return rows, [F.session_window(time, f"{int(window.gap) - 1} microseconds").alias(_START)]
+    return rows, []
 
 
-def _stamp(plan: Plan, end: Column) -> Column:
-    us = F.unix_micros(column(plan.options.event_time))
-    match plan.options.combiner:
-        case TimestampCombiner.EARLIEST:
-            return F.min(us)
-        case TimestampCombiner.LATEST:
-            return F.max(us)
-    return end - F.lit(1)
+def _bounds(plan: Plan) -> tuple[Column, Column]:
+    """Start and end of a group's window, in microseconds; null for the global window."""
+    window = plan.window
+    if isinstance(window, Sessions):
+        return F.unix_micros(f"{_START}.start"), F.unix_micros(f"{_START}.end") + F.lit(1)
+    if isinstance(window, (FixedWindows, SlidingWindows)):
+        return F.col(_START), F.col(_START) + F.lit(int(window.size))
+    nothing = F.lit(None).cast("bigint")
+    return nothing, nothing
 
 
 def _output(plan: Plan) -> list[Column]:
     """The columns of the plan's ``pane_schema``."""
-    unknown = F.lit(None).cast("timestamp")
-    is_session = isinstance(plan.window, Sessions)
-    start = (
-        F.col(f"{_START}.start") if is_session else F.timestamp_micros(F.col(_START)) if not plan.is_global else unknown
-    )
-    end = F.timestamp_micros(F.col(_END)) if not plan.is_global else unknown
+    start, end = _bounds(plan)
+    at_end = plan.options.combiner is TimestampCombiner.END_OF_WINDOW
+    stamp = end - F.lit(1) if at_end else F.col(_STAMP)
     schema = spark_schema(plan.pane_schema)
     first = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
     made = {
-        "window": F.struct(start.alias("start"), end.alias("end")),
+        "window": F.struct(F.timestamp_micros(start).alias("start"), F.timestamp_micros(end).alias("end")),
         "pane": F.struct(*(F.lit(value).alias(name) for name, value in first.items())),
-        "timestamp": F.timestamp_micros(F.col(_STAMP)),
+        "timestamp": F.timestamp_micros(stamp),
     }
     return [made.get(field.name, column(field.name)).cast(field.dataType).alias(field.name) for field in schema]
