@@ -113,11 +113,11 @@ def merges(
 
 
 @st.composite
-def rows(draw: st.DrawFn, name: str, about: int) -> dict[str, Any]:
+def rows(draw: st.DrawFn, name: str, about: int, least: int | None = None) -> dict[str, Any]:
     """A row of an input, whose event time is near ``about``."""
     time = None if draw(st.integers(0, 19)) == 19 else about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 3)))
     return {
-        f"{name}_at": time,
+        f"{name}_at": time if time is None or least is None else max(time, least),
         f"{name}_team": draw(st.sampled_from(["red", "red", "blue", None])),
         f"{name}_part": draw(st.sampled_from([1, 1, 2])),
         "value": draw(st.sampled_from([None, 1, 2, 2, 3])),
@@ -126,11 +126,11 @@ def rows(draw: st.DrawFn, name: str, about: int) -> dict[str, Any]:
 
 
 @st.composite
-def scripts(draw: st.DrawFn, options: Any, *, ends: bool | None = None) -> TestStream:
+def scripts(draw: st.DrawFn, options: Any, *, ends: bool | None = None, least: int | None = None) -> TestStream:
     """A script: bundles of either input, each input's watermark by itself or all at once, the clock."""
     lagging = [one.name for one in options.inputs if isinstance(one.watermark, bm.ProcessingTimeLag)]
     names = [one.name for one in options.inputs]
-    watermarks = dict.fromkeys(names, -10)
+    watermarks = dict.fromkeys(names, -10 if least is None else least)
     script, now = TestStream(), draw(st.sampled_from([0, 5]))
     kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "all", "clock"])
     for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 5, 10])), max_size=16)):
@@ -138,7 +138,7 @@ def scripts(draw: st.DrawFn, options: Any, *, ends: bool | None = None) -> TestS
         by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 30]))
         if kind == "rows":
             size = draw(st.sampled_from([0, 1, 1, 2, 3]))
-            bundle = draw(st.lists(rows(name, now), min_size=size, max_size=size))
+            bundle = draw(st.lists(rows(name, now, least), min_size=size, max_size=size))
             script = script.add(bundle, input=name)
             continue
         if kind == "all" and not lagging:

@@ -8,14 +8,17 @@ from typing import Any
 
 import attrs
 
-from beamish import Pane, PaneKind
+from beamish import Pane, PaneKind, Pipeline
+from beamish.chain import Chain
 from beamish.instants import instant, instant_us
 from beamish.options import Options
 from beamish.pane import Window
 from beamish.testing import Bundle, TestStream
 from beamish.windows import GlobalWindow
+from tests.agreement import differences
 from tests.twin.accumulations import Row, value_of
-from tests.twin.order import normal
+from tests.twin.chain import LaterTwin, Signed, run_twins, us
+from tests.twin.order import normal, same
 from tests.twin.run import Key, Live, Twin
 from tests.twin.windows import Bounds, assign, groups
 
@@ -116,3 +119,70 @@ def meets_a_session_gone(options: Options, script: TestStream) -> bool:
     for event in script.events:
         twin.step(event)
     return twin.met
+
+
+class WatchedLater(LaterTwin):
+    """A later twin that keeps what it dropped: RULES 31, a removal that was dropped has removed nothing."""
+
+    def __init__(self, options: Options, before: Options) -> None:
+        super().__init__(options, before)
+        self.dropped: list[tuple[Window | None, Row]] = []
+
+    def drop(self, key: Key, bounds: Bounds | None, reason: Any, row: Row) -> None:
+        self.dropped.append((bounds and self.bounds_of(bounds), row))
+        super().drop(key, bounds, reason, row)
+
+
+def batch_of_chain(chain: Chain, script: TestStream, panes: Sequence[Pane]) -> dict[KeyAndWindow, dict[str, Any]]:
+    """The values of each window of the second of two stages that retract, computed from a batch of the first.
+
+    Panes of the first must be at the last microsecond of their windows. ``panes`` are those of the chain; that the
+    second stage lists as dropped what the twin drops is checked.
+    """
+    first, second = (stage.options for stage in chain.stages)
+    first = attrs.evolve(first, with_dropped=True)
+    twin = run_twins([first, second], script.events, later=WatchedLater)[-1]
+    assert isinstance(twin, WatchedLater)
+    listed = [[pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out)]
+    assert not differences(*listed, second)
+    keys = {
+        key_name(first, row): {column: normal(row.get(column)) for column in first.keys}
+        for event in script.events
+        if isinstance(event, Bundle)
+        for row in event.rows
+    }
+    kept: dict[KeyAndWindow, list[Row]] = {}
+    for (key, window), values in batch(first, script, Pipeline(first).run(script)).items():
+        time_us = None if window.end is None else us(window.end) - 1
+        row = Row(0, time_us or 0, {**keys[key], **values}, before_end=True)
+        for own in _windows_of_pane(second, window, time_us, row):
+            kept.setdefault((key_name(second, row.values), own), []).append(row)
+    gone = [(window, row) for window, row in twin.dropped if window is not None]
+    for window, row in sorted(gone, key=lambda one: not _removes(one[1])):
+        rows = kept.setdefault((key_name(second, row.values), window), [])
+        if _removes(row):
+            rows.append(row._replace(time_us=_time_us(window, row, second)))
+        else:
+            del rows[next(i for i, one in enumerate(rows) if same(dict(one.values), dict(row.values)))]
+    return {
+        at: {name: value_of(accumulation, rows) for name, accumulation in second.accumulations.items()}
+        for at, rows in kept.items()
+        if rows
+    }
+
+
+def _removes(row: Row) -> bool:
+    assert isinstance(row.values, Signed)
+    return row.values.removes
+
+
+def _time_us(window: Window, row: Row, second: Options) -> int:
+    return 0 if second.window is None and window.end is None else row.time_us
+
+
+def _windows_of_pane(second: Options, window: Window, time_us: int | None, row: Row) -> list[Window]:
+    if second.window is None:
+        return [window]
+    if time_us is None:
+        return []
+    return [window_of(second, bounds) for bounds in assign(second.window, time_us, row.values)]

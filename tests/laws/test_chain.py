@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import attrs
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -13,62 +13,13 @@ from beamish import accumulations as a
 from beamish.local import run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
-from tests.agreement import differences
-from tests.strategies import S, combiners, modes, pipelines, scripts, usual_triggers, windows
+from tests.agreement import close, differences
+from tests.chains import chains
+from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
+from tests.laws.test_ledger import live_panes, windows_by_overlap
+from tests.lines import line
+from tests.strategies import S, bounded_out_of_orderness, pipelines, retracting, scripts
 from tests.twin.chain import run_chain
-
-FIRST = {"v0": a.Sum("score"), "v1": a.Count()}
-LATER = st.sampled_from(
-    [
-        a.Count(),
-        a.Count("v0"),
-        a.Sum("v0"),
-        a.Mean("v1"),
-        a.Min("v0"),
-        a.Max("v0"),
-        a.CollectSet("v0"),
-        a.Collect("v0"),
-        a.TopN(2, "v0"),
-        a.CountDistinct("v0", "v1"),
-        a.First("v0"),
-        a.Last("v1"),
-        a.Median("v0"),
-        a.StdDev("v1"),
-    ]
-)
-KEYS = st.sampled_from([(), ("v0",), ("v1",), ("v0", "v1")])
-NOT_MERGING = st.one_of(
-    st.none(),
-    st.none(),
-    st.builds(bm.FixedWindows, st.integers(1, 12)),
-    st.builds(bm.SlidingWindows, st.integers(1, 12), st.integers(2, 5)),
-    st.just(bm.GlobalWindow()),
-)
-
-
-@st.composite
-def chains(draw):
-    first = draw(pipelines(accumulation=st.just(a.Count())))
-    first = bm.Pipeline(attrs.evolve(first.options, accumulations=FIRST, with_dropped=False))
-    signed = first.options.retracts
-    window = draw(NOT_MERGING if signed else st.one_of(NOT_MERGING, windows.filter(lambda w: not w.columns)))
-    mode = draw(modes.filter(lambda mode: mode is not bm.AccumulationMode.DISCARDING) if signed else modes)
-    second = bm.Pipeline(
-        attrs.evolve(
-            bm.Pipeline().options,
-            keys=draw(KEYS),
-            window=window,
-            trigger=draw(usual_triggers),
-            allow_data_loss=True,
-            allowed_lateness=bm.durations.Duration(draw(st.sampled_from([0, 5, 1000])) * S),
-            mode=mode,
-            combiner=draw(combiners),
-            with_dropped=draw(st.booleans()),
-            only_updated=mode not in (None, bm.AccumulationMode.DISCARDING) and draw(st.booleans()),
-            accumulations={f"w{i}": one for i, one in enumerate(draw(st.lists(LATER, min_size=1, max_size=3)))},
-        )
-    )
-    return first.then(second)
 
 
 @given(st.data())
@@ -88,6 +39,32 @@ def test_shards_packing_and_stored_bytes_change_nothing_in_a_chain(data):
     otherwise = run(stages, script.events, shards=data.draw(st.integers(1, 3)), packs=2, round_trip=True)
     found = differences(chain.run(script), otherwise, stages[-1])
     assert not found, "\n".join([repr(chain), repr(script), *found])
+
+
+retracting_stages = pipelines(
+    window=windows_by_overlap,
+    mode=st.just(retracting),
+    accumulation=st.just(a.Count()),
+    watermark=bounded_out_of_orderness,
+).map(lambda first: bm.Pipeline(attrs.evolve(first.options, combiner=bm.TimestampCombiner.END_OF_WINDOW)))
+
+
+@given(st.data())
+def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches(data):
+    """RULES 34, for both stages; a removal that came too late has removed nothing (RULES 31)."""
+    yes = st.just(True)  # noqa: FBT003
+    chain = data.draw(chains(first=retracting_stages, mode=st.just(retracting), with_dropped=yes))
+    first, second = (stage.options for stage in chain.stages)
+    script = numbered(data.draw(scripts(first, ends=True)))
+    if first.window.merging:
+        assume(not meets_a_session_gone(first, script))
+    panes = chain.run(script)
+    live = live_panes(second, panes)
+    expected = batch_of_chain(chain, script, panes)
+    said = f"{chain!r}\n{script!r}"
+    assert live.keys() == expected.keys(), said
+    for at, pane in live.items():
+        assert close(dict(pane.values), expected[at]), f"{said}\n{line(pane)}\n{expected[at]}"
 
 
 @given(st.integers(0, 2**32))

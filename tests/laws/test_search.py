@@ -1,17 +1,20 @@
 """Search for counterexamples to the laws for BEAMISH_DEEP_SECONDS in all: ``make test-deep``.
 
-A seed that failed is run again with BEAMISH_DEEP_SEED.
+What runs on Spark has its share in tests/spark/test_laws_on_spark.py.
 """
 
 from __future__ import annotations
 
-import os
-import time
-
 import pytest
-from hypothesis import given, seed, settings
-from hypothesis import strategies as st
 
+from tests.budget import SECONDS, SPARK_SECONDS, search
+from tests.laws.test_chain import (
+    test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches as live_panes_of_chains_are_those_of_a_batch,
+)
+from tests.laws.test_chain import test_engine_and_twin_give_the_same_panes_of_a_chain as twin_of_chains
+from tests.laws.test_chain import (
+    test_shards_packing_and_stored_bytes_change_nothing_in_a_chain as shards_of_chains,
+)
 from tests.laws.test_discarding_adds_up import (
     test_discarding_panes_add_up_to_the_accumulating_pane as discarding_adds_up,
 )
@@ -31,6 +34,9 @@ from tests.laws.test_merges import (
 from tests.laws.test_merges import (
     test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch as live_rows_are_those_of_a_batch,
 )
+from tests.laws.test_merges import (
+    test_shards_packing_and_stored_state_change_nothing_in_a_merge as shards_of_merges,
+)
 from tests.laws.test_nothing_is_lost import (
     test_every_row_is_in_one_discarding_pane_of_each_of_its_windows_or_dropped as nothing_is_lost,
 )
@@ -46,28 +52,24 @@ LAWS = {
     "twin": twin,
     "twin of long scripts": twin_of_long_scripts,
     "twin of sessions": twin_of_sessions,
+    "twin of chains": twin_of_chains,
     "twin of merges": twin_of_merges,
+    "shards of chains": shards_of_chains,
+    "shards of merges": shards_of_merges,
     "row order": row_order,
     "ledger": the_ledger,
     "ledger of merges": ledger_of_merges,
     "live panes equal batch": live_panes_are_those_of_a_batch,
+    "live panes of chains equal batch": live_panes_of_chains_are_those_of_a_batch,
     "live rows of joins equal batch": live_rows_are_those_of_a_batch,
     "nothing is lost": nothing_is_lost,
     "discarding adds up": discarding_adds_up,
     "discarding sessions add up": discarding_sessions_add_up,
     "pane numbers": pane_numbers,
 }
-SECONDS = float(os.environ.get("BEAMISH_DEEP_SECONDS", "0"))
-SEED = int(os.environ.get("BEAMISH_DEEP_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS)
 def test_no_counterexample_is_found(law):
-    until = time.monotonic() + SECONDS / len(LAWS)
-    number = SEED
-    while time.monotonic() < until:
-        search = given(st.data())(LAWS[law].hypothesis.inner_test)
-        print(f"BEAMISH_DEEP_SEED={number}")  # pytest shows it if this fails
-        seed(number)(settings(settings.default, max_examples=100, derandomize=False)(search))()
-        number += 1
+    search(LAWS[law].hypothesis.inner_test, (SECONDS - SPARK_SECONDS) / len(LAWS))

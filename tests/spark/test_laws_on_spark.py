@@ -1,48 +1,124 @@
-"""Drawn pipelines and scripts on real Spark give what the engine gives: other shard and partition counts, the query
-stopped and started again from its checkpoint, with and without heartbeats (RULES 39, 41, 42)."""
+"""Drawn pipelines, chains and merges on real Spark give what the engine gives: other shard and partition counts, the
+query stopped and started again from its checkpoint, with and without heartbeats (RULES 39, 41, 42)."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from beamish import GlobalWindow
+import beamish as bm
+from beamish import PaneKind
+from beamish import accumulations as a
 from beamish.spark.endless import waits_only_for_end
+from tests import merges
 from tests.agreement import differences
-from tests.strategies import pipelines, scripts
+from tests.budget import SPARK_SECONDS, search
+from tests.chains import ANY_FIRST, chains
+from tests.strategies import pipelines, retracting, scripts
 
 pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "15"))
+FEW = max(EXAMPLES // 5, 1)
+"""Of chains and of merges."""
 
 
-def fit_for_a_stream(pipeline):
-    options = pipeline.options
-    return not (isinstance(options.window, GlobalWindow) and waits_only_for_end(options.trigger))
+def said(examples):
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+def ends(pipeline):
+    """Whether something can come out before the end of time."""
+    window = None
+    for stage in pipeline.stages:
+        window = stage.options.window or window
+        if isinstance(window, bm.GlobalWindow) and waits_only_for_end(stage.options.trigger):
+            return False
+    return True
+
+
+def short(script):
+    return 5 <= len(script.events) <= 9
+
+
+def agree(spark, data, pipeline, script):
+    stages = [stage.options for stage in pipeline.stages]
+    clock = any(options.needs_clock for options in stages)
+    how: dict[str, Any] = {
+        "shards": data.draw(st.integers(1, 4)) if stages[0].keys else None,
+        "partitions": data.draw(st.integers(1, 2)),
+        "restart_after": (data.draw(st.integers(0, len(script.events) - 2)),),
+        "heartbeats": None if clock else data.draw(st.booleans()),
+    }
+    found = differences(pipeline.run(script), script.on_spark(spark, pipeline, **how), stages[-1])
+    assert not found, "\n".join([repr(pipeline), repr(script), repr(how), "- engine, + Spark", *found])
+
+
+def pipelines_agree(spark, data):
+    pipeline = data.draw(pipelines().filter(ends))
+    agree(spark, data, pipeline, data.draw(scripts(pipeline.options, least=1).filter(short)))
+
+
+def chains_agree(spark, data, first=ANY_FIRST, kinds=1):
+    chain = data.draw(chains(first=first).filter(ends))
+    script = data.draw(scripts(chain.stages[0].options, least=1).filter(short))
+    assume(len({pane.kind for pane in chain.run(script)} - {PaneKind.DROPPED}) >= kinds)
+    agree(spark, data, chain, script)
+
+
+def merges_agree(spark, data, join=st.booleans(), panes=1):  # noqa: B008
+    pipeline = data.draw(merges.merges(join=join).filter(ends))
+    script = data.draw(merges.scripts(pipeline.options, least=1).filter(short))
+    assume(sum(pane.kind is PaneKind.PANE for pane in pipeline.run(script)) >= panes)
+    agree(spark, data, pipeline, script)
+
+
+@said(EXAMPLES)
 @given(data=st.data())
 def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
-    pipeline = data.draw(pipelines().filter(fit_for_a_stream))
-    script = data.draw(scripts(pipeline.options, least=1).filter(lambda script: 5 <= len(script.events) <= 9))
-    needs_clock = pipeline.options.needs_clock
-    on_spark = script.on_spark(
-        spark,
-        pipeline,
-        shards=data.draw(st.integers(1, 4)) if pipeline.options.keys else None,
-        partitions=data.draw(st.integers(1, 2)),
-        restart_after=() if needs_clock else (data.draw(st.integers(0, len(script.events) - 2)),),
-        heartbeats=None if needs_clock else data.draw(st.booleans()),
-    )
-    found = differences(pipeline.run(script), on_spark, pipeline.options)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + Spark", *found])
+    pipelines_agree(spark, data)
+
+
+@said(FEW)
+@given(data=st.data())
+def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
+    """Of a first stage that retracts, with retractions of the second."""
+    chains_agree(spark, data, pipelines(accumulation=st.just(a.Count()), mode=st.just(retracting)), kinds=2)
+
+
+@said(FEW)
+@given(data=st.data())
+def test_drawn_merges_on_spark_give_what_the_engine_gives(spark, data):
+    merges_agree(spark, data, st.just(False), panes=2)  # noqa: FBT003
+
+
+@said(FEW)
+@given(data=st.data())
+def test_drawn_joins_on_spark_give_what_the_engine_gives(spark, data):
+    merges_agree(spark, data, st.just(True), panes=2)  # noqa: FBT003
+
+
+LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_agree}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("law", LAWS)
+def test_no_counterexample_is_found_on_spark(spark, law):
+    """Not shrunk: that would take a query for every try."""
+
+    def drawn(data):
+        LAWS[law](spark, data)
+
+    quick = {"phases": [Phase.generate], "deadline": None, "database": None}
+    health = list(HealthCheck)
+    search(drawn, SPARK_SECONDS / len(LAWS), examples=4, suppress_health_check=health, **quick)

@@ -24,6 +24,13 @@ US = 1_000_000
 
 def run_chain(stages: Sequence[Options], events: Sequence[Event]) -> list[Pane]:
     """The panes of the last stage."""
+    return list(run_twins(stages, events)[-1].out)
+
+
+def run_twins(
+    stages: Sequence[Options], events: Sequence[Event], later: type[LaterTwin] | None = None
+) -> Sequence[Twin]:
+    """The twins of all stages, after a script; ``later``: what the later ones are."""
     first, *rest = stages
     twins: list[Any] = [Twin(first)]
     for options in rest:
@@ -31,7 +38,7 @@ def run_chain(stages: Sequence[Options], events: Sequence[Event]) -> list[Pane]:
         own = attrs.evolve(
             options, watermark=before.watermark, window=options.window or InheritedWindows(before.window)
         )
-        twins.append(LaterTwin(own, before))
+        twins.append((later or LaterTwin)(own, before))
     for event in events:
         seen = len(twins[0].out)
         twins[0].step(event)
@@ -40,7 +47,7 @@ def run_chain(stages: Sequence[Options], events: Sequence[Event]) -> list[Pane]:
             seen = len(twin.out)
             twin.take(event, panes)
             panes = twin.out[seen:]
-    return list(twins[-1].out)
+    return twins
 
 
 class LaterTwin(Twin):

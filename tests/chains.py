@@ -1,0 +1,73 @@
+"""Hypothesis strategies: chains of two stages, with and without retractions between them."""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish.chain import Chain
+from tests.strategies import S, combiners, modes, pipelines, usual_triggers, windows
+
+FIRST = {"v0": a.Sum("score"), "v1": a.Count()}
+LATER = st.sampled_from(
+    [
+        a.Count(),
+        a.Count("v0"),
+        a.Sum("v0"),
+        a.Mean("v1"),
+        a.Min("v0"),
+        a.Max("v0"),
+        a.CollectSet("v0"),
+        a.Collect("v0"),
+        a.TopN(2, "v0"),
+        a.CountDistinct("v0", "v1"),
+        a.First("v0"),
+        a.Last("v1"),
+        a.Median("v0"),
+        a.StdDev("v1"),
+    ]
+)
+KEYS = st.sampled_from([(), ("v0",), ("v1",), ("v0", "v1")])
+NOT_MERGING = st.one_of(
+    st.none(),
+    st.none(),
+    st.builds(bm.FixedWindows, st.integers(1, 12)),
+    st.builds(bm.SlidingWindows, st.integers(1, 12), st.integers(2, 5)),
+    st.just(bm.GlobalWindow()),
+)
+
+
+ANY_FIRST = pipelines(accumulation=st.just(a.Count()))
+
+
+@st.composite
+def chains(
+    draw: st.DrawFn,
+    *,
+    first: st.SearchStrategy[bm.Pipeline] = ANY_FIRST,
+    mode: st.SearchStrategy[bm.AccumulationMode] = modes,
+    with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+) -> Chain:
+    """Any chain of two stages; the first gives ``FIRST``."""
+    before = attrs.evolve(draw(first).options, accumulations=FIRST, with_dropped=False)
+    signed = before.retracts
+    window = draw(NOT_MERGING if signed else st.one_of(NOT_MERGING, windows.filter(lambda w: not w.columns)))
+    said = draw(mode.filter(lambda mode: mode is not bm.AccumulationMode.DISCARDING) if signed else mode)
+    second = bm.Pipeline(
+        attrs.evolve(
+            bm.Pipeline().options,
+            keys=draw(st.one_of(KEYS, KEYS, st.just(before.keys))),
+            window=window,
+            trigger=draw(usual_triggers),
+            allow_data_loss=True,
+            allowed_lateness=bm.durations.Duration(draw(st.sampled_from([0, 5, 1000])) * S),
+            mode=said,
+            combiner=draw(combiners),
+            with_dropped=draw(with_dropped),
+            only_updated=said not in (None, bm.AccumulationMode.DISCARDING) and draw(st.booleans()),
+            accumulations={f"w{i}": one for i, one in enumerate(draw(st.lists(LATER, min_size=1, max_size=3)))},
+        )
+    )
+    return bm.Pipeline(before).then(second)

@@ -1,0 +1,139 @@
+"""Transcripts on Spark: each pane comes in the micro-batch of the line that gives it.
+
+All of them in ``make test-deep``; in ``make test`` those that are refused, and one of each file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import timedelta
+
+import attrs
+import pytest
+
+import beamish as bm
+from beamish.errors import BeamishError
+from beamish.pane_rows import panes_from_table
+from beamish.spark import scripted
+from beamish.testing import Bundle, ClockTo, TestStream, WatermarkTo
+from beamish.windows.option import END_OF_TIME_US
+from tests.budget import SECONDS
+from tests.lines import line
+from tests.test_transcripts import CASES
+from tests.test_transcripts import by_key as lines_by_key
+
+pytestmark = pytest.mark.spark
+
+CHOSEN = {
+    "asking": "Closing behaviour FIRE_ALWAYS: a last pane comes though nothing is new",
+    "calendar": "Days of 23 and 25 hours in Paris",
+    "chains": "A retraction that is too late is dropped like a row, and what it would have removed stays",
+    "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
+    "merges": "A late match takes back the early outer row",
+    "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",
+    "refusals": "Without allowed lateness OrFinally of AfterWatermark loses nothing",
+    "rules_table": "With the next pane retractions stand right before it, after the panes of earlier windows",
+    "sessions": "AfterWatermark goes back to waiting for the end: a second ON_TIME pane",
+    "ten_scores": "Sessions: 25 retracts 7 and 10; the late 9 joins 5 and 25 to 39 (the paper's figure of retractions)",
+    "values": "First, Last and Collect go by event time, then by value; nulls come first",
+}
+REFUSED_ON_SPARK = {
+    "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),
+}
+"""What a stream cannot do (RULES 28), though a script in process can."""
+SHIFTED = {"Nothing is late before there is a watermark": 2_000_000}
+"""Scripts with watermarks at or below 0, which Spark takes for none (RULES 2), and by how many seconds they are moved."""
+CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == case.title]
+
+
+def shifted(script: TestStream, seconds: int) -> TestStream:
+    """A script of rows with event times in ``ts``, later by so many seconds."""
+    events = []
+    for event in script.events:
+        match event:
+            case Bundle(rows=rows):
+                events.append(attrs.evolve(event, rows=[{**row, "ts": row["ts"] + seconds} for row in rows]))
+            case WatermarkTo(us=us):
+                events.append(attrs.evolve(event, us=min(us + seconds * 1_000_000, END_OF_TIME_US)))
+            case ClockTo():
+                events.append(event)
+    return TestStream(tuple(events))
+
+
+def shifted_back(pane: bm.Pane, seconds: int) -> bm.Pane:
+    by = timedelta(seconds=seconds)
+    window = bm.Window(pane.window.start - by, pane.window.end - by)
+    return attrs.evolve(pane, window=window, timestamp=pane.timestamp - by)
+
+
+@pytest.fixture
+def by_event(spark, monkeypatch):
+    """Run a script on Spark; gives the panes event by event."""
+    batches = defaultdict(list)
+
+    def read(folder, plan):
+        for path in sorted((folder / "panes").iterdir()):
+            with scripted.pa.ipc.open_stream(path.read_bytes()) as reader:
+                batches[int(path.stem)] = panes_from_table(reader.read_all().cast(plan.pane_schema), plan)
+        return plan.pane_schema.empty_table()
+
+    monkeypatch.setattr(scripted, "_read", read)
+
+    def run(pipeline, script):
+        batches.clear()
+        assert script.on_spark(spark, pipeline) == []
+        first = 1 if isinstance(script.events[0], WatermarkTo) else 0
+        if first:
+            assert not batches[0]
+        assert len(batches) in (0, first + len(script.events))
+        return [batches[first + number] for number in range(len(script.events))]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.deep) for case in CASES] if SECONDS else CHOSEN_CASES,
+    ids=lambda case: f"{case.file}: {case.title}",
+)
+def test_a_transcript_is_what_happens_on_spark(spark, by_event, case):
+    if case.refused:
+        _, error, *words = case.refused.split()
+        refused_as_said(spark, case, getattr(bm, error), " ".join(words))
+        return
+    if case.title in REFUSED_ON_SPARK:
+        error, words = REFUSED_ON_SPARK[case.title]
+        with pytest.raises(error, match=re.escape(words)):
+            case.script().on_spark(spark, case.build())
+        return
+    by = SHIFTED.get(case.title, 0)
+    script = case.script()
+    if by:
+        with pytest.raises(bm.ScriptError, match="shift a script that begins before 1970"):
+            script.on_spark(spark, case.build())
+        script = shifted(script, by)
+    for step, panes in zip(case.steps, by_event(case.build(), script), strict=True):
+        came = [line(shifted_back(pane, by) if by else pane) for pane in panes]
+        assert lines_by_key(came) == lines_by_key(step.gives), step.line
+
+
+def refused_as_said(spark, case, error, words):
+    """Refused with the error of the transcript; what a worker finds comes as Spark's error, with the same words."""
+    from pyspark.errors import StreamingQueryException
+
+    with pytest.raises((BeamishError, StreamingQueryException)) as caught:
+        case.script().on_spark(spark, case.build())
+    if isinstance(caught.value, StreamingQueryException):
+        assert error.__name__ in str(caught.value)
+    else:
+        assert isinstance(caught.value, error)
+    assert words in str(caught.value)
+
+
+def test_the_lists_of_this_file_name_transcripts():
+    titles = {case.title: case for case in CASES}
+    assert {case.file for case in CASES} == CHOSEN.keys()
+    assert titles.keys() >= {*CHOSEN.values(), *REFUSED_ON_SPARK, *SHIFTED}
+    assert len(titles) == len(CASES), "two transcripts of one title"
+    assert not any(titles[title].refused for title in [*CHOSEN.values(), *REFUSED_ON_SPARK, *SHIFTED])
