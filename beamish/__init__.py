@@ -28,7 +28,15 @@ from beamish.modes import (
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
-from beamish.windows import CalendarWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows, WindowOption
+from beamish.windows import (
+    CalendarWindows,
+    FixedWindows,
+    GlobalWindow,
+    Sessions,
+    SlidingWindows,
+    Windowings,
+    WindowOption,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,6 +78,7 @@ __all__ = [
     "Watermark",
     "Window",
     "WindowOption",
+    "Windowings",
     "accumulations",
     "dropped",
     "merge",

@@ -28,6 +28,7 @@ from beamish.triggers import (
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import CalendarWindows, FixedWindows, GlobalWindow, Sessions, SlidingWindows
 from beamish.windows.inherited import InheritedWindows
+from beamish.windows.windowings import WINDOWING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,9 +48,12 @@ def explain(options: Options, df: DataFrame | None) -> str:
         return _text(_subjects(options, plan))
     from beamish.spark.native_batch import why_not_native
 
-    why_not = why_not_native(plan)
-    how = f"one pass of the engine a shard, since {why_not}" if why_not else "Spark's own aggregation"
-    words = f"one on-time pane a window, of all its rows, by {how}; triggers, lateness and modes are not asked"
+    def how(of: Plan) -> str:
+        why_not = why_not_native(of)
+        return f"one pass of the engine a shard, since {why_not}" if why_not else "Spark's own aggregation"
+
+    by = "; ".join(f"{name}: {how(of)}" for name, of in plan.windowings.items()) or how(plan)
+    words = f"one on-time pane a window, of all its rows, by {by}; triggers, lateness and modes are not asked"
     return _text([("rows", _rows(options)), ("windows", _windows(options)), ("batch", words), _columns(plan)])
 
 
@@ -130,6 +134,9 @@ def _rows(options: Options) -> str:
 
 def _windows(options: Options) -> str:
     window = options.window
+    if options.windowings:
+        each = "; ".join(f"{name}: {_windows(one)}" for name, one in options.windowings.items())
+        return f"{len(options.windowings)} windowings in one pass, told apart by the column {WINDOWING}: {each}"
     if isinstance(window, FixedWindows):
         return f"fixed, {window.size} long" + (f", shifted by {window.offset}" if window.offset else "")
     if isinstance(window, SlidingWindows):
@@ -258,6 +265,8 @@ def _dropped(options: Options) -> str:
 
 
 def _carried(plan: Plan) -> str:
+    if plan.windowings:
+        return "; ".join(f"{name}: {_carried(of)}" for name, of in plan.windowings.items())
     if plan.preaggregates:
         return "rows are summed up by key and window before the shuffle"
     return f"rows are packed, not summed up, before the shuffle: {plan.why_not_preaggregated}"
@@ -266,4 +275,5 @@ def _carried(plan: Plan) -> str:
 def _state(plan: Plan) -> str:
     columns: list[Any] = [f"{field.name} {field.type}" for field in plan.state_schema]
     live = ", and the values last emitted" if plan.keeps_live else ""
-    return f"{plan.shards} shards; a row for each key and window with {', '.join(columns)}{live}"
+    window = "windowing, key and window" if plan.windowings else "key and window"
+    return f"{plan.shards} shards; a row for each {window} with {', '.join(columns)}{live}"

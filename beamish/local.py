@@ -11,9 +11,9 @@ from beamish.engine.bundle import plan_keys
 from beamish.engine.chaining import rows_of_panes
 from beamish.engine.clocks import MergedClocks
 from beamish.engine.keys import hash_rows
-from beamish.engine.packing import EVENT_TIME, SHARD, pack
-from beamish.engine.shard import Shard
+from beamish.engine.packing import EVENT_TIME, SHARD
 from beamish.engine.state import DictStore
+from beamish.engine.windowings import open_shard, pack_each
 from beamish.options import Options
 from beamish.pane import Pane
 from beamish.pane_rows import panes_from_table
@@ -74,7 +74,7 @@ class _Stage:
     def __init__(self, plan: Plan, packs: int, round_trip: bool) -> None:
         self._plan, self._packs, self._round_trip = plan, packs, round_trip
         self._stores = [DictStore() for _ in range(plan.shards)]
-        self._workers = [Shard(plan, store) for store in self._stores]
+        self._workers = [open_shard(plan, store) for store in self._stores]
 
     def step(self, watermark_us: int | None, clock_us: int | None, rows: pa.Table | None) -> pa.Table:
         """A step of all shards; ``rows`` are the script's, or the panes of the stage before."""
@@ -82,7 +82,7 @@ class _Stage:
             rows = rows_of_panes(self._plan, rows)
         payloads = {} if rows is None else _pack(self._plan, rows, self._packs)
         if self._round_trip:
-            self._workers = [Shard(self._plan, store) for store in self._stores]
+            self._workers = [open_shard(self._plan, store) for store in self._stores]
         out = [
             worker.step(watermark_us, clock_us, payloads.get(number, [])) for number, worker in enumerate(self._workers)
         ]
@@ -96,6 +96,6 @@ def _pack(plan: Plan, rows: pa.Table, packs: int) -> dict[int, list[bytes]]:
     rows = rows.append_column(SHARD, pa.array(shard))
     payloads: dict[int, list[bytes]] = {}
     for part in range(packs):
-        for number, payload in pack(plan, rows.take(pa.array(np.arange(part, rows.num_rows, packs)))):
+        for number, payload in pack_each(plan, rows.take(pa.array(np.arange(part, rows.num_rows, packs)))):
             payloads.setdefault(number, []).append(payload)
     return payloads

@@ -16,6 +16,7 @@ from beamish.triggers.default import Default
 from beamish.triggers.trigger import Trigger
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING, Windowings
 
 RESERVED_COLUMNS = ("window", "pane", "timestamp", "dropped")
 """Columns of the output beside the keys and the values."""
@@ -87,6 +88,16 @@ class Options:
         """The watermark's policy; of a merge those of its inputs."""
         return tuple(one.watermark for one in self.inputs) or (() if self.watermark is None else (self.watermark,))
 
+    @property
+    def windowings(self) -> dict[str, Options]:
+        """The pipeline of each of several windowings, by name; none where there is one windowing without a name."""
+        if not isinstance(self.window, Windowings):
+            return {}
+        return {
+            name: attrs.evolve(self, window=option, retract_merged=self.retract_merged if option.merging else None)
+            for name, option in self.window.options.items()
+        }
+
     def check(self) -> None:
         """Check the pipeline as a whole, before it is applied, run or explained.
 
@@ -133,9 +144,18 @@ class Options:
         both = [name for name in self.accumulations if name in self.keys]
         if both:
             raise PipelineError(f"accumulate({both[0]}=...): {both[0]!r} is a key column too; choose another name")
+        if isinstance(self.window, Windowings) and WINDOWING in (*self.keys, *self.accumulations):
+            raise PipelineError(
+                f"column {WINDOWING!r}: with several windowings the output has a column of this name; choose another"
+            )
         for name, accumulation in self.accumulations.items():
             accumulation.check(name, merging=self.window.merging)
             self._check_inputs(name, accumulation)
+        for name, one in self.windowings.items():
+            try:
+                one.check()
+            except PipelineError as error:
+                raise PipelineError(f"windowing {name!r}: {error}") from None
 
     def _check_inputs(self, name: str, accumulation: Accumulation) -> None:
         where = f"accumulate({name}={accumulation!r})"

@@ -20,7 +20,7 @@ def panes_from_table(table: pa.Table, plan: Plan) -> list[Pane]:
 def _pane(row: Mapping[str, Any], plan: Plan) -> Pane:
     info, dropped = row["pane"], row.get("dropped")
     return Pane(
-        key={name: row[name] for name in plan.key_schema.names},
+        key={name: row[name] for name in plan.shown_key_schema.names},
         window=None if row["window"] is None else Window(_utc(row["window"]["start"]), _utc(row["window"]["end"])),
         values=dict(dropped["row"]) if dropped else {name: row[name] for name in plan.value_schema.names},
         kind=PaneKind(info["kind"]),

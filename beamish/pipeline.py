@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import attrs
@@ -16,6 +16,7 @@ from beamish.pane import Pane
 from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
+from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,12 +89,17 @@ class Pipeline:
             raise OptionError(f"key_by{columns!r}: a column is named twice")
         return self._with(keys=columns)
 
-    def window(self, option: WindowOption) -> Self:
+    def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Self:
         """Say which windows a row falls in.
+
+        Args:
+            option: a window option; or several by name, in one pass: the output then has a column ``windowing``,
+                after the key columns, with the name (on ``Pane`` a part of the key).
 
         Raises:
             OptionError: no window option.
         """
+        option = Windowings(option) if isinstance(option, Mapping) else option
         return self._with(window=_check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
 
     def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from beamish.options import Options
 from beamish.windows.global_window import GlobalWindow
 from beamish.windows.inherited import WINDOW_END, WINDOW_START, InheritedWindows
 from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING, Windowings
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 WINDOW = pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
@@ -89,6 +90,7 @@ class Plan:
         shards: into how many parts the keys' state is cut.
         accumulations: bound to their columns, in order.
         later: whether it takes the panes of a stage before: its rows come in before the clocks move (RULES.md 30).
+        windowings: the plan of each of several windowings, by name; none: there is one windowing, without a name.
     """
 
     options: Options
@@ -96,6 +98,7 @@ class Plan:
     shards: int
     accumulations: tuple[BoundAccumulation, ...]
     later: bool = False
+    windowings: Mapping[str, Plan] = attrs.Factory(dict)
 
     @property
     def signed(self) -> bool:
@@ -162,6 +165,11 @@ class Plan:
         return pa.schema([self.schema.field(name) for name in self.options.keys])
 
     @cached_property
+    def shown_key_schema(self) -> pa.Schema:
+        """The key columns as they come out: with several windowings also which it is."""
+        return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
+
+    @cached_property
     def state_schema(self) -> pa.Schema:
         """The accumulators' columns."""
         fields = [
@@ -202,7 +210,7 @@ class Plan:
         dropped = pa.struct([("reason", pa.string()), ("late_by", pa.int64()), ("row", self.row_type)])
         return pa.schema(
             [
-                *self.key_schema,
+                *self.shown_key_schema,
                 ("window", WINDOW),
                 *self.shown_schema,
                 ("pane", PANE),
@@ -300,7 +308,7 @@ def make_later_plan(options: Options, before: Plan, *, shards: int) -> Plan:
     signed = before.options.retracts
     schema = pa.schema(
         [
-            *before.key_schema,
+            *before.shown_key_schema,
             *before.shown_schema,
             *inherited,
             *([(SIGN, pa.int8())] if signed else []),
@@ -320,6 +328,8 @@ def later_options(options: Options, before: Options) -> Options:
             f"event_time({options.event_time!r}) in a later stage: a pane's time is its timestamp, and the watermark is "
             "that of the stage before; leave it out"
         )
+    if options.window is None and isinstance(before.window, Windowings):
+        _check_inherits(options, before.window)
     options = attrs.evolve(
         options,
         event_time="timestamp",
@@ -343,6 +353,19 @@ def later_options(options: Options, before: Options) -> Options:
     return options
 
 
+def _check_inherits(options: Options, windowings: Windowings) -> None:
+    if WINDOWING not in options.keys:
+        raise PipelineError(
+            f"a later stage that keeps the windows of several windowings must tell them apart: key_by({WINDOWING!r}, ...), or "
+            "give it a window of its own"
+        )
+    if any(isinstance(option, GlobalWindow) for option in windowings.options.values()):
+        raise PipelineError(
+            f"a later stage that keeps the windows of {windowings!r}: one is all of time, which the others are not; give "
+            "the stage a window of its own"
+        )
+
+
 def _make_plan(options: Options, schema: pa.Schema, shards: int, *, later: bool) -> Plan:
     for name in options.keys:
         type_ = _column(schema, f"key_by({name!r})", name).type
@@ -355,7 +378,8 @@ def _make_plan(options: Options, schema: pa.Schema, shards: int, *, later: bool)
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {SIGN, *options.keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
     travelling = [field for field in schema if everything or field.name in wanted]
-    return Plan(options, pa.schema(travelling), shards, accumulations, later)
+    windowings = {name: _make_plan(one, schema, shards, later=later) for name, one in options.windowings.items()}
+    return Plan(options, pa.schema(travelling), shards, accumulations, later, windowings)
 
 
 def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:

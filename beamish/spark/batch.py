@@ -7,18 +7,20 @@ at once under ``Default()``, then the end of time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from beamish.durations import Duration
-from beamish.engine.shard import Shard
 from beamish.engine.state import DictStore
+from beamish.engine.windowings import open_shard
 from beamish.modes import ClosingBehavior, OnTimeBehavior
 from beamish.options import Options
 from beamish.plan import Plan, make_plan
-from beamish.spark.columns import name_columns
+from beamish.spark.columns import column, name_columns
 from beamish.spark.native_batch import native_panes, why_not_native
 from beamish.spark.setup_checks import check_packages
 from beamish.spark.shard_count import shard_count
@@ -27,6 +29,7 @@ from beamish.spark.types import spark_schema
 from beamish.triggers.default import Default
 from beamish.watermarks import BoundedOutOfOrderness
 from beamish.windows.option import END_OF_TIME_US
+from beamish.windows.windowings import WINDOWING
 
 
 def panes_of_batch(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
@@ -34,9 +37,17 @@ def panes_of_batch(options: Options, df: DataFrame, shards: int | None) -> DataF
     check_packages()
     rows = name_columns(options, df)
     plan = make_plan(final(rows.options), rows.schema, shards=shard_count(df.sparkSession, rows.options, shards))
-    if not why_not_native(plan):
-        return native_panes(plan, rows.df)
-    return engine_panes(plan, rows.df)
+    if not plan.windowings:
+        return _panes(plan, rows.df)
+    parts = [
+        _panes(of, rows.df).withColumn(WINDOWING, F.lit(name)).select(*map(column, plan.pane_schema.names))
+        for name, of in plan.windowings.items()
+    ]
+    return reduce(DataFrame.unionAll, parts)
+
+
+def _panes(plan: Plan, rows: DataFrame) -> DataFrame:
+    return engine_panes(plan, rows) if why_not_native(plan) else native_panes(plan, rows)
 
 
 def engine_panes(plan: Plan, rows: DataFrame) -> DataFrame:
@@ -64,7 +75,7 @@ def final_panes(plan: Plan) -> Callable[[pa.Table], pa.Table]:
     """A function for ``applyInArrow``: the payloads of a shard to its panes."""
 
     def panes(packed: pa.Table) -> pa.Table:
-        shard, payloads = Shard(plan, DictStore()), packed["payload"].to_pylist()
+        shard, payloads = open_shard(plan, DictStore()), packed["payload"].to_pylist()
         dropped = shard.step(None, None, payloads)
         return pa.concat_tables([dropped, shard.step(END_OF_TIME_US, None, [])])
 

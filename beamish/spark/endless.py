@@ -22,6 +22,8 @@ def check_ends(options: Options) -> None:
     Raises:
         PipelineError: nothing would ever come out.
     """
+    for one in options.windowings.values():
+        check_ends(one)
     if isinstance(options.window, GlobalWindow) and waits_only_for_end(options.trigger):
         raise PipelineError(
             f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so nothing "

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from beamish.engine.packing import EVENT_TIME, SHARD, pack
+from beamish.engine.packing import EVENT_TIME, SHARD
+from beamish.engine.windowings import pack_each
 from beamish.plan import Plan
 from beamish.spark.shard_ids import FIRST_SHARD, shard_ids
 
@@ -34,7 +35,7 @@ def row_packer(plan: Plan, *, streaming: bool) -> Callable[[Iterable[pa.RecordBa
         seen = False
         for rows in _tables(batches, carried):
             seen = True
-            yield _packed([(ids[shard], payload) for shard, payload in pack(plan, rows)])
+            yield _packed([(ids[shard], payload) for shard, payload in pack_each(plan, rows)])
         context = TaskContext.get()
         if streaming and plan.later and context is not None and context.partitionId() == 0:
             yield _packed([(shard, None) for shard in ids])

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from beamish.engine.shard import Shard
+from beamish.engine.windowings import open_shard
 from beamish.plan import Plan
 from beamish.spark.map_store import MapStore
 from beamish.spark.millis import timer_ms, watermark_us
@@ -80,7 +80,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _step(self, timer_values: Any, clock_us: int | None, payloads: list[bytes]) -> tuple[pa.Table, int | None]:
         watermark = self._watermark(timer_values, clock_us)
-        shard = Shard(self._plan, self._store)
+        shard = open_shard(self._plan, self._store)
         table = shard.step(watermark, clock_us, payloads)
         return table, None if self._follows_clock else shard.next_due_us
 

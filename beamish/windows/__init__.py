@@ -6,5 +6,14 @@ from beamish.windows.global_window import GlobalWindow
 from beamish.windows.option import WindowOption
 from beamish.windows.sessions import Sessions
 from beamish.windows.sliding import SlidingWindows
+from beamish.windows.windowings import Windowings
 
-__all__ = ["CalendarWindows", "FixedWindows", "GlobalWindow", "Sessions", "SlidingWindows", "WindowOption"]
+__all__ = [
+    "CalendarWindows",
+    "FixedWindows",
+    "GlobalWindow",
+    "Sessions",
+    "SlidingWindows",
+    "WindowOption",
+    "Windowings",
+]

@@ -1,0 +1,66 @@
+"""Several windowings of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.errors import OptionError
+from beamish.windows.option import Bounds, WindowOption
+
+WINDOWING = "windowing"
+"""The output's column that says which windowing a pane is of."""
+
+
+class NamedWindows(dict[str, WindowOption]):
+    """Window options by name; hashable, since nothing changes it."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+def _read(options: Any) -> NamedWindows:
+    if not isinstance(options, Mapping) or not options:
+        raise OptionError(
+            f'Windowings({options!r}): window options by name, such as {{"minute": bm.FixedWindows("1 minute")}}'
+        )
+    for name, option in options.items():
+        if not isinstance(name, str) or not name:
+            raise OptionError(f"Windowings: {name!r} must be text, since it is the value of a column")
+        if not isinstance(option, WindowOption) or isinstance(option, Windowings):
+            raise OptionError(
+                f"Windowings: {name!r}: {option!r} must be a WindowOption, such as bm.FixedWindows('1 minute')"
+            )
+    return NamedWindows(options)
+
+
+@attrs.frozen(repr=False)
+class Windowings(WindowOption):
+    """Several windowings of one stream in one pass: one shuffle, one state, a column ``windowing`` that says which.
+
+    The panes are those that a pipeline for each windowing would give; ``.window({...})`` makes one.
+
+    Args:
+        options: window options by name.
+
+    Raises:
+        OptionError: no options, or something that is none.
+    """
+
+    options: Mapping[str, WindowOption] = attrs.field(converter=_read)
+
+    @property
+    def merging(self) -> bool:  # type: ignore[override]
+        return any(option.merging for option in self.options.values())
+
+    @property
+    def columns(self) -> Sequence[str]:  # type: ignore[override]
+        return tuple(dict.fromkeys(name for option in self.options.values() for name in option.columns))
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        raise NotImplementedError("each of several windowings assigns for itself")
+
+    def __repr__(self) -> str:
+        return f"Windowings({dict(self.options)!r})"
