@@ -1,10 +1,10 @@
 """What test_connect.py runs in a process of its own: a session on Spark Connect does not share one with a classic one.
 
-SPARK_TESTING lets the server take any free port.
+SPARK_TESTING lets the server take any free port. Each part that went well is said on a line of its own.
 """
 
-import sys
 import tempfile
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import beamish as bm
-from beamish.accumulations import Count
+from beamish.accumulations import Count, LeftOuterJoin, Sum
 from beamish.testing import TestStream
-from beamish.triggers import AfterProcessingTime, AfterWatermark
+from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
+from tests.agreement import differences
 
 PIPELINE = (
     bm.Pipeline()
@@ -29,20 +30,38 @@ PIPELINE = (
 SCRIPT = TestStream().add([{"ts": 1, "team": "red"}, {"ts": 2, "team": "red"}]).advance_watermark_to(60)
 
 
-def main():
-    spark = (
-        SparkSession.builder.remote("local[2]")
-        .config(
-            "spark.sql.streaming.stateStore.providerClass",
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        )
-        .config("spark.sql.shuffle.partitions", 2)
-        .config("spark.ui.enabled", "false")
-        .getOrCreate()
+CHAIN = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .trigger(Always())
+    .accumulating_and_retracting()
+    .accumulate(plays=Count())
+    .then(bm.Pipeline().trigger(Always()).accumulating_and_retracting().accumulate(teams=Count(), plays=Sum("plays")))
+)
+CHAIN_SCRIPT = TestStream().add([{"ts": 1, "team": "red"}, {"ts": 2, "team": "blue"}]).add([{"ts": 3, "team": "red"}])
+MERGE = (
+    bm.merge(
+        orders=bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).key_by("user"),
+        clicks=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("uid"),
     )
-    assert "connect" in type(spark).__module__
-    assert SCRIPT.on_spark(spark, PIPELINE) == PIPELINE.run(SCRIPT) != []
+    .window(bm.FixedWindows(10))
+    .trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1)))
+    .allowed_lateness(20)
+    .accumulating_and_retracting()
+    .accumulate(pair=LeftOuterJoin("orders", "clicks"))
+)
+MERGE_SCRIPT = (
+    TestStream()
+    .add([{"at": 1, "user": "ann", "amount": 5}], input="orders")
+    .advance_watermark_to(12)
+    .add([{"ts": 3, "uid": "ann"}], input="clicks")
+)
 
+
+def pipeline(spark):
+    assert SCRIPT.on_spark(spark, PIPELINE) == PIPELINE.run(SCRIPT) != []
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             {"ts": datetime(2024, 1, 1, tzinfo=UTC), "team": "red"},
@@ -57,8 +76,40 @@ def main():
         sink = panes.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
         sink.option("path", f"{folder}/output").trigger(availableNow=True).start().awaitTermination()
         assert [row["team"] for row in spark.read.parquet(f"{folder}/output").collect()] == ["red"]
+
+
+def chain(spark):
+    expected = CHAIN.run(CHAIN_SCRIPT)
+    assert [pane.kind for pane in expected] == ["PANE", "RETRACTION", "PANE"]
+    assert not differences(CHAIN_SCRIPT.on_spark(spark, CHAIN), expected, CHAIN.stages[-1].options)
+
+
+def merge(spark):
+    expected = MERGE.run(MERGE_SCRIPT)
+    assert [pane.values["pair"]["clicks"] for pane in expected][-2:] == [None, {"ts": 3}]
+    assert not differences(MERGE_SCRIPT.on_spark(spark, MERGE), expected, MERGE.options)
+
+
+def main():
+    spark = (
+        SparkSession.builder.remote("local[2]")
+        .config(
+            "spark.sql.streaming.stateStore.providerClass",
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        )
+        .config("spark.sql.shuffle.partitions", 2)
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
+    assert "connect" in type(spark).__module__
+    for part in (pipeline, chain, merge):
+        try:
+            part(spark)
+        except Exception:  # noqa: BLE001 - the other parts are to run as well
+            traceback.print_exc()
+        else:
+            print(part.__name__)
     spark.stop()
-    sys.stdout.write("all went well\n")
 
 
 if __name__ == "__main__":

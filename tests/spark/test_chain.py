@@ -83,11 +83,35 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
-def test_chain_on_spark_equals_chain_in_process(spark, name):
+BEFORE = rows((1, "ann", 1), (2, "bob", 1), (3, "cid", 2), (12, "bob", 5))
+AGAIN = rows((3, "ann", 1), (5, "bob", 1))
+LATE = rows((4, "eve", 1), (8, "cid", 0))
+SHORT = TestStream().add(BEFORE).add(AGAIN).advance_watermark_to(10).add(LATE).advance_watermark_to_infinity()
+SHORT_WITH_CLOCK = (
+    TestStream()
+    .add(BEFORE)
+    .advance_processing_time_by(7)  # sessions come early
+    .add(AGAIN)  # and grow
+    .advance_processing_time_by(7)  # the second stage comes early, and takes them back
+    .add(LATE)
+    .advance_watermark_to_infinity()
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "restart_after", "timings"),
+    [
+        ("totals by total", SHORT, (), {"EARLY", "ON_TIME", "LATE"}),
+        ("three stages", SHORT, (1,), {"ON_TIME"}),
+        ("sessions, with the clock, into fixed windows", SHORT_WITH_CLOCK, (2,), {"EARLY", "ON_TIME"}),
+    ],
+)
+def test_chain_on_spark_equals_chain_in_process(spark, name, script, restart_after, timings):
     chain = CHAINS[name]
-    on_spark = SCRIPT.on_spark(spark, chain, shards=3, restart_after=(3,))
-    assert not differences(on_spark, chain.run(SCRIPT), chain.stages[-1].options)
+    expected = chain.run(script)
+    assert {str(pane.timing) for pane in expected} == timings
+    on_spark = script.on_spark(spark, chain, shards=3, restart_after=restart_after)
+    assert not differences(on_spark, expected, chain.stages[-1].options)
 
 
 def test_retraction_moves_a_key_from_one_group_to_another():

@@ -5,13 +5,26 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.spark
 
-@pytest.mark.spark
-def test_scripts_streams_and_batches_run_on_spark_connect():
+
+@pytest.fixture(scope="module")
+def done():
     script = Path(__file__).with_name("connect_session.py")
     # A free port for the server, so that two of these can run side by side.
     environment = {**os.environ, "SPARK_TESTING": "1"}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
-    assert "all went well" in done.stdout, done.stderr[-3000:]
+
+
+def test_scripts_streams_and_batches_run_on_spark_connect(done):
+    assert "pipeline" in done.stdout.split(), done.stderr[-3000:]
+
+
+def test_a_chain_runs_on_spark_connect(done):
+    assert "chain" in done.stdout.split(), done.stderr[-3000:]
+
+
+def test_a_merge_runs_on_spark_connect(done):
+    assert "merge" in done.stdout.split(), done.stderr[-3000:]
