@@ -72,11 +72,16 @@ class Chain:
 
     __call__ = apply
 
-    def explain(self, df: DataFrame | None = None) -> str:
-        """What will happen, in words, stage by stage."""
+    def explain(self, df: DataFrame | None = None, **inputs: DataFrame) -> str:
+        """What will happen, in words, stage by stage.
+
+        Args:
+            df: the rows of the first stage, for their types; optional.
+            inputs: in place of ``df`` where the first stage is a merge.
+        """
         from beamish.explain import explain_chain
 
-        return explain_chain([stage.options for stage in self.stages], df)
+        return explain_chain(self.stages, df, inputs)
 
     def __repr__(self) -> str:
         first, *rest = map(repr, self.stages)

@@ -33,6 +33,8 @@ from beamish.windows.windowings import WINDOWING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from beamish.pipeline import Pipeline
+
 _WIDTH, _INDENT = 110, 13
 
 
@@ -74,12 +76,11 @@ def explain_merge(options: Options, inputs: Mapping[str, DataFrame]) -> str:
     return _text([("rows", _rows(options)), ("windows", _windows(options)), ("batch", words), _columns(plan)])
 
 
-def explain_chain(stages: Sequence[Options], df: DataFrame | None) -> str:
+def explain_chain(stages: Sequence[Pipeline], df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> str:
     """Say what the stages of a chain will do."""
-    first = stages[0]
-    texts = [explain(first, df)]
-    before = first
-    for options in stages[1:]:
+    texts = [stages[0].explain(**inputs) if stages[0].options.inputs else stages[0].explain(df)]
+    before = stages[0].options
+    for options in (stage.options for stage in stages[1:]):
         own = later_options(options, before)
         removal = "; a retraction removes the row it takes back" if before.retracts else ""
         lines = [_line("takes", f"the panes of the stage before, before the clocks move{removal}")]

@@ -22,9 +22,12 @@ from beamish.spark.batch import final, final_panes, panes_of_batch
 from beamish.spark.columns import column, name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
+from beamish.spark.marks import MARK, MARKED, mark_packer, with_heartbeats
 from beamish.spark.setup_checks import check_packages, check_streaming, warn_of_single_batches
 from beamish.spark.shard_count import shard_count
-from beamish.spark.stream import operate, pack, panes_of_stream
+from beamish.spark.shard_processor import TOLD
+from beamish.spark.stream import operate, pack, panes_of_stream, select_packed
+from beamish.spark.told_processor import ToldProcessor
 from beamish.spark.types import arrow_type, spark_schema
 from beamish.spark.watermark_column import ticks_with_watermark
 from beamish.windows.global_window import GlobalWindow
@@ -119,16 +122,24 @@ def _heartbeats(spark: SparkSession, plans: Sequence[Plan]) -> DataFrame | None:
     return heartbeats(spark)
 
 
-def operate_later(plans: Sequence[Plan], panes: DataFrame, ticks: DataFrame | None) -> DataFrame:
+def operate_later(plans: Sequence[Plan], panes: DataFrame, ticks: DataFrame | None, *, told: bool = False) -> DataFrame:
     """The last stage's panes.
 
     Args:
         plans: the later stages'.
         panes: of the first stage.
         ticks: the first stage's heartbeats; None: no stage needs the clock.
+        told: whether the watermark comes with the panes, since it is not the query's.
     """
     for plan in plans:
         check_ends(attrs.evolve(plan.options, window=GlobalWindow()) if plan.is_global else plan.options)
+        if told:
+            assert ticks is not None  # noqa: S101 - a watermark that is not the query's follows the clock
+            is_row, also = column(MARK).isNull(), (column(MARK),)
+            selected = select_packed(plan, _rows(plan, panes, told=True), column(EVENT_TIME), only=is_row, also=also)
+            marked = with_heartbeats(plan, selected.mapInArrow(mark_packer(plan, 0), spark_schema(MARKED)), ticks)
+            panes = operate(plan, marked, None, ToldProcessor(plan, tells=plan is not plans[-1]))
+            continue
         packed = pack(plan, _rows(plan, panes), column(EVENT_TIME), streaming=True)
         panes = operate(plan, packed, ticks)
     return panes
@@ -142,8 +153,8 @@ def final_panes_of_chain(plans: Sequence[Plan], panes: DataFrame) -> DataFrame:
     return panes
 
 
-def _rows(plan: Plan, panes: DataFrame) -> DataFrame:
-    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64())])
+def _rows(plan: Plan, panes: DataFrame, *, told: bool = False) -> DataFrame:
+    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64()), *([(MARK, pa.int64())] if told else [])])
     return panes.mapInArrow(_taker(plan, carried), spark_schema(carried))
 
 
@@ -151,6 +162,13 @@ def _taker(plan: Plan, carried: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]
     def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             panes = pa.Table.from_batches([batch])
-            yield from rows_of_panes(plan, panes).cast(carried).to_batches()
+            if MARK in carried.names:
+                marks = pa.table({MARK: panes[TOLD].drop_null()})
+                yield from pa.concat_tables([carried.empty_table(), marks], promote_options="default").to_batches()
+                panes = panes.filter(panes[TOLD].is_null())
+            rows = rows_of_panes(plan, panes)
+            if MARK in carried.names:
+                rows = rows.append_column(MARK, pa.nulls(rows.num_rows, pa.int64()))
+            yield from rows.cast(carried).to_batches()
 
     return take

@@ -12,18 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import attrs
-import pyarrow as pa
 
 from beamish.engine.clocks import Clocks, MergedClocks
 from beamish.engine.state import Store
 from beamish.plan import Plan
+from beamish.spark.marks import NO_INPUT
 from beamish.spark.millis import watermark_us
-from beamish.spark.pack_rows import PACKED
 from beamish.spark.shard_processor import ShardProcessor
-
-MARKED = PACKED.append(pa.field("input", pa.int8())).append(pa.field("mark_us", pa.int64()))
-"""What the operator takes. A mark: the number of the input, and where its watermark goes; elsewhere NO_INPUT."""
-NO_INPUT = -1
 
 _NAME = "inputs"
 
@@ -36,8 +31,8 @@ def follows_inputs(plan: Plan) -> bool:
 class MergeProcessor(ShardProcessor):
     """One micro-batch of one partition of a merge."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, *, tells: bool) -> None:
+        super().__init__(plan, tells=tells)
         self._inputs = plan.options.inputs
         self._marks: dict[str, int] = {}
         self._steps_always = True

@@ -8,13 +8,11 @@ follows each input by itself, at the marks of the batches before (``MergeProcess
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 import attrs
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,19 +27,17 @@ from beamish.spark.chained import final_panes_of_chain, operate_later
 from beamish.spark.columns import WATERMARK, NamedRows, column, name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
-from beamish.spark.merge_processor import MARKED, NO_INPUT, MergeProcessor, follows_inputs
+from beamish.spark.marks import MARK, MARKED, mark_packer, with_heartbeats
+from beamish.spark.merge_processor import MergeProcessor, follows_inputs
 from beamish.spark.millis import delay_parts
-from beamish.spark.pack_rows import NO_CLOCK, row_packer
 from beamish.spark.setup_checks import check_packages, check_streaming, warn_of_single_batches
 from beamish.spark.shard_count import shard_count
-from beamish.spark.shard_ids import shard_ids
-from beamish.spark.stream import event_time_us, for_each_shard, operate, pack, select_packed
+from beamish.spark.stream import event_time_us, operate, pack, select_packed
 from beamish.spark.types import spark_schema, spark_type
 from beamish.spark.watermark_column import with_watermark
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag
 from beamish.windows.global_window import GlobalWindow
 
-MARK = "__mark_us"
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
@@ -125,11 +121,7 @@ def _panes_of_batches(named: NamedInputs, shards: int | None) -> DataFrame:
 
 
 def panes_of_merged_chain(stages: Sequence[Options], inputs: Mapping[str, DataFrame], shards: int | None) -> DataFrame:
-    """The last stage's panes of a chain whose first stage is a merge.
-
-    Raises:
-        PipelineError: an input's watermark depends on the clock: the later stages follow Spark's, which does not.
-    """
+    """The last stage's panes of a chain whose first stage is a merge."""
     first, *rest = stages
     named = name_inputs(first, inputs)
     if not named.streaming:
@@ -140,27 +132,14 @@ def panes_of_merged_chain(stages: Sequence[Options], inputs: Mapping[str, DataFr
         plans.append(make_later_plan(options, plans[-1], shards=shard_count(named.spark, options, shards)))
     if not named.streaming:
         return final_panes_of_chain(plans, _panes_of_batches(named, shards))
-    check_stages_after(named.options)
     ticks = heartbeats(named.spark) if any(plan.needs_clock for plan in plans) else None
-    return operate_later(plans[1:], _panes_of_streams(named, shards, ticks=ticks), ticks)
+    panes = _panes_of_streams(named, shards, ticks=ticks, tells=True)
+    return operate_later(plans[1:], panes, ticks, told=follows_inputs(plans[0]))
 
 
-def check_stages_after(options: Options) -> None:
-    """Check that stages can follow a pipeline on Spark.
-
-    Raises:
-        PipelineError: an input's watermark depends on the clock.
-    """
-    clocked = [one.name for one in options.inputs if one.watermark.needs_clock]
-    if clocked:
-        raise PipelineError(
-            f"merge: the watermark of {', '.join(clocked)} follows the clock (idle_timeout or ProcessingTimeLag), and on Spark a "
-            "later stage follows the query's, which would be behind; leave the idle_timeout out, or write the panes of the merge "
-            "out and apply the stage to them"
-        )
-
-
-def _panes_of_streams(named: NamedInputs, shards: int | None, *, ticks: DataFrame | None = None) -> DataFrame:
+def _panes_of_streams(
+    named: NamedInputs, shards: int | None, *, ticks: DataFrame | None = None, tells: bool = False
+) -> DataFrame:
     spark = named.spark
     check_streaming(spark)
     check_ends(named.options)
@@ -178,7 +157,7 @@ def _panes_of_streams(named: NamedInputs, shards: int | None, *, ticks: DataFram
         )
         for number, one in enumerate(named.rows)
     ]
-    return operate_merge(plan, rows, ticks)
+    return operate_merge(plan, rows, ticks, tells=tells)
 
 
 def watermark_mark(one: Input) -> Column | None:
@@ -216,7 +195,12 @@ def widen(plan: Plan, number: int, rows: DataFrame, event_time: Column, mark: Co
 
 
 def operate_merge(
-    plan: Plan, rows: Sequence[DataFrame], ticks: DataFrame | None, only: Column | None = None
+    plan: Plan,
+    rows: Sequence[DataFrame],
+    ticks: DataFrame | None,
+    only: Column | None = None,
+    *,
+    tells: bool = False,
 ) -> DataFrame:
     """The panes of rows that were widened, input by input.
 
@@ -225,6 +209,7 @@ def operate_merge(
         rows: the rows of each input.
         ticks: heartbeats (``clock_us``), one a batch.
         only: which rows are rows (``pack``); None: all.
+        tells: whether stages come after; where the shards follow the inputs' watermarks, they tell them theirs.
 
     Raises:
         SparkSetupError: the session does not take the least of several watermarks.
@@ -249,44 +234,7 @@ def operate_merge(
     if all(isinstance(one.watermark, ProcessingTimeLag) for one in plan.options.inputs):
         # Spark wants a watermark in the query; the shards follow the clock.
         ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
-    beats = for_each_shard(plan, ticks).select(
-        "*", F.lit(NO_INPUT).cast("tinyint").alias("input"), F.lit(0).cast("bigint").alias("mark_us")
-    )
-    return operate(plan, marked.unionByName(beats), None, MergeProcessor(plan))
-
-
-def mark_packer(plan: Plan, number: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow`` that packs rows and then tells every shard the task's mark of its input."""
-    pack_rows = row_packer(plan, streaming=True)
-    ids = shard_ids(plan.shards)
-
-    def pack_and_mark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        marks: list[int] = []
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                greatest = pc.max(batch[MARK]).as_py()
-                marks.extend([] if greatest is None else [greatest])
-                yield batch.drop_columns([MARK])
-
-        for packed in pack_rows(rows()):
-            n = packed.num_rows
-            yield _marked([*packed.columns, _all(n, NO_INPUT, "int8"), _all(n, 0, "int64")])
-        if marks:
-            n = len(ids)
-            shards = pa.array(ids, pa.int32())
-            marked = [_all(n, number, "int8"), _all(n, max(marks), "int64")]
-            yield _marked([shards, _all(n, NO_CLOCK, "int64"), pa.nulls(n, pa.binary()), *marked])
-
-    return pack_and_mark
-
-
-def _all(rows: int, value: int, dtype: str) -> pa.Array:
-    return pa.array(np.full(rows, value, dtype=dtype))
-
-
-def _marked(columns: Sequence[pa.Array]) -> pa.RecordBatch:
-    return pa.record_batch(list(columns), schema=MARKED)
+    return operate(plan, with_heartbeats(plan, marked, ticks), None, MergeProcessor(plan, tells=tells))
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -31,7 +31,9 @@ from beamish.script_rows import bundle_tables, check_script
 from beamish.spark.chained import operate_later
 from beamish.spark.columns import WATERMARK
 from beamish.spark.endless import check_ends
-from beamish.spark.merged import MARK, check_stages_after, operate_merge
+from beamish.spark.marks import MARK
+from beamish.spark.merge_processor import follows_inputs
+from beamish.spark.merged import operate_merge
 from beamish.spark.millis import is_watermark, watermark_row_us
 from beamish.spark.script_source import BATCH, script_rows
 from beamish.spark.setup_checks import check_streaming, spark_version
@@ -99,8 +101,6 @@ def run_on_spark(
     if spark_version() < (4, 2):
         raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
     check_ends(options)
-    if later:
-        check_stages_after(options)
     tables = bundle_tables(options, events)
     if not any(table.num_rows for table in tables):
         return []
@@ -117,9 +117,12 @@ def run_on_spark(
         parts = parts or [cut(events, tables, ticks=ticks)]
         stops = sorted({parts[0].of_event[at] + 1 for at in restart_after} | {parts[0].count})
         for stop in stops:
-            of_first = _merged_panes if options.inputs else _panes
             beats = _ticks(spark, parts[0], stop)
-            panes = operate_later(plans[1:], of_first(spark, plan, parts, stop, beats), beats)
+            if options.inputs:
+                panes = _merged_panes(spark, plan, parts, stop, beats, tells=bool(later))
+            else:
+                panes = _panes(spark, plan, parts[0], stop, beats)
+            panes = operate_later(plans[1:], panes, beats, told=follows_inputs(plan))
             _run_query(panes, Path(folder))
         return panes_from_table(_read(Path(folder), plans[-1]), plans[-1])
 
@@ -183,14 +186,13 @@ def _watermark_row(us: int, batch: int, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, names=[*schema.names, _WATERMARK_US, _IS_ROW, BATCH])
 
 
-def _panes(spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int, ticks: DataFrame | None) -> DataFrame:
-    (batches,) = parts
+def _panes(spark: SparkSession, plan: Plan, batches: Batches, stop: int, ticks: DataFrame | None) -> DataFrame:
     packed = pack(plan, _stream(spark, batches, stop), F.col(EVENT_TIME), streaming=True, only=F.col(_IS_ROW))
     return operate(plan, packed, ticks)
 
 
 def _merged_panes(
-    spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int, ticks: DataFrame | None
+    spark: SparkSession, plan: Plan, parts: Sequence[Batches], stop: int, ticks: DataFrame | None, *, tells: bool
 ) -> DataFrame:
     rows = [
         _stream(spark, batches, stop, marked=not isinstance(one.watermark, ProcessingTimeLag)).withColumn(
@@ -198,7 +200,7 @@ def _merged_panes(
         )
         for one, batches in zip(plan.options.inputs, parts, strict=True)
     ]
-    return operate_merge(plan, rows, ticks, F.col(_IS_ROW))
+    return operate_merge(plan, rows, ticks, F.col(_IS_ROW), tells=tells)
 
 
 def _stream(spark: SparkSession, batches: Batches, stop: int, *, marked: bool = True) -> DataFrame:

@@ -28,18 +28,31 @@ from beamish.spark.shard_notes import ShardNote, read_note, write_note
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag
 
 OUTPUT = "panes binary"
+TOLD = "__told_us"
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
 
 class ShardProcessor(StatefulProcessor):
-    """One micro-batch of one partition."""
+    """One micro-batch of one partition.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: the pipeline's plan.
+        tells: whether each step's watermark goes to the stage after, as a row of its own.
+    """
+
+    def __init__(self, plan: Plan, *, tells: bool = False) -> None:
         policy = plan.options.watermark
         self._plan = plan
+        self._tells = tells
         self._follows_clock = isinstance(policy, ProcessingTimeLag)
         self._steps_always = isinstance(policy, BoundedOutOfOrderness) and policy.idle_timeout is not None
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The panes; where it tells its watermark, with a column for that, in which panes are null."""
+        schema = self._plan.pane_schema
+        return schema.append(pa.field(TOLD, pa.int64())) if self._tells else schema
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -82,6 +95,9 @@ class ShardProcessor(StatefulProcessor):
         watermark = self._watermark(timer_values, clock_us)
         shard = open_shard(self._plan, self._store)
         table = shard.step(watermark, clock_us, payloads)
+        if self._tells:
+            told = pa.table({TOLD: pa.array([] if watermark is None else [watermark], pa.int64())})
+            table = pa.concat_tables([table, told], promote_options="default")
         return table, None if self._follows_clock else shard.next_due_us
 
     def _watermark(self, timer_values: Any, clock_us: int | None) -> int | None:

@@ -71,10 +71,11 @@ def operate(
     """
     if ticks is not None:
         packed = packed.unionByName(for_each_shard(plan, ticks))
+    processor = processor or ShardProcessor(plan)
     panes = packed.groupBy("shard").transformWithStateInPandas(
-        processor or ShardProcessor(plan), outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
+        processor, outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
     )
-    return panes.mapInArrow(from_bytes, spark_schema(plan.pane_schema))
+    return panes.mapInArrow(from_bytes, spark_schema(processor.output_schema))
 
 
 def pack(

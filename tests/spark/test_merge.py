@@ -189,14 +189,6 @@ def test_a_stage_after_a_join_gives_on_spark_what_it_gives_in_process(spark):
     assert not differences(panes, chain.run(SCRIPT), chain.stages[-1].options)
 
 
-def test_stages_after_a_merge_that_follows_the_clock_are_refused_on_spark(inputs, spark):
-    orders, clicks = (one.stream() for one in inputs)
-    idle = merged(clicks=bm.BoundedOutOfOrderness(0, idle_timeout=5)).window(bm.FixedWindows(60))
-    chain = idle.accumulate(rows=Count()).then(bm.Pipeline().accumulate(rows=Count()))
-    with pytest.raises(bm.PipelineError, match="the watermark of clicks follows the clock"):
-        chain.apply(orders=orders, clicks=clicks)
-
-
 def test_batches_go_through_the_stages_after_a_join(inputs, spark):
     orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
     joined = merged().window(bm.FixedWindows(60)).accumulate(pairs=FullOuterJoin("orders", "clicks"))
