@@ -47,6 +47,9 @@ from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes as twi
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_long_scripts as twin_of_long_scripts
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_sessions as twin_of_sessions
 from tests.laws.test_twin import test_the_order_of_rows_in_a_bundle_changes_nothing as row_order
+from tests.laws.test_windowings import (
+    test_several_windowings_are_each_what_a_pipeline_of_its_own_gives as windowings,
+)
 
 LAWS = {
     "twin": twin,
@@ -56,6 +59,7 @@ LAWS = {
     "twin of merges": twin_of_merges,
     "shards of chains": shards_of_chains,
     "shards of merges": shards_of_merges,
+    "windowings": windowings,
     "row order": row_order,
     "ledger": the_ledger,
     "ledger of merges": ledger_of_merges,
