@@ -1,15 +1,17 @@
 # make demo       the main job: the flights of 2013 as a stream
 # make test       everything that CI checks
 # make test-deep  search for counterexamples, BUDGET=600 of it
+# make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make bench      events a second, beside Spark's own aggregate
 # make clean      remove what these made, the virtual environment too
 #
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo test test-deep bench clean
+.PHONY: help machine demo test test-deep mutate bench clean
 
 BUDGET ?= 600
+SAMPLE ?= 300
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -37,6 +39,9 @@ endef
 $(VENV)/installed-demo: pyproject.toml | machine
 	$(call install,demo)
 
+$(VENV)/installed-proof: pyproject.toml | machine
+	$(call install,proof)
+
 $(VENV)/installed-dev: pyproject.toml | machine
 	$(call install,dev)
 	@touch $(VENV)/installed-demo
@@ -54,6 +59,9 @@ test: $(VENV)/installed-dev
 test-deep: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_DEEP_SECONDS=$(BUDGET) \
 		$(BIN)/python -m pytest -m deep
+
+mutate: $(VENV)/installed-proof
+	$(BIN)/python tools/mutate.py --sample $(SAMPLE)
 
 bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py

@@ -1,0 +1,225 @@
+"""Are the tests any good? Change the code a little, many times, and see whether a test fails.
+
+    python tools/mutate.py --sample 300 --seed 1 --only beamish/engine
+
+The repository is copied to a temporary folder. There, places where one of cosmic-ray's operators applies are drawn with
+a fixed seed, each is mutated once, by an operator drawn with the same seed, and the tests that start no Spark
+are run in stages until one fails: the mutant is killed. Survivors are listed with their diffs, and all results go to
+a file of JSON lines. ``--again`` runs the survivors in such a file again.
+
+Left out: annotations (never evaluated), ``is`` and ``is not`` in place of ``==`` and ``!=`` (numbers and texts make no sense
+of it), and the operators for decorators, exceptions and variables (which break the import, or need arguments).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+from cosmic_ray.ast import ast_nodes, get_ast  # type: ignore[import-untyped]
+from cosmic_ray.mutating import mutate_code  # type: ignore[import-untyped]
+from cosmic_ray.plugins import get_operator, operator_names  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("beamish/engine", "beamish/windows", "triggers", "accumulations")
+OPERATORS = re.compile(
+    "core/(ReplaceBinaryOperator|ReplaceUnaryOperator|ReplaceComparisonOperator_(?!(Eq|NotEq|Lt|LtE|Gt|GtE)_Is)"
+    "|AddNot|ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceBreakWithContinue"
+    "|ReplaceContinueWithBreak|NumberReplacer|ZeroIterationForLoop)"
+)
+WHOLE = (
+    "tests/test_transcripts.py",
+    "tests/engine",
+    "tests/test_bad_input.py",
+    "tests/test_merge.py",
+    "tests/test_chain.py",
+)
+LAWS = ("tests/laws/test_twin.py",)
+
+
+@attrs.frozen
+class Mutant:
+    """A change to a file: an operator, applied at the place of this number."""
+
+    path: str
+    line: int
+    operator: str
+    occurrence: int
+
+    def apply(self, source: str) -> str:
+        """The file with the change."""
+        return str(mutate_code(source, get_operator(self.operator)(), self.occurrence))
+
+
+def places(path: str, source: str) -> dict[tuple[int, int], list[Mutant]]:
+    """All mutants of a file, by line and column."""
+    spared = list(_annotations(source))
+    found: dict[tuple[int, int], list[Mutant]] = {}
+    nodes = list(ast_nodes(get_ast(source)))
+    for name in filter(OPERATORS.match, operator_names()):
+        operator = get_operator(name)()
+        at = [start for node in nodes for start, _ in operator.mutation_positions(node)]
+        for occurrence, start in enumerate(at):
+            if not any(first <= start < last for first, last in spared):
+                found.setdefault(start, []).append(Mutant(path, start[0], name, occurrence))
+    return found
+
+
+def _annotations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    for node in ast.walk(ast.parse(source)):
+        for note in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(note, ast.expr):
+                yield (note.lineno, note.col_offset), (note.end_lineno or 0, note.end_col_offset or 0)
+
+
+def draw(root: Path, sample: int, seed: int, only: str) -> list[Mutant]:
+    """Draw places, and for each a mutant."""
+    all_places: list[list[Mutant]] = []
+    for folder in FOLDERS:
+        for file in sorted((root / folder).glob("*.py")):
+            path = file.relative_to(root).as_posix()
+            if only in path:
+                all_places.extend(places(path, file.read_text(encoding="utf-8")).values())
+    print(f"{len(all_places)} places, {sum(map(len, all_places))} mutants")
+    chance = random.Random(seed)  # noqa: S311 - a sample, no secret
+    return [chance.choice(place) for place in chance.sample(all_places, min(sample, len(all_places)))]
+
+
+def stages(path: str) -> list[tuple[str, ...]]:
+    """What is run for a mutant of a file: what most likely kills it first, the laws last."""
+    own = f"tests/accumulations/test_{Path(path).stem}.py"
+    if path.startswith("accumulations"):
+        return [(own if (ROOT / own).exists() else "tests/accumulations",), WHOLE, LAWS]
+    return [WHOLE, LAWS]
+
+
+def passes(root: Path, tests: tuple[str, ...], seconds: float) -> bool:
+    """Whether tests pass, in time. They run in a fork: numpy and Arrow are loaded once for all mutants."""
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(root, tests))
+    process.start()
+    process.join(seconds)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+    return process.exitcode == 0
+
+
+def _run(root: Path, tests: tuple[str, ...]) -> None:
+    import pytest
+
+    os.chdir(root)
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+    code = pytest.main(
+        ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=1", "-m", "not spark and not deep", *tests]
+    )
+    os._exit(int(code))
+
+
+def judge(root: Path, mutant: Mutant, limits: dict[tuple[str, ...], float], laws: bool) -> dict[str, Any]:
+    """Run the tests on a mutant."""
+    file = root / mutant.path
+    source = file.read_text(encoding="utf-8")
+    changed = mutant.apply(source)
+    diff = list(difflib.unified_diff(source.splitlines(), changed.splitlines(), n=0, lineterm=""))[3:]
+    file.write_text(changed, encoding="utf-8")
+    shutil.rmtree(root / ".hypothesis", ignore_errors=True)  # no examples from other mutants
+    killer = ""
+    try:
+        for tests in stages(mutant.path):
+            if (laws or tests != LAWS) and not passes(root, tests, limits[tests]):
+                killer = " ".join(tests)
+                break
+    finally:
+        file.write_text(source, encoding="utf-8")
+    return {**attrs.asdict(mutant), "killer": killer, "laws": laws, "diff": diff}
+
+
+def measure(root: Path, mutants: list[Mutant], laws: bool) -> dict[tuple[str, ...], float]:
+    """How long each stage may take: a mutant may loop. All must pass as long as nothing is changed."""
+    limits: dict[tuple[str, ...], float] = {}
+    for tests in dict.fromkeys(tests for mutant in mutants for tests in stages(mutant.path)):
+        if tests == LAWS and not laws:
+            continue
+        start = time.monotonic()
+        if not passes(root, tests, 3600):
+            sys.exit(f"{' '.join(tests)}: fails without any change")
+        limits[tests] = 30 + 4 * (time.monotonic() - start)
+    return limits
+
+
+def main() -> None:
+    """Draw mutants, run the tests on each, and list the survivors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=300, help="how many places")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="a part of the path of the files to mutate")
+    parser.add_argument("--no-laws", action="store_true", help="leave out the laws, which take longest")
+    parser.add_argument("--again", type=Path, help="a file of results: run its survivors again")
+    parser.add_argument("--out", type=Path, default=Path("mutants.jsonl"), help="the results, a JSON line a mutant")
+    parser.add_argument("--list", action="store_true", help="only show which mutants are drawn")
+    asked = parser.parse_args()
+    for name in ("numpy", "pyarrow.compute", "pytest"):
+        __import__(name)
+    sys.dont_write_bytecode = True  # two mutants of one second and size must not share their bytecode
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "beamish"
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "spark-warehouse", "artifacts")
+        shutil.copytree(ROOT, root, symlinks=True, ignore=ignored)
+        if asked.again:
+            earlier = [json.loads(line) for line in asked.again.read_text(encoding="utf-8").splitlines()]
+            mutants = [find_again(root, result) for result in earlier if not result["killer"]]
+        else:
+            mutants = draw(root, asked.sample, asked.seed, asked.only)
+        if asked.list:
+            print(*mutants, sep="\n")
+            return
+        sys.path.insert(0, str(root))
+        limits = measure(root, mutants, not asked.no_laws)
+        results = []
+        with asked.out.open("w", encoding="utf-8") as out:
+            for mutant in mutants:
+                results.append(judge(root, mutant, limits, not asked.no_laws))
+                print(json.dumps(results[-1]), file=out, flush=True)
+    report(results)
+
+
+def find_again(root: Path, result: dict[str, Any]) -> Mutant:
+    """The mutant of an earlier result; the file must be as it was, or at least its lines about the place."""
+    mutant = Mutant(*(result[field.name] for field in attrs.fields(Mutant)))
+    if result["diff"][0].lstrip("-") not in (root / mutant.path).read_text(encoding="utf-8"):
+        sys.exit(f"{mutant}: the file is no longer the one that was mutated")
+    return mutant
+
+
+def report(results: list[dict[str, Any]]) -> None:
+    """Print the survivors, and how many were killed in each folder."""
+    drawn: Counter[str] = Counter(str(Path(result["path"]).parent) for result in results)
+    killed: Counter[str] = Counter(str(Path(result["path"]).parent) for result in results if result["killer"])
+    for result in results:
+        if not result["killer"]:
+            print(f"\nsurvived: {result['path']}:{result['line']} {result['operator']}", *result["diff"], sep="\n")
+    print()
+    for folder in sorted(drawn):
+        print(f"{folder:20} {killed[folder]:4} of {drawn[folder]:4} killed")
+    print(f"{'all':20} {killed.total():4} of {drawn.total():4} killed")
+
+
+if __name__ == "__main__":
+    main()
