@@ -1,0 +1,61 @@
+"""What triggers do to windows that were merged, and to parts that have fired already (RULES 12, 14)."""
+
+import attrs
+import numpy as np
+
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.engine.trigger_tree import TriggerNow, TriggerState, new_columns, trigger_columns
+from beamish.testing import TestStream
+from beamish.triggers import AfterAll, AfterCount, AfterEach, AfterProcessingTime, Always, Never, OrFinally, Trigger
+
+SESSIONS = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .window(bm.Sessions(10))
+    .discarding()
+    .accumulate(n=Count())
+)
+
+
+@attrs.frozen
+class Once(Trigger):
+    """A user's trigger that is finished when it has fired, and must not fire again."""
+
+    def create(self):
+        return "waits"
+
+    def should_fire(self, state, context):
+        return True
+
+    def on_fire(self, state, context):
+        assert state == "waits"
+        return "has fired", True
+
+
+def windows(trigger, number):
+    """The state of a trigger in so many new windows, and clocks that have not begun."""
+    declared = dict(trigger_columns(trigger)) | {"start_us": ("int64", 0), "end_us": ("int64", 10)}
+    columns = new_columns(declared | {"asks_at_end": ("bool", False)}, number)
+    return TriggerState(trigger, columns), TriggerNow(columns, 0, 0, merging=True)
+
+
+def test_after_all_fires_only_the_parts_that_have_not_fired():
+    trigger = AfterAll(Once(), Always())
+    state, now = windows(trigger, 2)
+    at = np.arange(2)
+    Once().fire(state.parts[0], at[:1], now)
+    trigger.fire(state, at, now)
+    assert state.finished.tolist() == [True, True]
+    assert state.parts[0].finished.tolist() == [True, True]
+
+
+def test_main_counts_anew_when_a_merge_undoes_the_firing_of_finally():
+    """The wait of AfterProcessingTime starts again in the merged window; the row before it is in a pane already."""
+    trigger = AfterEach(OrFinally(AfterCount(2), AfterProcessingTime(5)), Never())
+    pipeline = SESSIONS.trigger(trigger, allow_data_loss=True)
+    script = TestStream().add([{"ts": 1}]).advance_processing_time_to(5)
+    assert [pane.values["n"] for pane in pipeline.run(script)] == [1]
+    script = script.add([{"ts": 5}])
+    assert [pane.values["n"] for pane in pipeline.run(script)] == [1]
+    assert [pane.values["n"] for pane in pipeline.run(script.add([{"ts": 8}]))] == [1, 2]
