@@ -79,6 +79,11 @@ class Options:
         return self.retracts and self.retract_merged is not RetractMerged.WITH_NEXT_PANE
 
     @property
+    def gives_empty_panes(self) -> bool:
+        """Whether a firing may give a pane in which no row is new (RULES.md 7)."""
+        return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
+
+    @property
     def needs_clock(self) -> bool:
         """Whether anything depends on the processing-time clock."""
         return self.trigger.needs_clock or any(policy.needs_clock for policy in self.watermarks)

@@ -204,7 +204,9 @@ class State:
     def _due(self, rows: Indices, table: WindowTable) -> tuple[int, int]:
         """The least watermark and the least clock at which something is due in these windows."""
         end = table["end_us"][rows]
-        waits = table["asks_at_end"][rows] & ~table["closed"][rows] & (end > self.clocks.watermark_us)
+        # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
+        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes
+        waits &= ~table["closed"][rows] & (end > self.clocks.watermark_us)
         due = int(np.where(waits, end, self.plan.expiry_us(end)).min())
         if not self.plan.options.trigger.needs_clock:
             return due, _NEVER

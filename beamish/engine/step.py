@@ -58,13 +58,14 @@ class Step:
             table = self.table
             end = table["end_us"]
             expired = self.plan.expiry_us(end) <= now
-            asked = table["asks_at_end"] & ~table["closed"] & ~expired & (before < end) & (end <= now)
+            passed = ~table["closed"] & (before < end) & (end <= now)
+            asked = table["asks_at_end"] & passed & ~expired
             ready = np.flatnonzero(asked)
             ready = ready[self.plan.options.trigger.ready(table.trigger, ready, self.now())]
             last = np.flatnonzero(expired & ~table["closed"])
             fire(self, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
             table["gone"][expired] = True
-            table["touched"][expired | asked] = True
+            table["touched"][expired | passed] = True
         self.watermark_before_us = now
 
     def pass_clock(self) -> None:

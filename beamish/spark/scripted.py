@@ -35,6 +35,7 @@ from beamish.spark.marks import MARK
 from beamish.spark.merge_processor import follows_inputs
 from beamish.spark.merged import operate_merge
 from beamish.spark.millis import is_watermark, watermark_row_us
+from beamish.spark.pack_rows import NO_CLOCK
 from beamish.spark.script_source import BATCH, script_rows
 from beamish.spark.setup_checks import check_streaming, spark_version
 from beamish.spark.shard_count import shard_count
@@ -96,7 +97,7 @@ def run_on_spark(
     """
     options.check()
     check_script(options, events)
-    _check(events, options, restart_after, heartbeats)
+    _check(events, [options, *later], restart_after, heartbeats)
     check_streaming(spark)
     if spark_version() < (4, 2):
         raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
@@ -127,7 +128,9 @@ def run_on_spark(
         return panes_from_table(_read(Path(folder), plans[-1]), plans[-1])
 
 
-def _check(events: Sequence[Event], options: Options, restart_after: Sequence[int], heartbeats: bool | None) -> None:
+def _check(
+    events: Sequence[Event], stages: Sequence[Options], restart_after: Sequence[int], heartbeats: bool | None
+) -> None:
     for event in events:
         if not isinstance(event, WatermarkTo):
             continue
@@ -139,7 +142,7 @@ def _check(events: Sequence[Event], options: Options, restart_after: Sequence[in
     for at in restart_after:
         if not 0 <= at < len(events):
             raise OptionError(f"restart_after={tuple(restart_after)!r}: numbers of events, 0 to {len(events) - 1}")
-    if heartbeats is False and options.needs_clock:
+    if heartbeats is False and any(options.needs_clock for options in stages):
         raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
 
 
@@ -162,7 +165,7 @@ def cut(events: Sequence[Event], tables: Sequence[pa.Table], *, ticks: bool, of:
         for at, event in enumerate(events)
         if isinstance(event, WatermarkTo) and event.input in (None, of)
     ]
-    clock, clocks = 0, []
+    clock, clocks = NO_CLOCK, []  # before the script's first step of the clock a heartbeat only calls on the shards
     for event in events:
         clock = event.us if isinstance(event, ClockTo) else clock
         clocks.append(clock)

@@ -3,6 +3,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
 from beamish.script_rows import script_tables
+from beamish.spark.pack_rows import NO_CLOCK
 from beamish.spark.scripted import cut, run_on_spark
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
@@ -121,6 +122,9 @@ def test_restarts_are_numbers_of_events():
 def test_a_pipeline_that_needs_the_clock_cannot_do_without_heartbeats():
     with pytest.raises(bm.OptionError, match="this pipeline needs the clock"):
         run_on_spark(None, LAGGING.options, TestStream().add([]).events, heartbeats=False)
+    waits = bm.Pipeline().trigger(AfterWatermark(early=AfterProcessingTime(1))).accumulating().accumulate(n=Count())
+    with pytest.raises(bm.OptionError, match="this pipeline needs the clock"):
+        run_on_spark(None, FIXED.options, TestStream().add([]).events, heartbeats=False, later=[waits.options])
 
 
 def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
@@ -130,8 +134,8 @@ def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
     rows = batches.rows.select(["__batch", "__watermark_us", "__is_row"]).to_pylist()
     assert [tuple(row.values()) for row in rows] == [(2, None, True), (0, 5_000_000, False), (2, 6_000_000, False)]
     assert batches.ticks.to_pylist() == [
-        {"clock_us": 0, "__batch": 1},
-        {"clock_us": 0, "__batch": 2},
-        {"clock_us": 0, "__batch": 3},
+        {"clock_us": NO_CLOCK, "__batch": 1},
+        {"clock_us": NO_CLOCK, "__batch": 2},
+        {"clock_us": NO_CLOCK, "__batch": 3},
         {"clock_us": 9_000_000, "__batch": 4},
     ]
