@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from beamish.engine.bundle import plan_keys
 from beamish.engine.chaining import rows_of_panes
 from beamish.engine.clocks import MergedClocks
-from beamish.engine.keys import hash_rows
-from beamish.engine.packing import EVENT_TIME, SHARD
+from beamish.engine.packing import EVENT_TIME
 from beamish.engine.state import DictStore
 from beamish.engine.windowings import open_shard, pack_each
 from beamish.options import Options
@@ -91,9 +89,6 @@ class _Stage:
 
 def _pack(plan: Plan, rows: pa.Table, packs: int) -> dict[int, list[bytes]]:
     """The payloads of a bundle for each shard."""
-    keys = plan_keys(plan, rows)
-    shard = (hash_rows(keys.columns, rows.num_rows) % np.uint64(plan.shards)).astype(np.int32)
-    rows = rows.append_column(SHARD, pa.array(shard))
     payloads: dict[int, list[bytes]] = {}
     for part in range(packs):
         for number, payload in pack_each(plan, rows.take(pa.array(np.arange(part, rows.num_rows, packs)))):

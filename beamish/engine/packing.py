@@ -21,12 +21,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.keys import code_rows, code_tuples, code_values, normalise
+from beamish.engine.keys import code_rows, code_tuples, code_values, hash_rows, normalise
 from beamish.plan import Plan
 from beamish.windows.sliding import SlidingWindows
 
 EVENT_TIME = "__event_time_us"
-SHARD = "__shard"
 SLICE, ROWS, FIRST, LAST = "__slice_us", "__rows", "__first_us", "__last_us"
 _NULL_TIMES = b"null_event_times"
 _WRITE = pa.ipc.IpcWriteOptions()
@@ -37,15 +36,20 @@ def pack(plan: Plan, rows: pa.Table) -> list[tuple[int, bytes]]:
 
     Args:
         plan: the pipeline's plan.
-        rows: the plan's columns, ``__event_time_us`` and ``__shard`` (int32).
+        rows: the plan's columns and ``__event_time_us``.
+
+    Returns:
+        the number of each shard that has rows, and its payload.
     """
     if not rows.num_rows:
         return []
-    shard = rows[SHARD].to_numpy()
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
+    keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
+    key, distinct = code_rows(keys, rows.num_rows)
+    shard = _shards(plan, keys, key, distinct)[key]
     if not plan.preaggregates:
         return list(_split(rows, shard))
-    return list(_split(*_aggregate(plan, rows, shard)))
+    return list(_split(*_aggregate(plan, rows, keys, (key, distinct), shard)))
 
 
 def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int]:
@@ -74,17 +78,30 @@ def first_of_each(codes: NDArray[np.int64], distinct: int) -> NDArray[np.int64]:
     return first
 
 
+def _shards(plan: Plan, keys: Sequence[pa.Array], key: NDArray[np.int64], distinct: int) -> NDArray[np.int32]:
+    """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard."""
+    first = pa.array(first_of_each(key, distinct))
+    hashes = hash_rows([column.take(first) for column in keys], distinct)
+    return ((hashes >> np.uint64(40)) % np.uint64(plan.shards)).astype(np.int32)
+
+
 def _aggregate(
-    plan: Plan, rows: pa.Table, shard: NDArray[np.int32]
+    plan: Plan,
+    rows: pa.Table,
+    keys: Sequence[pa.Array],
+    coded: tuple[NDArray[np.int64], int],
+    shard: NDArray[np.int32],
 ) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
+    key, distinct = coded
     known = rows[EVENT_TIME].is_valid().to_numpy()
-    null_times = np.bincount(shard[~known]) if not known.all() else np.zeros(0, dtype=np.int64)
+    null_times = np.zeros(0, dtype=np.int64)
     if not known.all():
-        rows, shard = rows.filter(pa.array(known)), shard[known]
+        null_times = np.bincount(shard[~known])
+        timed = pa.array(known)
+        rows, keys, key, shard = rows.filter(timed), [column.filter(timed) for column in keys], key[known], shard[known]
     time = rows[EVENT_TIME].to_numpy()
-    keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     start = slice_starts(plan, time)
-    group, groups = code_tuples([code_rows(keys, len(time)), code_values(start)], len(time))
+    group, groups = code_tuples([(key, distinct), code_values(start)], len(time))
     first = first_of_each(group, groups)
     columns = {name: column.take(pa.array(first)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
     columns[SLICE] = pa.array(start[first])

@@ -32,7 +32,7 @@ from beamish.errors import StateError
 from beamish.plan import Plan
 from beamish.windows.option import END_OF_TIME_US
 
-FORMAT = 1
+FORMAT = 2
 _HASHED_SEGMENTS = 64
 _FEW_SEGMENTS = 16
 _FEW_WINDOWS, _MANY_WINDOWS = 512, 65_536

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.engine.packing import EVENT_TIME, SHARD
+from beamish.engine.packing import EVENT_TIME
 from beamish.errors import ColumnError, PipelineError
 from beamish.options import Options
 from beamish.spark.types import arrow_type
@@ -19,7 +19,7 @@ from beamish.watermarks import Punctuated
 
 WATERMARK = "__watermark"
 EVENT_TIME_EXPRESSION = "__event_time"
-_RESERVED = (EVENT_TIME, SHARD, WATERMARK, EVENT_TIME_EXPRESSION)
+_RESERVED = (EVENT_TIME, WATERMARK, EVENT_TIME_EXPRESSION)
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from beamish.engine.packing import EVENT_TIME, SHARD
+from beamish.engine.packing import EVENT_TIME
 from beamish.engine.windowings import pack_each
 from beamish.plan import Plan
 from beamish.spark.shard_ids import FIRST_SHARD, shard_ids
@@ -16,19 +16,20 @@ from beamish.spark.shard_ids import FIRST_SHARD, shard_ids
 PACKED = pa.schema([("shard", pa.int32()), ("clock_us", pa.int64()), ("payload", pa.binary())])
 """What the operator takes. Rows: clock_us is NO_CLOCK. Heartbeats: the payload is null."""
 NO_CLOCK = -1
+IS_ROW = "__is_row"
 
 _MOST_ROWS = 500_000
 _MOST_BYTES = 64 * 2**20
 
 
 def row_packer(plan: Plan, *, streaming: bool) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow`` that packs rows; a row whose shard is null is passed over.
+    """A function for ``mapInArrow`` that packs rows; where there is a column ``__is_row``, those of which it is false are passed over.
 
     In a stream each task that has rows also calls on the first shard: it is then in every batch with rows, and so
     the shard count of a checkpoint is checked before anything is written (``shard_notes``). In a later stage one task,
     rows or none, calls on all shards, so that each sees every batch.
     """
-    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64()), (SHARD, pa.int32())])
+    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64())])
     ids = shard_ids(plan.shards)
 
     def pack_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,7 +50,9 @@ def _tables(batches: Iterable[pa.RecordBatch], carried: pa.Schema) -> Iterator[p
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for arrived in batches:
-        batch = arrived.filter(arrived[SHARD].is_valid()) if arrived[SHARD].null_count else arrived
+        batch = arrived
+        if IS_ROW in arrived.schema.names:
+            batch = arrived.filter(arrived[IS_ROW]).drop_columns([IS_ROW])
         if not batch.num_rows:
             continue
         held.append(batch)

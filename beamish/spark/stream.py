@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from beamish.engine.packing import EVENT_TIME, SHARD
+from beamish.engine.packing import EVENT_TIME
 from beamish.options import Options
 from beamish.plan import Plan, make_plan
 from beamish.spark.columns import column, name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
-from beamish.spark.pack_rows import PACKED, row_packer
+from beamish.spark.pack_rows import IS_ROW, PACKED, row_packer
 from beamish.spark.pane_bytes import from_bytes
 from beamish.spark.setup_checks import check_streaming, warn_of_single_batches
 from beamish.spark.shard_count import shard_count
@@ -98,16 +98,14 @@ def pack(
 def select_packed(
     plan: Plan, rows: DataFrame, event_time_us: Column, *, only: Column | None = None, also: Sequence[Column] = ()
 ) -> DataFrame:
-    """The columns that are packed: the plan's, the event time, the shard; and others.
+    """The columns that are packed: the plan's, the event time, which rows are rows; and others.
 
     The plan's go by number: ``mapInArrow`` does not find columns with a dot in their names.
     """
-    shard = F.pmod(F.xxhash64(*map(column, plan.options.keys)), F.lit(plan.shards)) if plan.options.keys else F.lit(0)
-    shard = shard.cast("int")
     return rows.select(
         *(column(name).alias(f"c{i}") for i, name in enumerate(plan.columns)),
         event_time_us.alias(EVENT_TIME),
-        (shard if only is None else F.when(only, shard)).alias(SHARD),
+        *([] if only is None else [only.alias(IS_ROW)]),
         *also,
     )
 

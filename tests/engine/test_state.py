@@ -5,7 +5,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.engine.packing import EVENT_TIME, SHARD, pack
+from beamish.engine.packing import EVENT_TIME, pack
 from beamish.engine.shard import Shard
 from beamish.engine.state import DictStore
 from beamish.plan import make_plan
@@ -59,7 +59,6 @@ def step(pipeline, store, *rows, watermark=None, shards=1):
                 "team": pa.array(teams),
                 "score": pa.array(scores),
                 EVENT_TIME: pa.array([int(time * SECOND) for time in times]),
-                SHARD: pa.array([0] * len(rows), pa.int32()),
             }
         )
         payloads = [payload for _, payload in pack(plan, table)]
@@ -183,8 +182,8 @@ def test_another_shard_count_is_refused():
 def test_another_format_is_refused(monkeypatch):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
-    monkeypatch.setattr("beamish.engine.state.FORMAT", 2)
-    with pytest.raises(bm.StateError, match="state format 1"):
+    monkeypatch.setattr("beamish.engine.state.FORMAT", 3)
+    with pytest.raises(bm.StateError, match="state format 2"):
         step(PIPELINE, store, (2, "red", 1))
 
 

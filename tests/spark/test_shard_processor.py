@@ -7,7 +7,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.packing import EVENT_TIME, SHARD, pack
+from beamish.engine.packing import EVENT_TIME, pack
 from beamish.plan import make_plan
 from beamish.spark.pack_rows import NO_CLOCK
 from beamish.spark.pane_bytes import from_bytes
@@ -77,7 +77,6 @@ class Spark:
         columns = {
             "team": ["red"] * n,
             EVENT_TIME: pa.array([s * 1_000_000 for s in seconds], pa.int64()),
-            SHARD: pa.array([0] * n, pa.int32()),
         }
         payloads = [payload for _, payload in pack(self.plan, pa.table(columns))]
         return pd.DataFrame({"clock_us": [clock_us] * (len(payloads) + 1), "payload": [*payloads, None]})
