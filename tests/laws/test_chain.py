@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import attrs
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -78,6 +78,7 @@ def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batche
         assert close(dict(pane.values), expected[at]), f"{said}\n{line(pane)}\n{expected[at]}"
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_totals_downstream_are_right_after_every_bundle(number):
     """Sum per key, then count and names per sum: always what a batch of the rows so far gives."""
