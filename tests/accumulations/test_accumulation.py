@@ -256,3 +256,13 @@ def test_extracted_values_are_those_a_user_expects():
     moment = datetime(2024, 5, 1, tzinfo=UTC)
     assert value(Collect("x"), [moment], pa.timestamp("us", "UTC")) == [moment]
     assert value(Reduce(operator.or_, "x"), [1, 6], pa.int32()) == 7
+
+
+@pytest.mark.parametrize(("column", "inputs"), [(None, None), ("x", ("x",)), (["x", "y"], ("x", "y"))])
+def test_what_an_accumulation_reads_follows_from_its_column(column, inputs):
+    class Own(Accumulation):
+        pass
+
+    own = Own()
+    own.column = column
+    assert own.inputs == inputs

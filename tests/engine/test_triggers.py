@@ -59,3 +59,11 @@ def test_main_counts_anew_when_a_merge_undoes_the_firing_of_finally():
     script = script.add([{"ts": 5}])
     assert [pane.values["n"] for pane in pipeline.run(script)] == [1]
     assert [pane.values["n"] for pane in pipeline.run(script.add([{"ts": 8}]))] == [1, 2]
+
+
+def test_a_sequence_is_not_finished_by_a_merge_before_its_last_part_has_fired():
+    trigger = AfterAll(AfterEach(AfterCount(4), AfterCount(1)), Always())
+    script = TestStream().add([{"ts": 1}]).add([{"ts": 5}]).add([{"ts": 9}])
+    pipeline = SESSIONS.trigger(trigger, allow_data_loss=True)
+    assert list(pipeline.run(script)) == []
+    assert [pane.values["n"] for pane in pipeline.run(script.advance_watermark_to_infinity())] == [3]

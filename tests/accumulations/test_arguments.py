@@ -1,0 +1,16 @@
+"""Which types can be summed."""
+
+import pyarrow as pa
+import pytest
+
+from beamish.accumulations.arguments import is_number
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int64(), pa.uint32(), pa.float32(), pa.decimal128(5, 2), pa.null()])
+def test_numbers_can_be_summed(type_):
+    assert is_number(type_)
+
+
+@pytest.mark.parametrize("type_", [pa.uint64(), pa.string(), pa.bool_(), pa.date32(), pa.list_(pa.int64())])
+def test_what_is_no_number_of_sparks_cannot(type_):
+    assert not is_number(type_)
