@@ -125,3 +125,8 @@ def test_an_accumulator_that_cannot_be_kept_is_told():
     with pytest.raises(UserFunctionError, match=r"Fold\(.*builtins.object.*make it of None, bool") as raised:
         values(Fold(0, lambda _, __: object(), "x"), [(0, 3, 1)], pa.int64())
     assert raised.value.group == 3
+
+
+def test_folds_are_hashable_whatever_they_begin_with():
+    folds = [Fold([], append, "x", result_type="array<bigint>") for _ in range(2)]
+    assert hash(folds[0]) == hash(folds[1])

@@ -67,3 +67,10 @@ def test_a_sequence_is_not_finished_by_a_merge_before_its_last_part_has_fired():
     pipeline = SESSIONS.trigger(trigger, allow_data_loss=True)
     assert list(pipeline.run(script)) == []
     assert [pane.values["n"] for pane in pipeline.run(script.advance_watermark_to_infinity())] == [3]
+
+
+def test_what_main_has_finished_stays_finished_in_a_merge():
+    trigger = AfterEach(OrFinally(AfterCount(2), Never()), Never())
+    script = TestStream().add([{"ts": 1}, {"ts": 2}]).add([{"ts": 5}]).add([{"ts": 6}]).add([{"ts": 7}])
+    panes = SESSIONS.trigger(trigger, allow_data_loss=True).run(script)
+    assert [pane.values["n"] for pane in panes] == [2]
