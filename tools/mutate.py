@@ -7,8 +7,9 @@ a fixed seed, each is mutated once, by an operator drawn with the same seed, and
 are run in stages until one fails: the mutant is killed. Survivors are listed with their diffs, and all results go to
 a file of JSON lines. ``--again`` runs the survivors in such a file again.
 
-Left out: annotations (never evaluated), ``is`` and ``is not`` in place of ``==`` and ``!=`` (numbers and texts make no sense
-of it), and the operators for decorators, exceptions and variables (which break the import, or need arguments).
+Left out: annotations (never evaluated); ``strict=True`` of ``zip`` (the lists are as long as each other); ``is`` and
+``is not`` in place of ``==`` and ``!=`` (numbers and texts make no sense of it); and the operators for decorators, exceptions
+and variables (which break the import, or need arguments).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Mutant:
 
 def places(path: str, source: str) -> dict[tuple[int, int], list[Mutant]]:
     """All mutants of a file, by line and column."""
-    spared = list(_annotations(source))
+    spared = list(_spared(source))
     found: dict[tuple[int, int], list[Mutant]] = {}
     nodes = list(ast_nodes(get_ast(source)))
     for name in filter(OPERATORS.match, operator_names()):
@@ -85,11 +86,12 @@ def places(path: str, source: str) -> dict[tuple[int, int], list[Mutant]]:
     return found
 
 
-def _annotations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _spared(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     for node in ast.walk(ast.parse(source)):
-        for note in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            if isinstance(note, ast.expr):
-                yield (note.lineno, note.col_offset), (note.end_lineno or 0, note.end_col_offset or 0)
+        strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None
+        for part in (getattr(node, "annotation", None), getattr(node, "returns", None), strict):
+            if isinstance(part, ast.expr):
+                yield (part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)
 
 
 def draw(root: Path, sample: int, seed: int, only: str) -> list[Mutant]:

@@ -53,3 +53,13 @@ def test_quantiles_are_those_of_the_scalar_reference(rows, cut):
     assert_same(values(Median("x"), rows, pa.float64()), medians)
     assert_laws(Quantiles("x", wanted), rows, [pa.float64()], cut)
     assert_laws(Median("x"), rows, [pa.float64()], cut)
+
+
+@pytest.mark.parametrize("p", [-0.01, -1, 1.01, 2, True, "0.5", None])
+def test_a_share_is_from_0_to_1(p):
+    with pytest.raises(OptionError):
+        Quantiles("x", [0.5, p])
+
+
+def test_the_ends_are_shares():
+    assert Quantiles("x", [0, 1]) == Quantiles("x", (0, 1))

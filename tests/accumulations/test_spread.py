@@ -1,6 +1,7 @@
 import math
 import statistics
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,3 +46,9 @@ def test_variance_is_that_of_the_scalar_reference(rows, cut):
             expected.append(float(reference(there)) if len(there) >= fewest else None)
         assert_same(values(accumulation, rows, pa.float64()), expected, 1e-6)
         assert_laws(accumulation, rows, [pa.float64()], cut, 1e-6)
+
+
+def test_a_part_with_nothing_in_it_changes_no_bit_of_the_mean():
+    state = [pa.array([3, 0]), pa.array([0.1, 0.0]), pa.array([0.5, 0.0])]
+    n, mean, squares = Variance("x").combine(np.zeros(2, np.int64), 1, state)
+    assert (n.to_pylist(), mean.to_pylist(), squares.to_pylist()) == ([3], [0.1], [0.5])

@@ -31,3 +31,8 @@ def test_calendar_windows_are_printed_as_they_are_written():
         "days=2, weeks=None, months=None, years=None, timezone='UTC', starting=None)"
     )
     assert "starting='2024-01-31'" in repr(bm.CalendarWindows(months=1, starting="2024-01-31"))
+
+
+@pytest.mark.parametrize(("unit", "days"), [("days", 3), ("weeks", 21), ("months", 84), ("years", 1095)])
+def test_the_period_that_state_is_cut_by_is_about_a_window_long(unit, days):
+    assert bm.CalendarWindows(**{unit: 3}).period_us == days * 86_400_000_000
