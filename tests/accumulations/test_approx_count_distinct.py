@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import ApproxCountDistinct
+from beamish.accumulations.approx_count_distinct import _sigma, _tau
 from beamish.accumulations.hashing import hash_values
 from beamish.errors import OptionError
 from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, rows_of, value, values
@@ -74,3 +75,12 @@ def test_approx_count_distinct_keeps_the_laws(kind, data, cut):
     doubled = values(ApproxCountDistinct("x"), rows + rows, type_)
     assert doubled == values(ApproxCountDistinct("x"), rows, type_)
     assert len(doubled) == GROUPS
+
+
+def test_the_two_series_are_those_of_their_definition():
+    """Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017: sigma and tau."""
+    x = np.array([0.0, 0.25, 0.5, 0.9, 1.0])
+    tau = [(1 - v - sum((1 - v**2.0**-k) ** 2 * 2.0**-k for k in range(1, 60))) / 3 if 0 < v < 1 else 0.0 for v in x]
+    assert np.allclose(_tau(x), tau, rtol=1e-12)
+    sigma = [v + sum(v**2.0**k * 2.0 ** (k - 1) for k in range(1, 60)) for v in x[:-1]]
+    assert np.allclose(_sigma(x[:-1]), sigma, rtol=1e-12)

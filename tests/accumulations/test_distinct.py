@@ -56,3 +56,7 @@ def test_distinct_values_are_those_of_the_scalar_reference(kind, data, cut):
     assert values(CountDistinct("x", "y"), rows, type_, pa.int64()) == pairs
     assert_laws(CollectSet("x"), rows, [type_], cut)
     assert_laws(CountDistinct("x", "y"), rows, [type_, pa.int64()], cut)
+
+
+def test_distinct_columns_are_printed_as_they_are_written():
+    assert repr(CountDistinct("a", "b")) == "CountDistinct('a', 'b')"

@@ -74,3 +74,32 @@ def test_what_main_has_finished_stays_finished_in_a_merge():
     script = TestStream().add([{"ts": 1}, {"ts": 2}]).add([{"ts": 5}]).add([{"ts": 6}]).add([{"ts": 7}])
     panes = SESSIONS.trigger(trigger, allow_data_loss=True).run(script)
     assert [pane.values["n"] for pane in panes] == [2]
+
+
+@attrs.frozen
+class Bundles(Trigger):
+    """A user's trigger that fires after so many bundles, those of merged windows together."""
+
+    n: int
+
+    def create(self):
+        return 0
+
+    def on_rows(self, state, count, context):
+        return state + 1
+
+    def should_fire(self, state, context):
+        return state >= self.n
+
+    def on_merge(self, states, context):
+        assert states  # a window that is new is none that was merged
+        return sum(states)
+
+    def may_lose_rows(self, allowed_lateness_us):
+        return False
+
+
+def test_a_users_trigger_goes_on_with_what_its_merge_gives():
+    script = TestStream().add([{"ts": 1}]).add([{"ts": 15}]).add([{"ts": 8}, {"ts": 100}])
+    assert [pane.values["n"] for pane in SESSIONS.trigger(Bundles(4)).run(script)] == []
+    assert [pane.values["n"] for pane in SESSIONS.trigger(Bundles(3)).run(script)] == [3]
