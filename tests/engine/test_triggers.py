@@ -71,7 +71,7 @@ def test_a_sequence_is_not_finished_by_a_merge_before_its_last_part_has_fired():
 
 def test_what_main_has_finished_stays_finished_in_a_merge():
     trigger = AfterEach(OrFinally(AfterCount(2), Never()), Never())
-    script = TestStream().add([{"ts": 1}, {"ts": 2}]).add([{"ts": 5}]).add([{"ts": 6}]).add([{"ts": 7}])
+    script = TestStream().add([{"ts": 1}, {"ts": 2}]).add([{"ts": 5}, {"ts": 6}]).add([{"ts": 7}])
     panes = SESSIONS.trigger(trigger, allow_data_loss=True).run(script)
     assert [pane.values["n"] for pane in panes] == [2]
 
