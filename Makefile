@@ -3,12 +3,13 @@
 # make test-deep  search for counterexamples, BUDGET=600 of it
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make bench      events a second, beside Spark's own aggregate
+# make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
 #
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo test test-deep mutate bench clean
+.PHONY: help machine demo test test-deep mutate bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
@@ -65,6 +66,9 @@ mutate: $(VENV)/installed-proof
 
 bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py
+
+bench-others:
+	@sh benchmarks/others/run.sh "$$(sh tools/find_python.sh)"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
