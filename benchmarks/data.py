@@ -1,43 +1,70 @@
 """The benchmarks' rows: parquet files with a fixed seed, made once.
 
-A file is a micro-batch: ``rows`` / ``files`` rows of four minutes of event time, spread back by up to a minute more.
+A file is a micro-batch. Kinds:
+    plain       four minutes of event time a file, spread back by up to a minute more
+    hot         the same, with every second row of one key
+    retained    a row for each key and minute, in files of up to 500,000 rows, then six files of 100,000 rows in the
+                last four minutes: state to be kept, and batches that touch little of it
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-START_US = 1_700_000_000_000_000
+START_US = 1_700_000_000_000_000 // 60_000_000 * 60_000_000
 MINUTE_US = 60_000_000
+STEADY_FILES = 6
+_FILL_ROWS = 500_000
 _FOLDER = Path("build/bench/data")
 
 
-def rows_in_files(rows: int, files: int, keys: int) -> str:
-    """The folder of such files; they are made if they are not there."""
-    folder = _FOLDER / f"{rows}-{files}-{keys}"
+def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain") -> str:
+    """The folder of such files; they are made if they are not there. They are read once: all programs find them warm.
+
+    ``retained`` takes the number of windows as ``rows``, and as many files as it needs.
+    """
+    folder = _FOLDER / f"{kind}-{rows}-{files}-{keys}"
     done = folder / "_SUCCESS"
     if not done.exists():
         folder.mkdir(parents=True, exist_ok=True)
         chance = np.random.default_rng(7)
-        for number in range(files):
-            _write(folder / f"part-{number:04}.parquet", chance, number, rows // files, keys)
+        batches = _retained(chance, rows, keys) if kind == "retained" else _plain(chance, rows, files, keys, kind)
+        names = pa.array([f"key{i}" for i in range(keys)])
+        for number, (time, key) in enumerate(batches):
+            _write(folder / f"part-{number:04}.parquet", time, names.take(pa.array(key)), chance)
         done.touch()
+    for path in sorted(folder.glob("*.parquet")):
+        path.read_bytes()
     return str(folder)
 
 
-def _write(path: Path, chance: np.random.Generator, number: int, rows: int, keys: int) -> None:
-    time = START_US + number * 4 * MINUTE_US + chance.integers(-MINUTE_US, 4 * MINUTE_US, rows)
-    key = chance.integers(0, keys, rows)
-    names = pa.array([f"key{i}" for i in range(keys)])
-    table = pa.table(
-        {
-            "ts": pa.array(time).cast(pa.timestamp("us", tz="UTC")),
-            "k": names.take(pa.array(key)),
-            "x": pa.array(chance.integers(0, 1000, rows)),
-        }
-    )
-    pq.write_table(table, path)
+def _plain(chance: np.random.Generator, rows: int, files: int, keys: int, kind: str) -> Iterator[tuple[Any, Any]]:
+    for number in range(files):
+        n = rows // files
+        time = START_US + number * 4 * MINUTE_US + chance.integers(-MINUTE_US, 4 * MINUTE_US, n)
+        key = chance.integers(0, keys, n)
+        yield time, np.where(np.arange(n) % 2 == 0, 0, key) if kind == "hot" else key
+
+
+def _retained(chance: np.random.Generator, windows: int, keys: int) -> Iterator[tuple[Any, Any]]:
+    minutes = windows // keys
+    time = START_US + np.repeat(np.arange(minutes), keys) * MINUTE_US
+    key = np.tile(np.arange(keys), minutes)
+    for start in range(0, len(time), _FILL_ROWS):
+        yield time[start : start + _FILL_ROWS], key[start : start + _FILL_ROWS]
+    for _ in range(STEADY_FILES):
+        yield (
+            START_US + (minutes - 4) * MINUTE_US + chance.integers(0, 4 * MINUTE_US, 100_000),
+            chance.integers(0, keys, 100_000),
+        )
+
+
+def _write(path: Path, time: Any, key: pa.Array, chance: np.random.Generator) -> None:
+    columns = {"ts": pa.array(time).cast(pa.timestamp("us", tz="UTC")), "k": key}
+    pq.write_table(pa.table({**columns, "x": pa.array(chance.integers(0, 1000, len(time)))}), path)

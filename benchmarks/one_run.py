@@ -1,6 +1,6 @@
 """One program once, in a process of its own; prints what was measured as a line of JSON.
 
-python benchmarks/one_run.py PROGRAM ROWS FILES KEYS [batch]
+python benchmarks/one_run.py '{"program": "beamish", "rows": 4000000, "files": 8, "keys": 10000}'
 """
 
 from __future__ import annotations
@@ -10,24 +10,28 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from data import rows_in_files
+from data import STEADY_FILES, rows_in_files
 from programs import PROGRAMS
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def session() -> SparkSession:
-    """Two cores, two shuffle partitions, RocksDB for every stateful program."""
+def session(master: str, *, compact: bool) -> SparkSession:
+    """Two shuffle partitions, RocksDB for every stateful program."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.streaming.stateStore.providerClass", _PROVIDER)
+        .config("spark.sql.streaming.stateStore.rocksdb.compactOnCommit", compact)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", "4g")
         .config("spark.ui.enabled", "false")
@@ -41,45 +45,60 @@ def stream(spark: SparkSession, program: str, folder: str) -> dict[str, Any]:
     """Run a program over the files, one a batch; steady are the batches after the first."""
     schema = spark.read.parquet(folder).schema
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
-    result, mode = PROGRAMS[program](rows)
-    with tempfile.TemporaryDirectory(prefix="beamish-bench-") as checkpoint:
+    results, mode = PROGRAMS[program](rows)
+    with tempfile.TemporaryDirectory(prefix="beamish-bench-") as checkpoints:
         begun = time.perf_counter()
-        query = (
-            result.writeStream.format("noop")
-            .outputMode(mode)
-            .option("checkpointLocation", checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+        queries = [
+            _start(result, mode, f"{checkpoints}/{number}")
+            for number, result in enumerate(results if isinstance(results, list) else [results])
+        ]
+        for query in queries:
+            query.awaitTermination()
         wall = time.perf_counter() - begun
-        batches = [(p["numInputRows"], p["durationMs"]["triggerExecution"]) for p in query.recentProgress]
-        states = query.recentProgress[-1]["stateOperators"]
-        size = sum(path.stat().st_size for path in Path(checkpoint, "state").rglob("*") if path.is_file())
-    steady = [(rows, ms) for rows, ms in batches[1:] if rows]
+        return {**_figures(queries[0]), "wall_seconds": wall}
+
+
+def _start(result: DataFrame, mode: str, checkpoint: str) -> StreamingQuery:
+    writer = result.writeStream.format("noop").outputMode(mode).option("checkpointLocation", checkpoint)
+    return writer.trigger(availableNow=True).start()
+
+
+def _figures(query: StreamingQuery) -> dict[str, Any]:
+    progress = query.recentProgress
+    steady = [batch for batch in progress[1:] if batch["numInputRows"]]
+    ms = [batch["durationMs"]["triggerExecution"] for batch in steady]
+    rows = sum(batch["numInputRows"] for batch in steady)
+    states = progress[-1]["stateOperators"]
     return {
-        "events_per_second": sum(rows for rows, _ in steady) / max(sum(ms for _, ms in steady), 1) * 1000,
-        "batch_ms": sorted(ms for _, ms in steady)[len(steady) // 2],
-        "wall_seconds": wall,
+        "events_per_second": rows / max(sum(ms), 1) * 1000,
+        "batch_ms": median(ms),
+        "last_batches_ms": median(ms[2 - STEADY_FILES :]),  # the first two give the panes of what came before
+        "phases_ms": _phases([batch["durationMs"] for batch in steady]),
         "state_rows": sum(state["numRowsTotal"] for state in states),
-        "checkpoint_state_bytes": size,
+        "state_file_bytes": sum(state["customMetrics"].get("rocksdbSstFileSize", 0) for state in states),
     }
 
 
+def _phases(durations: Sequence[dict[str, int]]) -> dict[str, float]:
+    return {name: median(each.get(name, 0) for each in durations) for name in durations[0]}
+
+
 def batch(spark: SparkSession, program: str, folder: str) -> dict[str, Any]:
-    """Run a program over all files as a batch DataFrame, twice; the second time counts."""
-    seconds = 0.0
-    for _ in range(2):
+    """Run a program over all files as a batch DataFrame, four times; the best of the last three counts."""
+    seconds = []
+    for _ in range(4):
         begun = time.perf_counter()
-        result: DataFrame = PROGRAMS[program](spark.read.parquet(folder))[0]
+        result: Any = PROGRAMS[program](spark.read.parquet(folder))[0]
         result.write.format("noop").mode("overwrite").save()
-        seconds = time.perf_counter() - begun
+        seconds.append(time.perf_counter() - begun)
     rows = spark.read.parquet(folder).count()
-    return {"events_per_second": rows / seconds, "wall_seconds": seconds}
+    return {"events_per_second": rows / min(seconds[1:]), "wall_seconds": min(seconds[1:])}
 
 
 if __name__ == "__main__":
-    _, name, *numbers = sys.argv
-    at = rows_in_files(*map(int, numbers[:3]))
-    measure = batch if numbers[3:] == ["batch"] else stream
-    print(json.dumps({"program": name, **measure(session(), name, at)}))
+    said = json.loads(sys.argv[1])
+    at = str(Path(rows_in_files(said["rows"], said["files"], said["keys"], said.get("kind", "plain"))).resolve())
+    mode = said.get("mode", "stream")
+    spark = session(said.get("master", "local[2]"), compact=mode == "state")
+    measure = batch if mode == "batch" else stream
+    print(json.dumps({**said, **measure(spark, said["program"], at)}))

@@ -12,11 +12,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import beamish as bm
-from beamish.accumulations import Accumulation, ApproxCountDistinct, Count, Max, Mean, Min, StdDev, Sum
+from beamish.accumulations import (
+    Accumulation,
+    ApproxCountDistinct,
+    Count,
+    InnerJoin,
+    Max,
+    Mean,
+    Min,
+    StdDev,
+    Sum,
+)
 from beamish.triggers import AfterWatermark, Always
 
-Program = Callable[[DataFrame], tuple[DataFrame, str]]
-"""Rows to result and output mode."""
+Program = Callable[[DataFrame], tuple[Any, str]]
+"""Rows to result (a list: of several queries) and output mode."""
 
 
 @attrs.frozen
@@ -87,6 +97,49 @@ def _packed_and_counted(df: DataFrame) -> tuple[DataFrame, str]:
     ), "append"
 
 
+_LONG = _ROWS.event_time("ts", bm.BoundedOutOfOrderness("10 days")).window(bm.FixedWindows("1 minute"))
+_WINDOWINGS = {
+    "minute": bm.FixedWindows("1 minute"),
+    "ten minutes": bm.FixedWindows("10 minutes"),
+    "visit": bm.Sessions("30 seconds"),
+}
+_SIDES = ("even", "odd")
+
+
+def _sides(df: DataFrame) -> dict[str, DataFrame]:
+    return {name: df.where(F.col("x") % 2 == number) for number, name in enumerate(_SIDES)}
+
+
+def _join(df: DataFrame) -> tuple[DataFrame, str]:
+    """Pairs of an even and an odd row of one key and minute."""
+    merged = bm.merge(**dict.fromkeys(_SIDES, _ROWS)).window(bm.FixedWindows("1 minute"))
+    return merged.accumulate(pair=InnerJoin(*_SIDES)).apply(**_sides(df)), "append"
+
+
+def _native_join(df: DataFrame) -> tuple[DataFrame, str]:
+    even, odd = (
+        side.withWatermark("ts", "1 minute").select(
+            F.col("k").alias(f"{name}_k"), _minute().alias(f"{name}_window"), F.struct("ts", "x").alias(name)
+        )
+        for name, side in _sides(df).items()
+    )
+    both = (F.col("even_k") == F.col("odd_k")) & (F.col("even_window") == F.col("odd_window"))
+    return even.join(odd, both, "inner"), "append"
+
+
+def _chain(df: DataFrame) -> tuple[DataFrame, str]:
+    """How many keys had n rows in a minute, for every ten minutes."""
+    later = bm.Pipeline().key_by("n").window(bm.FixedWindows("10 minutes")).accumulate(keys=Count(), s=Sum("s"))
+    return _MINUTES.then(later).apply(df), "append"
+
+
+def _native_chain(df: DataFrame) -> tuple[DataFrame, str]:
+    minutes = df.withWatermark("ts", "1 minute").groupBy(_minute(), "k")
+    counted = minutes.agg(F.count("*").alias("n"), F.sum("x").alias("s"))
+    later = counted.groupBy(F.window(F.window_time("window"), "10 minutes"), "n")
+    return later.agg(F.count("*").alias("keys"), F.sum("s").alias("s")), "append"
+
+
 PROGRAMS: dict[str, Program] = {
     "beamish": _beamish(_EARLY.accumulating()),
     "beamish retracting": _beamish(_EARLY.accumulating_and_retracting()),
@@ -97,6 +150,21 @@ PROGRAMS: dict[str, Program] = {
         _EARLY.window(bm.Sessions("30 seconds")).allowed_lateness("1 minute").accumulating_and_retracting()
     ),
     "beamish final": _beamish(_MINUTES),
+    "beamish retained": _beamish(_EARLY.allowed_lateness("10 days").accumulating()),
+    "beamish state": _beamish(_LONG.accumulate(n=Count(), s=Sum("x"))),
+    "Spark state": lambda df: (
+        df.withWatermark("ts", "10 days").groupBy(_minute(), "k").agg(F.count("*").alias("n"), F.sum("x").alias("s")),
+        "update",
+    ),
+    "beamish three windowings": _beamish(_EARLY.accumulating().window(_WINDOWINGS)),
+    "beamish three queries": lambda df: (
+        [_EARLY.accumulating().window(window).apply(df) for window in _WINDOWINGS.values()],
+        "append",
+    ),
+    "beamish join": _join,
+    "Spark join": _native_join,
+    "beamish chain": _chain,
+    "Spark chain": _native_chain,
     "beamish seven": _beamish(bm.Pipeline(_EARLY.accumulating().options).accumulate(**_SEVEN)),
     "beamish own python": _beamish(_EARLY.accumulating().accumulate(squares=SumOfSquares("x"))),
     "Spark update": _native(_minute, "update"),
