@@ -46,6 +46,9 @@ from tests.laws.test_pane_numbers import (
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes as twin
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_long_scripts as twin_of_long_scripts
 from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_sessions as twin_of_sessions
+from tests.laws.test_twin import (
+    test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others as twin_of_absorbing_windows,
+)
 from tests.laws.test_twin import test_the_order_of_rows_in_a_bundle_changes_nothing as row_order
 from tests.laws.test_windowings import (
     test_several_windowings_are_each_what_a_pipeline_of_its_own_gives as windowings,
@@ -55,6 +58,7 @@ LAWS = {
     "twin": twin,
     "twin of long scripts": twin_of_long_scripts,
     "twin of sessions": twin_of_sessions,
+    "twin of absorbing windows": twin_of_absorbing_windows,
     "twin of chains": twin_of_chains,
     "twin of merges": twin_of_merges,
     "shards of chains": shards_of_chains,

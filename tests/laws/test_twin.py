@@ -6,8 +6,10 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish import BoundedOutOfOrderness, CalendarWindows, Sessions
+from beamish import BoundedOutOfOrderness, CalendarWindows, Pipeline, Sessions, WindowOption
 from beamish.accumulations import Collect, Count, Last, Sum
+from beamish.testing import TestStream
+from beamish.triggers import AfterEach, AfterProcessingTime
 from tests.agreement import differences
 from tests.strategies import dense_scripts, pipelines, scripts, waiting_triggers, windows
 from tests.twin import run
@@ -55,6 +57,60 @@ def test_engine_and_twin_give_the_same_panes_of_sessions(data):
         keys=st.just(()),
         accumulation=st.sampled_from([Count(), Sum("score")]),
     )
+
+
+@attrs.frozen
+class Absorbed(WindowOption):
+    """A user's own windows, of two seconds: one that starts at a full ten takes all of its key into the first of them."""
+
+    merging = True
+
+    def assign(self, timestamp_us):
+        start = timestamp_us // 2_000_000 * 2_000_000
+        yield start, start + 2_000_000
+
+    def merge(self, windows):
+        if any(start % 10_000_000 == 0 for start, _ in windows):
+            yield windows, windows[0]
+
+
+@given(st.data())
+def test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others(data):
+    """What a part keeps that the merged window is equal to (RULES 14), fired marks inside its trigger too."""
+    agree(
+        data,
+        script_of=dense,
+        watermark=st.just(BoundedOutOfOrderness(0)),
+        window=st.just(Absorbed()),
+        trigger=waiting_triggers,
+        lateness=st.sampled_from([5, 40]),
+        keys=st.just(()),
+        accumulation=st.sampled_from([Count(), Sum("score")]),
+    )
+
+
+def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
+    pipeline = (
+        Pipeline()
+        .event_time("ts", BoundedOutOfOrderness(0))
+        .window(Absorbed())
+        .trigger(AfterEach(AfterProcessingTime(5), AfterProcessingTime(50)), allow_data_loss=True)
+        .allowed_lateness(1000)
+        .discarding()
+        .accumulate(n=Count())
+    )
+    script = (
+        TestStream()
+        .add([{"ts": 1}])
+        .advance_processing_time_to(5)
+        .add([{"ts": 5}])
+        .add([{"ts": 10}])
+        .advance_processing_time_to(10)
+        .advance_processing_time_to(56)
+    )
+    panes = pipeline.run(script)
+    assert [(pane.values["n"], pane.is_last) for pane in panes] == [(1, False), (2, True)]
+    assert not differences(panes, run(pipeline.options, script.events), pipeline.options)
 
 
 @given(st.data())

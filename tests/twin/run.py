@@ -299,7 +299,8 @@ class Twin:
             # RULES 17: left out, with its number and its retraction; not so the retractions of windows merged away.
             left_out = options.only_updated and window.last is not None and same(window.last.values, pane.values)
             replaced = [window.last] if options.retracts and window.last and not left_out else []
-            self.retract([*window.inherited, *replaced])
+            self.retract(window.inherited)  # RULES 16: those of windows merged away first, then its own
+            self.retract(replaced)
             window.inherited = []
             if not left_out:
                 self.out.extend(self.rows_of(pane))

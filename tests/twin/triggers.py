@@ -140,9 +140,8 @@ class AfterProcessingTime(Node):
         self.target = None
 
     def merge(self, merged: Sequence[AfterProcessingTime], now: Now) -> None:
-        # The earliest target among the parts; one that has fired in a part starts again.
+        # The earliest target among the parts; one that has fired starts again, but in a window equal to its own.
         self.target = min((target for part in merged for target in part.targets()), default=None)
-        self.finished = False
 
     def clear(self) -> None:
         self.target = None
