@@ -3,8 +3,8 @@
 A file is a micro-batch. Kinds:
     plain       four minutes of event time a file, spread back by up to a minute more
     hot         the same, with every second row of one key
-    retained    a row for each key and minute, in files of up to 500,000 rows, then six files of 100,000 rows in the
-                last four minutes: state to be kept, and batches that touch little of it
+    retained    a row for each key and minute, in ten files, then six files of 100,000 rows in the last four minutes:
+                state to be kept, and batches that touch little of it
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 START_US = 1_700_000_000_000_000 // 60_000_000 * 60_000_000
 MINUTE_US = 60_000_000
 STEADY_FILES = 6
-_FILL_ROWS = 500_000
+_FILL_FILES = 10
 _FOLDER = Path("build/bench/data")
 
 
 def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain") -> str:
     """The folder of such files; they are made if they are not there. They are read once: all programs find them warm.
 
-    ``retained`` takes the number of windows as ``rows``, and as many files as it needs.
+    ``retained`` takes the number of windows as ``rows``.
     """
     folder = _FOLDER / f"{kind}-{rows}-{files}-{keys}"
     done = folder / "_SUCCESS"
@@ -56,8 +56,7 @@ def _retained(chance: np.random.Generator, windows: int, keys: int) -> Iterator[
     minutes = windows // keys
     time = START_US + np.repeat(np.arange(minutes), keys) * MINUTE_US
     key = np.tile(np.arange(keys), minutes)
-    for start in range(0, len(time), _FILL_ROWS):
-        yield time[start : start + _FILL_ROWS], key[start : start + _FILL_ROWS]
+    yield from zip(np.array_split(time, _FILL_FILES), np.array_split(key, _FILL_FILES), strict=True)
     for _ in range(STEADY_FILES):
         yield (
             START_US + (minutes - 4) * MINUTE_US + chance.integers(0, 4 * MINUTE_US, 100_000),
