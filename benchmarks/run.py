@@ -190,14 +190,9 @@ def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
     ]
     figure, axes = plt.subplots(figsize=(9, 0.6 * len(names) + 1))
     axes.barh(names, [median(result["ratios"]) for result in results])
-    axes.scatter(
-        [result["workload"]["least"] or float("nan") for result in results],
-        names,
-        color="black",
-        marker="|",
-        s=200,
-        label="wanted",
-    )
+    wanted = {name: one["workload"]["least"] for name, one in zip(names, results, strict=True)}
+    wanted = {name: least for name, least in wanted.items() if least}
+    axes.scatter(list(wanted.values()), list(wanted), color="black", marker="|", s=200, label="wanted")
     axes.set(xscale="log", xlabel="times as many events a second (B8, B9, B12, W1: times as long, as large)")
     axes.axvline(1, color="grey", linewidth=0.5)
     axes.invert_yaxis()

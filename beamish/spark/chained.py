@@ -7,6 +7,7 @@ So each of its shards must see every batch: one task of the map side calls on al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -19,14 +20,16 @@ from beamish.modes import AccumulationMode
 from beamish.options import RESERVED_COLUMNS, Options
 from beamish.plan import Plan, make_later_plan, make_plan
 from beamish.spark.batch import final, final_panes, panes_of_batch
-from beamish.spark.columns import column, name_columns
+from beamish.spark.columns import name_columns
 from beamish.spark.endless import check_ends
 from beamish.spark.heartbeats import heartbeats
 from beamish.spark.marks import MARK, MARKED, mark_packer, with_heartbeats
+from beamish.spark.pack_rows import IS_ROW, PACKED, row_packer
+from beamish.spark.pane_bytes import from_bytes
 from beamish.spark.setup_checks import check_packages, check_streaming, warn_of_single_batches
 from beamish.spark.shard_count import shard_count
 from beamish.spark.shard_processor import TOLD
-from beamish.spark.stream import operate, pack, panes_of_stream, select_packed
+from beamish.spark.stream import operate, operate_stream, shown
 from beamish.spark.told_processor import ToldProcessor
 from beamish.spark.types import arrow_type, spark_schema
 from beamish.spark.watermark_column import ticks_with_watermark
@@ -49,7 +52,8 @@ def panes_of_chain(stages: Sequence[Options], df: DataFrame, shards: int | None)
         return final_panes_of_chain(plans, panes_of_batch(first, df, shards))
     ticks = _heartbeats(spark, plans)
     marked = None if ticks is None else ticks_with_watermark(ticks, plans[0].options)
-    return operate_later(plans[1:], panes_of_stream(first, df, shards, ticks=marked), marked)
+    _, operated = operate_stream(first, df, shards, ticks=marked)
+    return operate_later(plans[1:], operated, marked)
 
 
 def are_panes(df: DataFrame) -> bool:
@@ -87,7 +91,7 @@ def panes_of_panes(options: Options, df: DataFrame, shards: int | None) -> DataF
     plan = make_later_plan(attrs.evolve(options, watermark=None), before, shards=shard_count(spark, options, shards))
     if not df.isStreaming:
         return final_panes_of_chain([before, plan], panes)
-    return operate_later([plan], panes, _heartbeats(spark, [plan]))
+    return operate_later([plan], panes, _heartbeats(spark, [plan]), read=iter)
 
 
 def _stage_before(panes: DataFrame) -> Plan:
@@ -122,53 +126,80 @@ def _heartbeats(spark: SparkSession, plans: Sequence[Plan]) -> DataFrame | None:
     return heartbeats(spark)
 
 
-def operate_later(plans: Sequence[Plan], panes: DataFrame, ticks: DataFrame | None, *, told: bool = False) -> DataFrame:
+Batches = Iterable[pa.RecordBatch]
+Reader = Callable[[Batches], Iterator[pa.RecordBatch]]
+
+
+def operate_later(
+    plans: Sequence[Plan],
+    panes: DataFrame,
+    ticks: DataFrame | None,
+    *,
+    told: bool = False,
+    read: Reader = from_bytes,
+) -> DataFrame:
     """The last stage's panes.
 
     Args:
         plans: the later stages'.
-        panes: of the first stage.
+        panes: of the first stage, as bytes (``operate``).
         ticks: the first stage's heartbeats; None: no stage needs the clock.
         told: whether the watermark comes with the panes, since it is not the query's.
+        read: how panes are read, if they are no bytes.
     """
     for plan in plans:
         check_ends(attrs.evolve(plan.options, window=GlobalWindow()) if plan.is_global else plan.options)
         if told:
             assert ticks is not None  # noqa: S101 - a watermark that is not the query's follows the clock
-            is_row, also = column(MARK).isNull(), (column(MARK),)
-            selected = select_packed(plan, _rows(plan, panes, told=True), column(EVENT_TIME), only=is_row, also=also)
-            marked = with_heartbeats(plan, selected.mapInArrow(mark_packer(plan, 0), spark_schema(MARKED)), ticks)
-            panes = operate(plan, marked, None, ToldProcessor(plan, tells=plan is not plans[-1]))
-            continue
-        packed = pack(plan, _rows(plan, panes), column(EVENT_TIME), streaming=True)
-        panes = operate(plan, packed, ticks)
-    return panes
+            marked = panes.mapInArrow(pane_packer(plan, mark_packer(plan, 0), read, told=True), spark_schema(MARKED))
+            processor = ToldProcessor(plan, tells=plan is not plans[-1])
+            panes = operate(plan, with_heartbeats(plan, marked, ticks), None, processor)
+        else:
+            packer = pane_packer(plan, row_packer(plan, streaming=True), read)
+            panes = operate(plan, panes.mapInArrow(packer, spark_schema(PACKED)), ticks)
+        read = from_bytes
+    return shown(plans[-1], panes)
 
 
 def final_panes_of_chain(plans: Sequence[Plan], panes: DataFrame) -> DataFrame:
     """The last stage's final panes; ``panes`` are those of the first, a batch."""
     for plan in plans[1:]:
-        payloads = pack(plan, _rows(plan, panes), column(EVENT_TIME), streaming=False)
+        packer = pane_packer(plan, row_packer(plan, streaming=False), iter)
+        payloads = panes.mapInArrow(packer, spark_schema(PACKED))
         panes = payloads.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))
     return panes
 
 
-def _rows(plan: Plan, panes: DataFrame, *, told: bool = False) -> DataFrame:
-    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64()), *([(MARK, pa.int64())] if told else [])])
-    return panes.mapInArrow(_taker(plan, carried), spark_schema(carried))
+def pane_packer(plan: Plan, pack: Reader, read: Reader, *, told: bool = False) -> Reader:
+    """A function for ``mapInArrow``: panes of the stage before to payloads, in one step.
 
+    Args:
+        plan: the later stage's.
+        pack: packs its rows.
+        read: reads the panes.
+        told: whether the watermark comes with them: it goes on as a mark.
+    """
+    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64())])
 
-def _taker(plan: Plan, carried: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def take(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
+    def rows(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in read(batches):
             panes = pa.Table.from_batches([batch])
-            if MARK in carried.names:
-                marks = pa.table({MARK: panes[TOLD].drop_null()})
-                yield from pa.concat_tables([carried.empty_table(), marks], promote_options="default").to_batches()
-                panes = panes.filter(panes[TOLD].is_null())
-            rows = rows_of_panes(plan, panes)
-            if MARK in carried.names:
-                rows = rows.append_column(MARK, pa.nulls(rows.num_rows, pa.int64()))
-            yield from rows.cast(carried).to_batches()
+            if not told:
+                yield from rows_of_panes(plan, panes).cast(carried).to_batches()
+                continue
+            is_pane = panes[TOLD].is_null()
+            taken = rows_of_panes(plan, panes.filter(is_pane)).cast(carried)
+            marks = panes[TOLD].drop_null()
+            yield from _marked(taken, pa.nulls(taken.num_rows, pa.int64()), is_row=True)
+            yield from _marked(_nulls(carried, len(marks)), marks, is_row=False)
 
-    return take
+    return lambda batches: pack(rows(batches))
+
+
+def _marked(rows: pa.Table, mark: Any, *, is_row: bool) -> list[pa.RecordBatch]:
+    which = pa.array([is_row] * rows.num_rows, pa.bool_())
+    return rows.append_column(IS_ROW, which).append_column(MARK, mark).to_batches()  # type: ignore[no-any-return]
+
+
+def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
+    return pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema)

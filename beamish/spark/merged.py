@@ -32,7 +32,7 @@ from beamish.spark.merge_processor import MergeProcessor, follows_inputs
 from beamish.spark.millis import delay_parts
 from beamish.spark.setup_checks import check_packages, check_streaming, warn_of_single_batches
 from beamish.spark.shard_count import shard_count
-from beamish.spark.stream import event_time_us, operate, pack, select_packed
+from beamish.spark.stream import event_time_us, operate, pack, select_packed, shown
 from beamish.spark.types import spark_schema, spark_type
 from beamish.spark.watermark_column import with_watermark
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag
@@ -55,7 +55,10 @@ class NamedInputs:
 def panes_of_merge(options: Options, inputs: Mapping[str, DataFrame], shards: int | None) -> DataFrame:
     """The panes of a merge."""
     named = name_inputs(options, inputs)
-    return _panes_of_streams(named, shards) if named.streaming else _panes_of_batches(named, shards)
+    if not named.streaming:
+        return _panes_of_batches(named, shards)
+    plan, operated = _operate_streams(named, shards)
+    return shown(plan, operated)
 
 
 def name_inputs(options: Options, inputs: Mapping[str, DataFrame]) -> NamedInputs:
@@ -133,13 +136,13 @@ def panes_of_merged_chain(stages: Sequence[Options], inputs: Mapping[str, DataFr
     if not named.streaming:
         return final_panes_of_chain(plans, _panes_of_batches(named, shards))
     ticks = heartbeats(named.spark) if any(plan.needs_clock for plan in plans) else None
-    panes = _panes_of_streams(named, shards, ticks=ticks, tells=True)
-    return operate_later(plans[1:], panes, ticks, told=follows_inputs(plans[0]))
+    _, operated = _operate_streams(named, shards, ticks=ticks, tells=True)
+    return operate_later(plans[1:], operated, ticks, told=follows_inputs(plans[0]))
 
 
-def _panes_of_streams(
+def _operate_streams(
     named: NamedInputs, shards: int | None, *, ticks: DataFrame | None = None, tells: bool = False
-) -> DataFrame:
+) -> tuple[Plan, DataFrame]:
     spark = named.spark
     check_streaming(spark)
     check_ends(named.options)
@@ -157,7 +160,7 @@ def _panes_of_streams(
         )
         for number, one in enumerate(named.rows)
     ]
-    return operate_merge(plan, rows, ticks, tells=tells)
+    return plan, operate_merge(plan, rows, ticks, tells=tells)
 
 
 def watermark_mark(one: Input) -> Column | None:
@@ -202,7 +205,7 @@ def operate_merge(
     *,
     tells: bool = False,
 ) -> DataFrame:
-    """The panes of rows that were widened, input by input.
+    """The panes of rows that were widened, input by input, as bytes (``operate``).
 
     Args:
         plan: the merge's plan.

@@ -39,7 +39,7 @@ from beamish.spark.pack_rows import NO_CLOCK
 from beamish.spark.script_source import BATCH, script_rows
 from beamish.spark.setup_checks import check_streaming, spark_version
 from beamish.spark.shard_count import shard_count
-from beamish.spark.stream import operate, pack
+from beamish.spark.stream import operate, pack, shown
 from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
 from beamish.watermarks import ProcessingTimeLag
 
@@ -123,7 +123,8 @@ def run_on_spark(
                 panes = _merged_panes(spark, plan, parts, stop, beats, tells=bool(later))
             else:
                 panes = _panes(spark, plan, parts[0], stop, beats)
-            panes = operate_later(plans[1:], panes, beats, told=follows_inputs(plan))
+            told = follows_inputs(plan)
+            panes = operate_later(plans[1:], panes, beats, told=told) if later else shown(plan, panes)
             _run_query(panes, Path(folder))
         return panes_from_table(_read(Path(folder), plans[-1]), plans[-1])
 

@@ -29,6 +29,7 @@ from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag
 
 OUTPUT = "panes binary"
 TOLD = "__told_us"
+"""Beside the panes' columns, where a stage tells its watermark: null for panes."""
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
@@ -47,12 +48,6 @@ class ShardProcessor(StatefulProcessor):
         self._tells = tells
         self._follows_clock = isinstance(policy, ProcessingTimeLag)
         self._steps_always = isinstance(policy, BoundedOutOfOrderness) and policy.idle_timeout is not None
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The panes; where it tells its watermark, with a column for that, in which panes are null."""
-        schema = self._plan.pane_schema
-        return schema.append(pa.field(TOLD, pa.int64())) if self._tells else schema
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle

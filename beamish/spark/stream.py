@@ -30,17 +30,22 @@ from beamish.spark.types import spark_schema
 from beamish.spark.watermark_column import ticks_with_watermark, with_watermark
 
 
-def panes_of_stream(
-    options: Options, df: DataFrame, shards: int | None, *, ticks: DataFrame | None = None
-) -> DataFrame:
+def panes_of_stream(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
     """The panes of a streaming DataFrame.
 
     Args:
         options: the pipeline.
         df: its rows.
         shards: into how many parts the keys are cut; None: a shard a shuffle partition.
-        ticks: heartbeats that others share; None: it has its own, if it needs the clock.
     """
+    plan, operated = operate_stream(options, df, shards)
+    return shown(plan, operated)
+
+
+def operate_stream(
+    options: Options, df: DataFrame, shards: int | None, *, ticks: DataFrame | None = None
+) -> tuple[Plan, DataFrame]:
+    """The plan, and its panes as bytes (``operate``); ``ticks`` are heartbeats that others share."""
     spark = df.sparkSession
     check_streaming(spark)
     named = name_columns(options, df)
@@ -50,7 +55,7 @@ def panes_of_stream(
         warn_of_single_batches()
         ticks = ticks_with_watermark(heartbeats(spark), plan.options)
     packed = pack(plan, with_watermark(named.df, plan.options), event_time_us(plan.options), streaming=True)
-    return operate(plan, packed, ticks)
+    return plan, operate(plan, packed, ticks)
 
 
 def event_time_us(options: Options) -> Column:
@@ -61,7 +66,7 @@ def event_time_us(options: Options) -> Column:
 def operate(
     plan: Plan, packed: DataFrame, ticks: DataFrame | None, processor: ShardProcessor | None = None
 ) -> DataFrame:
-    """The panes of packed rows.
+    """The panes of packed rows, as bytes (pane_bytes.py): for ``shown``, or for the stage after.
 
     Args:
         plan: the pipeline's plan.
@@ -71,11 +76,14 @@ def operate(
     """
     if ticks is not None:
         packed = packed.unionByName(for_each_shard(plan, ticks))
-    processor = processor or ShardProcessor(plan)
-    panes = packed.groupBy("shard").transformWithStateInPandas(
-        processor, outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
+    return packed.groupBy("shard").transformWithStateInPandas(
+        processor or ShardProcessor(plan), outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
     )
-    return panes.mapInArrow(from_bytes, spark_schema(processor.output_schema))
+
+
+def shown(plan: Plan, operated: DataFrame) -> DataFrame:
+    """Panes as rows, from bytes."""
+    return operated.mapInArrow(from_bytes, spark_schema(plan.pane_schema))
 
 
 def pack(
