@@ -22,8 +22,8 @@ from tests.strategies import pipelines, retracting, scripts
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "15"))
-FEW = max(EXAMPLES // 5, 1)
+EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "12"))
+FEW = max(EXAMPLES // 6, 1)
 """Of chains and of merges."""
 
 
