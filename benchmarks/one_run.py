@@ -23,8 +23,8 @@ from pyspark.sql.streaming import StreamingQuery
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def session(master: str, *, compact: bool) -> SparkSession:
-    """Two shuffle partitions, RocksDB for every stateful program."""
+def session(master: str, *, compact: bool = False, changelog: bool = False) -> SparkSession:
+    """Two shuffle partitions, RocksDB for every stateful program; else Spark's own settings, unless said."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
@@ -32,6 +32,7 @@ def session(master: str, *, compact: bool) -> SparkSession:
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.streaming.stateStore.providerClass", _PROVIDER)
         .config("spark.sql.streaming.stateStore.rocksdb.compactOnCommit", compact)
+        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", changelog)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", "4g")
         .config("spark.ui.enabled", "false")
@@ -99,6 +100,6 @@ if __name__ == "__main__":
     said = json.loads(sys.argv[1])
     at = str(Path(rows_in_files(said["rows"], said["files"], said["keys"], said.get("kind", "plain"))).resolve())
     mode = said.get("mode", "stream")
-    spark = session(said.get("master", "local[2]"), compact=mode == "state")
+    spark = session(said.get("master", "local[2]"), compact=mode == "state", changelog=said.get("changelog", False))
     measure = batch if mode == "batch" else stream
     print(json.dumps({**said, **measure(spark, said["program"], at)}))

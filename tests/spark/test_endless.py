@@ -20,7 +20,8 @@ from beamish.triggers import (
 
 
 class OfAUsersOwn(Trigger):
-    pass
+    def __repr__(self):
+        return "OfAUsersOwn()"
 
 
 @pytest.mark.parametrize(
