@@ -2,6 +2,7 @@
 
 import attrs
 import numpy as np
+import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
@@ -103,3 +104,27 @@ def test_a_users_trigger_goes_on_with_what_its_merge_gives():
     script = TestStream().add([{"ts": 1}]).add([{"ts": 15}]).add([{"ts": 8}, {"ts": 100}])
     assert [pane.values["n"] for pane in SESSIONS.trigger(Bundles(4)).run(script)] == []
     assert [pane.values["n"] for pane in SESSIONS.trigger(Bundles(3)).run(script)] == [3]
+
+
+@attrs.frozen
+class AtEnd(Trigger):
+    """A user's trigger that fires whenever it is asked at or past the window's end."""
+
+    def should_fire(self, state, context):
+        return context.at_end
+
+    def may_lose_rows(self, allowed_lateness_us):
+        return False
+
+
+class WaitingForEnd(AtEnd):
+    waits_for_end = True
+
+
+@pytest.mark.parametrize(("trigger", "at_end"), [(AtEnd(), []), (WaitingForEnd(), [1])])
+def test_a_users_trigger_is_asked_at_the_end_only_if_it_waits_for_it(trigger, at_end):
+    pipeline = SESSIONS.window(bm.FixedWindows(10)).trigger(trigger).allowed_lateness(100)
+    script = TestStream().add([{"ts": 1}]).advance_watermark_to(10)
+    assert [pane.values["n"] for pane in pipeline.run(script)] == at_end
+    panes = pipeline.run(script.add([{"ts": 2}]))
+    assert sum(pane.values["n"] for pane in panes) == 2
