@@ -24,12 +24,13 @@ _FILL_FILES = 10
 _FOLDER = Path("build/bench/data")
 
 
-def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain") -> str:
+def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain", parts: int = 1) -> str:
     """The folder of such files; they are made if they are not there. They are read once: all programs find them warm.
 
-    ``retained`` takes the number of windows as ``rows``.
+    ``retained`` takes the number of windows as ``rows``. ``parts``: into how many files each is cut, so that as many
+    tasks read a batch (one of 500,000 rows is a single split).
     """
-    folder = _FOLDER / f"{kind}-{rows}-{files}-{keys}"
+    folder = _FOLDER / (f"{kind}-{rows}-{files}-{keys}" + (f"-{parts}" if parts > 1 else ""))
     done = folder / "_SUCCESS"
     if not done.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,9 @@ def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain") -> str:
         batches = _retained(chance, rows, keys) if kind == "retained" else _plain(chance, rows, files, keys, kind)
         names = pa.array([f"key{i}" for i in range(keys)])
         for number, (time, key) in enumerate(batches):
-            _write(folder / f"part-{number:04}.parquet", time, names.take(pa.array(key)), chance)
+            for part, at in enumerate(np.array_split(np.arange(len(time)), parts)):
+                path = folder / f"part-{number:04}-{part}.parquet"
+                _write(path, time[at], names.take(pa.array(key[at])), chance)
         done.touch()
     for path in sorted(folder.glob("*.parquet")):
         path.read_bytes()

@@ -42,10 +42,10 @@ def session(master: str, *, compact: bool = False, changelog: bool = False) -> S
     )
 
 
-def stream(spark: SparkSession, program: str, folder: str) -> dict[str, Any]:
-    """Run a program over the files, one a batch; steady are the batches after the first."""
+def stream(spark: SparkSession, program: str, folder: str, parts: int = 1) -> dict[str, Any]:
+    """Run a program over the files, so many a batch; steady are the batches after the first."""
     schema = spark.read.parquet(folder).schema
-    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", parts).parquet(folder)
     results, mode = PROGRAMS[program](rows)
     with tempfile.TemporaryDirectory(prefix="beamish-bench-") as checkpoints:
         begun = time.perf_counter()
@@ -98,8 +98,10 @@ def batch(spark: SparkSession, program: str, folder: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     said = json.loads(sys.argv[1])
-    at = str(Path(rows_in_files(said["rows"], said["files"], said["keys"], said.get("kind", "plain"))).resolve())
+    parts = said.get("parts", 1)
+    folder = rows_in_files(said["rows"], said["files"], said["keys"], said.get("kind", "plain"), parts)
     mode = said.get("mode", "stream")
     spark = session(said.get("master", "local[2]"), compact=mode == "state", changelog=said.get("changelog", False))
-    measure = batch if mode == "batch" else stream
-    print(json.dumps({**said, **measure(spark, said["program"], at)}))
+    at = str(Path(folder).resolve())
+    measured = batch(spark, said["program"], at) if mode == "batch" else stream(spark, said["program"], at, parts)
+    print(json.dumps({**said, **measured}))

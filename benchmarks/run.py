@@ -31,6 +31,7 @@ class Workload:
 
     Attributes:
         rows, files, keys, kind, master: of our program's run (``one_run.py``).
+        parts: into how many files a micro-batch is cut.
         changelog: whether state is checkpointed as a log of changes.
         mode: stream; batch; or state, a stream whose state files are compacted at every commit.
         peer_has: what is otherwise for the peer.
@@ -49,6 +50,7 @@ class Workload:
     kind: str = "plain"
     mode: str = "stream"
     master: str = "local[2]"
+    parts: int = 1
     changelog: bool = False
     figure: str = "events_per_second"
     peer_has: dict[str, Any] = attrs.Factory(dict)
@@ -60,6 +62,7 @@ class Workload:
 
 
 _BY_HAND: dict[str, Any] = {"peer_has": {"rows": 1_500_000, "files": 3}, "most_rounds": 1}
+_BY_HAND_MANY: dict[str, Any] = {"peer_has": {"rows": 1_000_000, "files": 2}, "most_rounds": 1}
 _FEW: dict[str, Any] = {"rows": 20_000, "files": 20, "keys": 1000, "figure": "batch_ms"}
 _RETAINED: dict[str, Any] = {"kind": "retained", "files": 0}
 _CHANGELOG: dict[str, Any] = {"changelog": True, "peer_has": {"changelog": False}}  # which makes the peer slower
@@ -68,9 +71,11 @@ _CLUSTER = "local-cluster[2,1,2048]"
 WORKLOADS = [
     Workload("B1", "1 min, count+sum, early/on-time/late", "beamish", "Spark update", 1.0),
     Workload("B1a", "B1 by hand", "beamish", "applyInPandasWithState", 25, **_BY_HAND),
+    Workload("B1b", "B1a, 100,000 keys", "beamish", "applyInPandasWithState", 25, keys=100_000, **_BY_HAND_MANY),
     Workload("B1t", "B1 by hand", "beamish", "transformWithState", 50, **_BY_HAND),
     Workload("B1f", "B1's floor: Python only counts", "beamish", "floor", 0),
     Workload("B1l", "B1, changelog checkpoints", "beamish", "Spark update", 0, **_CHANGELOG),
+    Workload("B1p", "B1, each batch in two files", "beamish", "Spark update", 0, parts=2),
     Workload("B1h", "B1, half the rows of one key", "beamish", "beamish", 0, kind="hot", peer_has={"kind": "plain"}),
     Workload("B1c", "B1 on two executors", "beamish", "Spark update", 0, master=_CLUSTER),
     Workload("B2", "B1 with 1,000,000 keys", "beamish", "Spark update", 1.5, keys=1_000_000),
@@ -141,7 +146,8 @@ WORKLOADS = [
 def run(program: str, workload: Workload, scale: float, **other: Any) -> dict[str, Any]:
     """One program once."""
     said = {
-        name: getattr(workload, name) for name in ("rows", "files", "keys", "kind", "mode", "master", "changelog")
+        name: getattr(workload, name)
+        for name in ("rows", "files", "keys", "kind", "mode", "master", "parts", "changelog")
     } | other
     said = {"program": program, **said, "rows": int(said["rows"] * scale)}
     # Spark's workers import the programs too.
