@@ -37,6 +37,7 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
     options.trigger.fire(table.trigger, at[~expiring], step.now())
     last = expiring | table.trigger.finished[at]
     timing = _timing(step, at)
+    rows = _InOrder(step, at)
     emitted = table["new_rows"][at] > 0
     if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
         emitted |= timing == ON_TIME
@@ -44,9 +45,10 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
         emitted |= last
     if step.plan.signed:
         empty = emitted & (table["held"][at] == 0)
-        _take_back(step, at[empty])
+        _take_back(step, rows, at[empty])
         emitted &= ~empty
-    _emit(step, at[emitted], timing[emitted], last[emitted])
+    _emit(step, rows, at[emitted], timing[emitted], last[emitted])
+    rows.sort()
     table["new_rows"][at] = 0
     table["new_since_us"][at] = NOTHING_NEW_US
     table["stamp_us"][at] = NO_STAMP
@@ -58,6 +60,27 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
     step.orphans.remove(at[last])
 
 
+class _InOrder:
+    """What windows give that fire, in the order of the windows, and for each in the order of the calls of ``add``."""
+
+    def __init__(self, step: Step, at: Indices) -> None:
+        self._step = step
+        self._place = np.full(len(step.table), NO_ENTRY, dtype=np.int64)
+        self._place[at] = np.arange(len(at))
+        self._places: list[NDArray[np.int64]] = []
+
+    def add(self, owners: Indices, **columns: Any) -> None:
+        """A row for each owner, one of the windows."""
+        if len(owners):
+            self._step.output.add(len(owners), key_at=self._step.table["key_at"][owners], **columns)
+            self._places.append(self._place[owners])
+
+    def sort(self) -> None:
+        """Put what was added in order."""
+        if len(self._places) > 1:
+            self._step.output.reorder_last(len(self._places), np.concatenate(self._places))
+
+
 def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
     table = step.table
     end = table["end_us"][at]
@@ -67,7 +90,7 @@ def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
     return np.where(late, LATE, np.where(step.watermark_us < end, EARLY, ON_TIME)).astype(np.int8)
 
 
-def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> None:
+def _emit(step: Step, rows: _InOrder, at: Indices, timing: NDArray[np.int8], last: Flags) -> None:
     """Emit a pane for each window, each after the retractions of what it replaces."""
     table, options = step.table, step.plan.options
     values_at = table.live.append(_extract(step, at))
@@ -75,26 +98,16 @@ def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> Non
         changed = ~_same_values(step, table["live_at"][at], values_at) | ~table["live"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
     stamp = table["stamp_us"][at]
-    place = np.full(len(table), NO_ENTRY, dtype=np.int64)
-    place[at] = np.arange(len(at))
-    positions: list[NDArray[np.int64]] = []
-
-    def add(position: NDArray[np.int64], owners: Indices, **columns: Any) -> None:
-        if len(owners):
-            step.output.add(len(owners), key_at=table["key_at"][owners], **columns)
-            positions.append(position)
-
     if options.retracts:
         orphans = step.orphans.remove(at)
         order = np.lexsort((orphans["start_us"], orphans["end_us"]))
         orphans = {name: column[order] for name, column in orphans.items()}
         owners = orphans.pop("owner")
-        add(place[owners], owners, kind=RETRACTION_KIND, **orphans)
-        replaced = np.flatnonzero(table["live"][at])
-        add(replaced, at[replaced], kind=RETRACTION_KIND, **last_panes(step, at[replaced]))
+        rows.add(owners, kind=RETRACTION_KIND, **orphans)
+        replaced = at[table["live"][at]]
+        rows.add(replaced, kind=RETRACTION_KIND, **last_panes(step, replaced))
     index, not_early = table["panes"][at], table["not_early"][at]
-    add(
-        np.arange(len(at)),
+    rows.add(
         at,
         start_us=table["start_us"][at],
         end_us=table["end_us"][at],
@@ -106,8 +119,6 @@ def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> Non
         stamp_us=stamp,
         live_at=values_at,
     )
-    if len(positions) > 1:
-        step.output.reorder_last(len(positions), np.concatenate(positions))
     table["panes"][at] += 1
     table["not_early"][at] += timing != EARLY
     table["timing"][at] = timing
@@ -116,13 +127,12 @@ def _emit(step: Step, at: Indices, timing: NDArray[np.int8], last: Flags) -> Non
     table["live"][at] = True
 
 
-def _take_back(step: Step, at: Indices) -> None:
+def _take_back(step: Step, rows: _InOrder, at: Indices) -> None:
     """Windows of which all rows were removed give no pane; what is live of them is retracted (RULES.md 31)."""
     table = step.table
     at = at[table["live"][at]]
     if step.plan.options.retracts:
-        columns = last_panes(step, at)
-        step.output.add(len(at), kind=RETRACTION_KIND, key_at=table["key_at"][at], **columns)
+        rows.add(at, kind=RETRACTION_KIND, **last_panes(step, at))
     table["live"][at] = False
     table["live_at"][at] = NO_ENTRY
 
