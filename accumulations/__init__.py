@@ -5,14 +5,14 @@ from beamish.accumulations.approx_count_distinct import ApproxCountDistinct
 from beamish.accumulations.collect import Collect
 from beamish.accumulations.count import Count
 from beamish.accumulations.distinct import CollectSet, CountDistinct
-from beamish.accumulations.extremes import Max, Min
 from beamish.accumulations.first_last import First, Last
 from beamish.accumulations.joins import CoGroup, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
+from beamish.accumulations.min_max import Max, Min
 from beamish.accumulations.quantiles import Median, Quantiles
 from beamish.accumulations.reduce_fold import Fold, Reduce
-from beamish.accumulations.spread import StdDev, Variance
 from beamish.accumulations.sums import Mean, Sum
 from beamish.accumulations.top import TopN, TopNByKey
+from beamish.accumulations.variance import StdDev, Variance
 
 __all__ = [
     "Accumulation",

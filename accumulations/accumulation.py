@@ -15,36 +15,17 @@ do not pre-aggregate: to these new rows are added by ``add_rows``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations import rows
-from beamish.accumulations.columns import plain
-from beamish.accumulations.result_types import arrow_type
+from beamish.accumulations.adapters import python as rows
 from beamish.errors import OptionError, PipelineError
-
-Merger = Literal["sum", "min", "max"]
-
-
-@attrs.frozen
-class Field:
-    """One column of an accumulator's state.
-
-    Attributes:
-        type: its Arrow type.
-        merger: how two are merged, nulls ignored (all null: null); None: ``combine`` does it.
-        initial: its value in an accumulator of no rows; None or, for a sum, 0.
-        column: the input column it comes from, for messages.
-    """
-
-    type: pa.DataType
-    merger: Merger | None = None
-    initial: Any = None
-    column: str = ""
+from beamish.kernels.buffers import plain
+from beamish.kernels.grouping import Field
+from beamish.kernels.type_names import arrow_type
 
 
 class Accumulation:
@@ -98,7 +79,7 @@ class Accumulation:
         Raises:
             OptionError: it is not the name of an input.
         """
-        from beamish.accumulations.of_input import OfInput
+        from beamish.accumulations.adapters.one_input import OfInput
 
         if not isinstance(input_, str) or not input_:
             raise OptionError(f"{self!r}.of({input_!r}): must be the name of an input of bm.merge")

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.accumulations.columns import plain_type
-from beamish.accumulations.order import is_orderable
 from beamish.errors import ColumnError, OptionError
+from beamish.kernels.buffers import plain_type
+from beamish.kernels.order import is_orderable
 
 
 def column_field(*, optional: bool = False) -> Any:

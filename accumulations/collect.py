@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
-from beamish.accumulations.columns import Flags, column_of, list_column, plain, plain_type, struct_column, valid
-from beamish.accumulations.lists import list_lengths
-from beamish.accumulations.order import Keys, sort_keys
+from beamish.kernels.buffers import Flags, column_of, list_column, plain, plain_type, struct_column, valid
+from beamish.kernels.lists import list_lengths
+from beamish.kernels.order import Keys, sort_keys
 
 
 @attrs.frozen

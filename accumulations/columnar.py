@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import Accumulation, Field, Merger
-from beamish.accumulations.columns import Flags, flags, plain, plain_type, valid
-from beamish.accumulations.grouping import combine_fields
-from beamish.accumulations.lists import gather_lists, lift_items, merge_lists
-from beamish.accumulations.order import Keys, sort_keys
+from beamish.accumulations.accumulation import Accumulation
+from beamish.kernels.buffers import Flags, flags, plain, plain_type, valid
+from beamish.kernels.grouping import Field, Merger, combine_fields
+from beamish.kernels.lists import gather_lists, lift_items, merge_lists
+from beamish.kernels.order import Keys, sort_keys
 
 
 class Columnar(Accumulation):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import column_field
 from beamish.accumulations.columnar import Columnar
-from beamish.accumulations.columns import column_of, valid
+from beamish.kernels.buffers import column_of, valid
 
 
 @attrs.frozen

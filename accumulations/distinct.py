@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_column, check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
-from beamish.accumulations.columns import Flags, column_of, plain, plain_type, struct_column, valid
-from beamish.accumulations.lists import list_lengths
 from beamish.errors import OptionError
+from beamish.kernels.buffers import Flags, column_of, plain, plain_type, struct_column, valid
+from beamish.kernels.lists import list_lengths
 
 _ALL_KEYS = 1_000_000
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_orderable, column_field, flag_field
 from beamish.accumulations.columnar import Columnar
-from beamish.accumulations.columns import column_of, numbers, pick, plain, plain_type, valid
-from beamish.accumulations.order import least, sort_keys
+from beamish.kernels.buffers import column_of, numbers, pick, plain, plain_type, valid
+from beamish.kernels.order import least, sort_keys
 
 
 class _Edge(Columnar):

@@ -16,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import Accumulation, Field
-from beamish.accumulations.columns import column_of, flags, list_column, numbers, pick, plain, plain_type, struct_column
-from beamish.accumulations.lists import gather_lists, list_lengths, merge_lists
-from beamish.accumulations.of_input import INPUT, MergedInput, OfInputs
-from beamish.accumulations.order import Keys, is_orderable, sort_keys
+from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
 from beamish.errors import ColumnError, OptionError
+from beamish.kernels.buffers import column_of, flags, list_column, numbers, pick, plain, plain_type, struct_column
+from beamish.kernels.grouping import Field
+from beamish.kernels.lists import gather_lists, list_lengths, merge_lists
+from beamish.kernels.order import Keys, is_orderable, sort_keys
+from beamish.kernels.reserved import INPUT
 
 Groups = NDArray[np.int64]
 Times = NDArray[np.int64]

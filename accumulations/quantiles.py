@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import ListColumnar
-from beamish.accumulations.columns import Flags, column_of, list_column, numbers, valid
-from beamish.accumulations.lists import list_lengths
 from beamish.accumulations.sums import as_double
 from beamish.errors import OptionError
+from beamish.kernels.buffers import Flags, column_of, list_column, numbers, valid
+from beamish.kernels.lists import list_lengths
 
 
 class _Sorted(ListColumnar):

@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import Accumulation, Field
+from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.python import add_rows, failed, merge_accumulators, runs, typed
 from beamish.accumulations.arguments import column_field, function_field
-from beamish.accumulations.codec import ALLOWED, encode
-from beamish.accumulations.columns import flags, plain, plain_type, valid
-from beamish.accumulations.order import Keys, is_orderable, sort_keys, sort_order
-from beamish.accumulations.result_types import arrow_type
-from beamish.accumulations.rows import add_rows, failed, merge_accumulators, runs, typed
 from beamish.errors import OptionError, PipelineError
+from beamish.kernels.buffers import flags, plain, plain_type, valid
+from beamish.kernels.codec import ALLOWED, encode
+from beamish.kernels.grouping import Field
+from beamish.kernels.order import Keys, is_orderable, sort_keys, sort_order
+from beamish.kernels.type_names import arrow_type
 
 _INFERRED = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 

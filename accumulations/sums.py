@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import Columnar
-from beamish.accumulations.columns import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
 from beamish.errors import NumericOverflowError
+from beamish.kernels.buffers import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
 
 _LARGEST = np.iinfo(np.int64).max
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_orderable, column_field, count_field
 from beamish.accumulations.columnar import Columnar, ListColumnar
-from beamish.accumulations.columns import flags, plain, plain_type, struct_column, valid
-from beamish.accumulations.lists import gather_lists, items_of, lift_items
-from beamish.accumulations.order import Keys, sort_keys
+from beamish.kernels.buffers import flags, plain, plain_type, struct_column, valid
+from beamish.kernels.lists import gather_lists, items_of, lift_items
+from beamish.kernels.order import Keys, sort_keys
 
 
 @attrs.frozen

@@ -48,7 +48,7 @@ def explain(options: Options, df: DataFrame | None) -> str:
     plan = plan_for(options, df)
     if df.isStreaming:
         return _text(_subjects(options, plan))
-    from beamish.spark.native_batch import why_not_native
+    from beamish.spark.compile.native import why_not_native
 
     def how(of: Plan) -> str:
         why_not = why_not_native(of)

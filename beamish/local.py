@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from beamish.engine.chaining import rows_of_panes
 from beamish.engine.clocks import MergedClocks
-from beamish.engine.packing import EVENT_TIME
 from beamish.engine.state import DictStore
-from beamish.engine.windowings import open_shard, pack_each
+from beamish.engine.windowing.rows_of_panes import rows_of_panes
+from beamish.engine.windowing.several import open_shard, pack_each
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.options import Options
 from beamish.pane import Pane
-from beamish.pane_rows import panes_from_table
 from beamish.plan import Plan, make_later_plan, make_plan
-from beamish.script_rows import bundle_tables, check_script, input_watermarks
-from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.panes import panes_from_table
+from beamish.script.tables import bundle_tables, check_script, input_watermarks
 
 
 def run(

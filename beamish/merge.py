@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import attrs
 
 from beamish.errors import PipelineError
+from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.options import Input, Options
 from beamish.pipeline import Pipeline
 
@@ -141,9 +142,9 @@ def _input(name: str, pipeline: object) -> Input:
             "bm.BoundedOutOfOrderness('30 seconds')).key_by('user')"
         )
     options = pipeline.options
-    if name.startswith("__") or not name.isidentifier():
+    if is_reserved(name) or not name.isidentifier():
         raise PipelineError(
-            f"merge({name}=...): must be a plain name, and one that begins with two underscores is beamish's own; choose another"
+            f"merge({name}=...): must be a plain name that does not begin with {PREFIX!r}; choose another"
         )
     if options.event_time is None or options.watermark is None:
         raise PipelineError(

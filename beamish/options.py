@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.of_input import OfInput, OfInputs
+from beamish.accumulations.adapters.one_input import OfInput, OfInputs
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner

@@ -10,15 +10,17 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.accumulations.accumulation import Accumulation, Field
+from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.one_input import MergedInput, OfInputs, merged_name
+from beamish.accumulations.adapters.retractable import removable
 from beamish.accumulations.joins import Pairs
-from beamish.accumulations.of_input import INPUT, MergedInput, OfInputs, merged_name
-from beamish.accumulations.removal import removable
 from beamish.errors import ColumnError, PipelineError
+from beamish.kernels.grouping import Field
+from beamish.kernels.reserved import INPUT, SIGN, WINDOW_END, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import Options
 from beamish.windows.global_window import GlobalWindow
-from beamish.windows.inherited import WINDOW_END, WINDOW_START, InheritedWindows
+from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING, Windowings
 
@@ -34,10 +36,6 @@ PANE = pa.struct(
         ("is_last", pa.bool_()),
     ]
 )
-
-
-SIGN = "__sign"
-"""A later stage's input column: 1 for a pane, -1 for the retraction of one (int8)."""
 
 
 @attrs.frozen
@@ -202,7 +200,7 @@ class Plan:
         if self.options.inputs:
             inputs = merged_inputs(self.options, self.schema).values()
             return pa.struct([(one.name, pa.struct(list(one.columns.items()))) for one in inputs])
-        return pa.struct([field for field in self.schema if not field.name.startswith("__")])
+        return pa.struct([field for field in self.schema if not is_reserved(field.name)])
 
     @cached_property
     def pane_schema(self) -> pa.Schema:
@@ -384,7 +382,7 @@ def _make_plan(options: Options, schema: pa.Schema, shards: int, *, later: bool)
 
 def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
     first = 0
-    public = [field for field in schema if not field.name.startswith("__")]
+    public = [field for field in schema if not is_reserved(field.name)]
     inputs = merged_inputs(options, schema)
     for name, said in options.accumulations.items():
         accumulation = said.bound_to(name, inputs) if isinstance(said, OfInputs) else said

@@ -13,6 +13,7 @@ from beamish.durations import duration
 from beamish.errors import ScriptError
 from beamish.instants import instant_us
 from beamish.pane import Pane
+from beamish.script.events import Bundle, ClockTo, Event, Row, WatermarkTo
 from beamish.windows.option import END_OF_TIME_US
 
 if TYPE_CHECKING:
@@ -20,37 +21,6 @@ if TYPE_CHECKING:
 
     from beamish.chain import Chain
     from beamish.pipeline import Pipeline
-
-Row = Mapping[str, Any]
-
-
-@attrs.frozen
-class Bundle:
-    """Rows that come together; of a merge, those of one input."""
-
-    rows: tuple[Row, ...]
-    input: str | None = None
-
-
-@attrs.frozen
-class WatermarkTo:
-    """The watermark advances to ``us``, microseconds since the epoch; END_OF_TIME_US is the end of time.
-
-    Of a merge, that of one input, or (None) those of all.
-    """
-
-    us: int
-    input: str | None = None
-
-
-@attrs.frozen
-class ClockTo:
-    """The processing-time clock, which begins at 0, advances to ``us``."""
-
-    us: int
-
-
-Event = Bundle | WatermarkTo | ClockTo
 
 
 @attrs.frozen

@@ -23,9 +23,9 @@ from data import rows_in_files
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.engine.packing import pack
-from beamish.engine.shard import Shard
 from beamish.engine.state import DictStore
+from beamish.engine.windowing.packing import pack
+from beamish.engine.windowing.shard import Shard
 from beamish.plan import make_plan
 from beamish.triggers import AfterWatermark, Always
 

@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.codec import decode, encode
 from beamish.engine.clocks import Clocks
-from beamish.engine.keys import code_values, hash_rows
-from beamish.engine.orphans import Orphans
-from beamish.engine.window_table import NEW_SEGMENT, Indices, Pool, WindowTable, rows_without_columns
+from beamish.engine.windowing.inherited_panes import Orphans
+from beamish.engine.windowing.window_table import NEW_SEGMENT, Indices, Pool, WindowTable, rows_without_columns
 from beamish.errors import StateError
+from beamish.kernels.codec import decode, encode
+from beamish.kernels.codes import code_values, hash_rows
 from beamish.plan import Plan
 from beamish.windows.option import END_OF_TIME_US
 

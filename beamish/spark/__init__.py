@@ -30,9 +30,9 @@ def apply(options: Options, df: DataFrame, shards: int | None = None) -> DataFra
         PipelineError, ColumnError, OptionError, SparkSetupError: the pipeline, its columns, the shard count or the
             session is wrong.
     """
-    from beamish.spark.batch import panes_of_batch
-    from beamish.spark.chained import are_panes, panes_of_panes
-    from beamish.spark.stream import panes_of_stream
+    from beamish.spark.compile.batch import panes_of_batch
+    from beamish.spark.compile.stages import are_panes, panes_of_panes
+    from beamish.spark.compile.stream import panes_of_stream
 
     if options.event_time is None and are_panes(df):
         return panes_of_panes(options, df, shards)
@@ -46,7 +46,7 @@ def plan_for(options: Options, df: DataFrame, shards: int | None = None) -> Plan
         PipelineError, ColumnError, OptionError: the pipeline, its columns or the shard count is wrong.
     """
     from beamish.plan import make_plan
-    from beamish.spark.columns import name_columns
+    from beamish.spark.rows.columns import name_columns
     from beamish.spark.shard_count import shard_count
 
     named = name_columns(options, df)
@@ -60,7 +60,7 @@ def apply_chain(stages: Sequence[Options], df: DataFrame, shards: int | None = N
         PipelineError, ColumnError, OptionError, SparkSetupError: a stage, its columns, the shard count or the session
             is wrong.
     """
-    from beamish.spark.chained import panes_of_chain
+    from beamish.spark.compile.stages import panes_of_chain
 
     return panes_of_chain(stages, df, shards)
 
@@ -74,7 +74,7 @@ def apply_merged_chain(
         PipelineError, ColumnError, OptionError, SparkSetupError: a stage, its columns, the shard count or the session
             is wrong, or DataFrames and inputs do not match.
     """
-    from beamish.spark.merged import panes_of_merged_chain
+    from beamish.spark.compile.inputs import panes_of_merged_chain
 
     return panes_of_merged_chain(stages, inputs, shards)
 
@@ -86,7 +86,7 @@ def apply_merge(options: Options, inputs: Mapping[str, DataFrame], shards: int |
         PipelineError, ColumnError, OptionError, SparkSetupError: the pipeline, its columns, the shard count or the
             session is wrong, or DataFrames and inputs do not match.
     """
-    from beamish.spark.merged import panes_of_merge
+    from beamish.spark.compile.inputs import panes_of_merge
 
     return panes_of_merge(options, inputs, shards)
 
@@ -97,7 +97,7 @@ def plan_for_merge(options: Options, inputs: Mapping[str, DataFrame], shards: in
     Raises:
         PipelineError, ColumnError, OptionError: the pipeline, its columns or the shard count is wrong.
     """
-    from beamish.spark.merged import plan_for_merge as plan
+    from beamish.spark.compile.inputs import plan_for_merge as plan
 
     return plan(options, inputs, shards)
 

@@ -21,29 +21,27 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.engine.packing import EVENT_TIME
 from beamish.errors import OptionError, ScriptError, SparkSetupError
+from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, PREFIX, REPORT, WATERMARK
 from beamish.options import Options
 from beamish.pane import Pane
-from beamish.pane_rows import panes_from_table
 from beamish.plan import Plan, make_later_plan, make_plan
-from beamish.script_rows import bundle_tables, check_script
-from beamish.spark.chained import operate_later
-from beamish.spark.columns import WATERMARK
+from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.panes import panes_from_table
+from beamish.script.tables import bundle_tables, check_script
+from beamish.spark.compile.inputs import operate_merge
+from beamish.spark.compile.stages import operate_later
+from beamish.spark.compile.stream import operate, pack, shown
 from beamish.spark.endless import check_ends
-from beamish.spark.marks import MARK
-from beamish.spark.merge_processor import follows_inputs
-from beamish.spark.merged import operate_merge
 from beamish.spark.millis import is_watermark, watermark_row_us
-from beamish.spark.pack_rows import NO_CLOCK
-from beamish.spark.script_source import BATCH, script_rows
-from beamish.spark.setup_checks import check_streaming, spark_version
+from beamish.spark.operator.watermark_sources import follows_inputs
+from beamish.spark.rows.pack import NO_CLOCK
+from beamish.spark.session import check_streaming, spark_version
 from beamish.spark.shard_count import shard_count
-from beamish.spark.stream import operate, pack, shown
-from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
+from beamish.spark.sources.script import script_rows
 from beamish.watermarks import ProcessingTimeLag
 
-_WATERMARK_US, _IS_ROW = "__watermark_us", "__is_row"
+_WATERMARK_US = PREFIX + "watermark_us"
 
 
 @attrs.frozen
@@ -51,8 +49,8 @@ class Batches:
     """A script cut into micro-batches.
 
     Attributes:
-        rows: the rows' columns, ``__event_time_us``, ``__batch``, ``__watermark_us`` and ``__is_row``.
-        ticks: ``clock_us`` and ``__batch``.
+        rows: the rows' columns, ``EVENT_TIME``, ``BATCH``, ``_WATERMARK_US`` and ``IS_ROW``.
+        ticks: ``clock_us`` and ``BATCH``.
         of_event: the batch of each event.
     """
 
@@ -179,7 +177,7 @@ def _rows(table: pa.Table, batch: int) -> pa.Table:
     n = table.num_rows
     return (
         table.append_column(_WATERMARK_US, pa.nulls(n, pa.int64()))
-        .append_column(_IS_ROW, pa.array([True] * n, pa.bool_()))
+        .append_column(IS_ROW, pa.array([True] * n, pa.bool_()))
         .append_column(BATCH, pa.array([batch] * n, pa.int64()))
     )
 
@@ -187,11 +185,11 @@ def _rows(table: pa.Table, batch: int) -> pa.Table:
 def _watermark_row(us: int, batch: int, schema: pa.Schema) -> pa.Table:
     columns: list[Any] = [pa.nulls(1, field.type) for field in schema]
     columns += [pa.array([watermark_row_us(us)]), pa.array([False]), pa.array([batch], pa.int64())]
-    return pa.table(columns, names=[*schema.names, _WATERMARK_US, _IS_ROW, BATCH])
+    return pa.table(columns, names=[*schema.names, _WATERMARK_US, IS_ROW, BATCH])
 
 
 def _panes(spark: SparkSession, plan: Plan, batches: Batches, stop: int, ticks: DataFrame | None) -> DataFrame:
-    packed = pack(plan, _stream(spark, batches, stop), F.col(EVENT_TIME), streaming=True, only=F.col(_IS_ROW))
+    packed = pack(plan, _stream(spark, batches, stop), F.col(EVENT_TIME), streaming=True, only=F.col(IS_ROW))
     return operate(plan, packed, ticks)
 
 
@@ -200,11 +198,11 @@ def _merged_panes(
 ) -> DataFrame:
     rows = [
         _stream(spark, batches, stop, marked=not isinstance(one.watermark, ProcessingTimeLag)).withColumn(
-            MARK, F.col(_WATERMARK_US)
+            REPORT, F.col(_WATERMARK_US)
         )
         for one, batches in zip(plan.options.inputs, parts, strict=True)
     ]
-    return operate_merge(plan, rows, ticks, F.col(_IS_ROW), tells=tells)
+    return operate_merge(plan, rows, ticks, F.col(IS_ROW), tells=tells)
 
 
 def _stream(spark: SparkSession, batches: Batches, stop: int, *, marked: bool = True) -> DataFrame:

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from beamish.kernels.reserved import WINDOW_END, WINDOW_START
 from beamish.windows.option import Times, WindowOption
-
-WINDOW_START, WINDOW_END = "__window_start_us", "__window_end_us"
 
 
 @attrs.frozen

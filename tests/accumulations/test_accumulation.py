@@ -34,8 +34,8 @@ from beamish.accumulations import (
     TopNByKey,
     Variance,
 )
-from beamish.accumulations.result_types import arrow_type
 from beamish.errors import OptionError, PipelineError, UserFunctionError
+from beamish.kernels.type_names import arrow_type
 from tests.accumulations.laws import FEW, GROUPS, assert_is_a_value, assert_laws, rows_of, value, values
 
 EVERY = [
@@ -239,7 +239,7 @@ def test_built_ins_on_columns_load_no_pandas():
 import sys
 import numpy as np, pyarrow as pa
 from beamish.accumulations import *
-from beamish.accumulations.columns import column_of
+from beamish.kernels.buffers import column_of
 x = column_of(np.array([1, 2, 2]))
 for a in (Count(), Sum("x"), Mean("x"), Max("x"), Variance("x"), First("x"), Collect("x"), CollectSet("x"),
           CountDistinct("x"), ApproxCountDistinct("x"), TopN(1, "x"), TopNByKey(1, "x", "x"), Quantiles("x"), Median("x")):

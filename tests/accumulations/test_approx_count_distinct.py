@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import ApproxCountDistinct
 from beamish.accumulations.approx_count_distinct import _sigma, _tau
-from beamish.accumulations.hashing import hash_values
 from beamish.errors import OptionError
+from beamish.kernels.hashing import hash_values
 from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, rows_of, value, values
 from tests.accumulations.test_extremes import KINDS
 

@@ -6,7 +6,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.merging import group_windows
+from beamish.engine.windowing.merging import group_windows
 from beamish.testing import TestStream
 
 FAR = 2**61

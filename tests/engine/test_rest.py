@@ -6,9 +6,9 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.keys import code_rows, code_tuples, hash_rows, normalise
 from beamish.engine.state import segment_numbers
-from beamish.engine.window_table import Pool
+from beamish.engine.windowing.window_table import Pool
+from beamish.kernels.codes import code_rows, code_tuples, hash_rows, normalise
 from beamish.testing import TestStream
 from beamish.triggers import Trigger
 from beamish.windows.option import END_OF_TIME_US

@@ -5,9 +5,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.engine.packing import EVENT_TIME, pack
-from beamish.engine.shard import Shard
 from beamish.engine.state import DictStore
+from beamish.engine.windowing.packing import pack
+from beamish.engine.windowing.shard import Shard
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan import make_plan
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
 

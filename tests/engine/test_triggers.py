@@ -6,7 +6,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.trigger_tree import TriggerNow, TriggerState, new_columns, trigger_columns
+from beamish.engine.windowing.trigger_tree import TriggerNow, TriggerState, new_columns, trigger_columns
 from beamish.testing import TestStream
 from beamish.triggers import AfterAll, AfterCount, AfterEach, AfterProcessingTime, Always, Never, OrFinally, Trigger
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.packing import EVENT_TIME
 from beamish.engine.state import DictStore
-from beamish.engine.windowings import open_shard, pack_each
+from beamish.engine.windowing.several import open_shard, pack_each
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan import make_plan
 
 SECOND = 1_000_000

@@ -13,7 +13,8 @@ from beamish.chain import Chain
 from beamish.instants import instant, instant_us
 from beamish.options import Options
 from beamish.pane import Window
-from beamish.testing import Bundle, TestStream
+from beamish.script.events import Bundle
+from beamish.testing import TestStream
 from beamish.windows import GlobalWindow
 from tests.agreement import differences
 from tests.twin.accumulations import Row, value_of

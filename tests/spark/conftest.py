@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beamish.pane_rows import panes_from_table
+from beamish.script.panes import panes_from_table
 from beamish.spark import plan_for
 
 ROOT = str(Path(__file__).parents[2])

@@ -91,7 +91,7 @@ def test_a_column_that_is_there_twice_is_refused_where_it_is_read(events):
 
 def test_a_name_that_beamish_uses_is_refused(events):
     with pytest.raises(bm.ColumnError, match="'__event_time_us': beamish uses this name itself"):
-        PIPELINE.apply(events.withColumn("__event_time_us", F.lit(1)))
+        PIPELINE.apply(events.withColumn("__beamish_event_time_us", F.lit(1)))
 
 
 def test_a_watermark_on_the_event_time_is_refused_since_spark_would_follow_the_least(events):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from beamish.spark import heartbeats
-from beamish.spark.heartbeats import HeartbeatReader
+from beamish.spark.sources.heartbeats import HeartbeatReader
 
 
 @pytest.fixture

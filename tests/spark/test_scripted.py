@@ -2,8 +2,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.script_rows import script_tables
-from beamish.spark.pack_rows import NO_CLOCK
+from beamish.kernels.reserved import BATCH, IS_ROW
+from beamish.script.tables import script_tables
+from beamish.spark.rows.pack import NO_CLOCK
 from beamish.spark.scripted import cut, run_on_spark
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
@@ -131,11 +132,11 @@ def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
     script = TestStream().advance_watermark_to(5).add([{"ts": 1}]).advance_watermark_to(6).advance_processing_time_to(9)
     batches = cut(script.events, script_tables(script.events, "ts"), ticks=True)
     assert batches.of_event == (1, 2, 3, 4)
-    rows = batches.rows.select(["__batch", "__watermark_us", "__is_row"]).to_pylist()
+    rows = batches.rows.select([BATCH, "__beamish_watermark_us", IS_ROW]).to_pylist()
     assert [tuple(row.values()) for row in rows] == [(2, None, True), (0, 5_000_000, False), (2, 6_000_000, False)]
     assert batches.ticks.to_pylist() == [
-        {"clock_us": NO_CLOCK, "__batch": 1},
-        {"clock_us": NO_CLOCK, "__batch": 2},
-        {"clock_us": NO_CLOCK, "__batch": 3},
-        {"clock_us": 9_000_000, "__batch": 4},
+        {"clock_us": NO_CLOCK, BATCH: 1},
+        {"clock_us": NO_CLOCK, BATCH: 2},
+        {"clock_us": NO_CLOCK, BATCH: 3},
+        {"clock_us": 9_000_000, BATCH: 4},
     ]

@@ -14,9 +14,10 @@ import pytest
 
 import beamish as bm
 from beamish.errors import BeamishError
-from beamish.pane_rows import panes_from_table
+from beamish.script.events import Bundle, ClockTo, WatermarkTo
+from beamish.script.panes import panes_from_table
 from beamish.spark import scripted
-from beamish.testing import Bundle, ClockTo, TestStream, WatermarkTo
+from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS
 from tests.lines import line

@@ -11,7 +11,7 @@ import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
 from beamish.instants import instant
 from beamish.options import Options
-from beamish.testing import ClockTo, Event
+from beamish.script.events import ClockTo, Event
 from beamish.windows.inherited import InheritedWindows
 from tests.twin.accumulations import Row
 from tests.twin.order import normal, same

@@ -7,7 +7,7 @@ from typing import Any
 
 from beamish import accumulations as a
 from beamish.accumulations import Accumulation
-from beamish.accumulations.of_input import OfInput
+from beamish.accumulations.adapters.one_input import OfInput
 from beamish.options import Input
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import spark_order

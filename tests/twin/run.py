@@ -13,7 +13,7 @@ import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
 from beamish.instants import instant, instant_us
 from beamish.options import Options
-from beamish.testing import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
 from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row
 from tests.twin.joins import JOINS, value_of_inputs

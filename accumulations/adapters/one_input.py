@@ -1,0 +1,182 @@
+"""Accumulations in a merge: each says which input's rows it takes.
+
+The rows of all inputs of a merge are one table: a column that numbers the input, and columns ``input.column``, null
+in the rows of the other inputs. What is said of inputs by name is bound to their numbers and columns when a pipeline
+meets its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.accumulation import Accumulation
+from beamish.errors import ColumnError, PipelineError
+from beamish.kernels.buffers import flags, numbers, struct_column
+from beamish.kernels.grouping import Field
+from beamish.kernels.reserved import INPUT
+
+Groups = NDArray[np.int64]
+Times = NDArray[np.int64]
+
+
+@attrs.frozen
+class MergedInput:
+    """An input of a merge, as accumulations see it.
+
+    Attributes:
+        name: of the input.
+        number: in the order in which they were named, from 0.
+        keys: the columns it is keyed by, by their own names.
+        columns: all its columns, by their own names, with their types.
+    """
+
+    name: str
+    number: int
+    keys: tuple[str, ...]
+    columns: Mapping[str, pa.DataType]
+
+    def merged_name(self, column: str) -> str:
+        """The column's name in the merged rows."""
+        return merged_name(self.name, column)
+
+
+def merged_name(input_: str, column: str) -> str:
+    """The name of an input's column in the merged rows."""
+    return f"{input_}.{column}"
+
+
+class OfInputs(Accumulation):
+    """An accumulation that names the inputs it takes rows of."""
+
+    __slots__ = ()
+
+    python: ClassVar[bool] = False
+    explodes: ClassVar[bool] = False
+    """Whether a pane is a row for each pair."""
+
+    @property
+    def names_of_inputs(self) -> tuple[str, ...]:
+        """The inputs it takes rows of."""
+        raise NotImplementedError
+
+    def columns_of(self, input_: str) -> Iterable[str]:
+        """The columns it asks for by name of that input."""
+        return ()
+
+    def bound_to(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
+        """The same over the merged rows; ``name`` is the output column.
+
+        Raises:
+            ColumnError: an input has no such column, or of a type that does not go.
+        """
+        raise NotImplementedError
+
+
+@attrs.frozen(repr=False)
+class OfInput(OfInputs):
+    """An accumulation of the rows of one input of a merge; made by ``Sum("amount").of("orders")``."""
+
+    inner: Accumulation
+    input: str
+
+    def __repr__(self) -> str:
+        return f"{self.inner!r}.of({self.input!r})"
+
+    @property
+    def names_of_inputs(self) -> tuple[str, ...]:
+        return (self.input,)
+
+    def columns_of(self, input_: str) -> Iterable[str]:
+        return (self.inner.inputs or ()) if input_ == self.input else ()
+
+    def check(self, name: str, *, merging: bool) -> None:
+        if isinstance(self.inner, OfInputs):
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {self.inner!r} names its inputs itself; leave the last .of() out"
+            )
+        self.inner.check(name, merging=merging)
+
+    def bound_to(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
+        own = inputs[self.input]
+        whole_rows = self.inner.inputs is None
+        columns = tuple(own.columns) if self.inner.inputs is None else self.inner.inputs
+        for column in columns:
+            if column not in own.columns:
+                raise ColumnError(
+                    f"accumulate({name}={self!r}): {self.input} has no column {column!r}; its columns are {list(own.columns)}"
+                )
+        types = [own.columns[column] for column in columns]
+        self.inner.check_types(name, [pa.struct(list(zip(columns, types, strict=True)))] if whole_rows else types)
+        return OneInput(self, own.number, tuple(map(own.merged_name, columns)), columns if whole_rows else ())
+
+
+@attrs.frozen(repr=False)
+class OneInput(Accumulation):
+    """An accumulation that passes over the rows of the other inputs. Its first input column numbers the input.
+
+    Attributes:
+        said: what the pipeline says.
+        number: the input's.
+        columns: the columns it reads, as the merged rows call them.
+        row: where it takes whole rows: what these columns are called in a row.
+    """
+
+    said: OfInput
+    number: int
+    columns: tuple[str, ...]
+    row: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return repr(self.said)
+
+    @property
+    def python(self) -> bool:  # type: ignore[override]
+        return self.said.inner.python
+
+    @property
+    def preaggregates(self) -> bool:
+        return self.said.inner.preaggregates
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (INPUT, *self.columns)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return self.said.inner.value_type(self._types(types))
+
+    def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+        return self.said.inner.fields(self._types(types))
+
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+        own, values = self._own(columns)
+        return self.said.inner.reduce(values, event_time_us[own], group[own], groups)
+
+    def add_rows(
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
+    ) -> list[pa.Array]:
+        own, values = self._own(columns)
+        return self.said.inner.add_rows(state, values, event_time_us[own], group[own], groups)
+
+    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return self.said.inner.combine(group, groups, state)
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return self.said.inner.extract_columns(state, self._types(types))
+
+    def _types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        own = types[1:]
+        return [pa.struct(list(zip(self.row, own, strict=True)))] if self.row else own
+
+    def _own(self, columns: Sequence[pa.Array]) -> tuple[NDArray[np.bool_], list[pa.Array]]:
+        """Which rows are of its input, and their columns."""
+        which, *values = columns
+        own: NDArray[np.bool_] = numbers(which) == self.number
+        if not own.all():
+            values = [column.filter(flags(own)) for column in values]
+        return own, [struct_column(values, self.row)] if self.row else values

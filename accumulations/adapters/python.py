@@ -1,0 +1,158 @@
+"""Accumulations in plain Python, row by row: what the contract's methods on columns do for them.
+
+An accumulator is one Arrow binary value: the bytes of ``codec``, or null for that of no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.errors import UserFunctionError
+from beamish.kernels.buffers import Groups, binary_column
+from beamish.kernels.codec import ALLOWED, decode, encode
+from beamish.kernels.order import Key, sort_order
+
+_LONGEST_ARGUMENT = 200
+
+
+def runs(group: Groups) -> Iterator[tuple[int, int, int]]:
+    """For groups in order: each group that is there, and where its rows begin and end."""
+    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]]) if len(group) else np.zeros(0, np.int64)
+    ends = np.append(starts, len(group))[1:]
+    return zip(group[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
+
+
+def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], group: Groups, keys: Sequence[Key]) -> pa.Array:
+    """Call ``owner.add`` for each row, in the order of (group, keys).
+
+    Args:
+        owner: the accumulation.
+        state: the accumulators so far, one a group.
+        values: one a row.
+        group: for each row its group.
+        keys: by which the rows of a group are ordered.
+    """
+    order = sort_order([group, *keys])
+    rows = [values[row] for row in order.tolist()]
+    accumulators: list[bytes | None] = state.to_pylist()
+    add = owner.add
+    for number, start, end in runs(group[order]):
+        before = accumulators[number]
+        accumulator = _create(owner, number) if before is None else decode(before)
+        value = None
+        try:
+            for value in rows[start:end]:
+                accumulator = add(accumulator, value)
+        except Exception as error:
+            raise failed(owner, "add", (accumulator, value), error, number) from error
+        accumulators[number] = _encode(owner, accumulator, number)
+    return binary_column(accumulators)
+
+
+def merge_accumulators(owner: Any, state: pa.Array, group: Groups, groups: int) -> pa.Array:
+    """Call ``owner.merge`` for the accumulators of each group, in their order; alone, one stays as it is."""
+    order = sort_order([group])
+    encoded: list[bytes | None] = state.to_pylist()
+    result: list[bytes | None] = [None] * groups
+    place = order.tolist()
+    for number, start, end in runs(group[order]):
+        parts = [part for row in place[start:end] if (part := encoded[row]) is not None]
+        if len(parts) < 2:
+            result[number] = parts[0] if parts else None
+            continue
+        merged = decode(parts[0])
+        for part in parts[1:]:
+            other = decode(part)
+            try:
+                merged = owner.merge(merged, other)
+            except Exception as error:
+                raise failed(owner, "merge", (merged, other), error, number) from error
+        result[number] = _encode(owner, merged, number)
+    return binary_column(result)
+
+
+def extract(owner: Any, state: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Call ``owner.extract`` for each accumulator."""
+    values: list[Any] = []
+    for number, encoded in enumerate(state.to_pylist()):
+        accumulator = _create(owner, number) if encoded is None else decode(encoded)
+        try:
+            values.append(owner.extract(accumulator))
+        except Exception as error:
+            raise failed(owner, "extract", (accumulator,), error, number) from error
+    return typed(owner, "extract", values, type_)
+
+
+def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.Array:
+    """What a function returned, as a column of the type it was to have."""
+    if pa.types.is_null(type_):
+        return pa.nulls(len(values))
+    if pa.types.is_integer(type_):  # Arrow would cut off what is behind the point
+        for number, value in enumerate(values):
+            if isinstance(value, float):
+                raise _mistyped(owner, method, value, type_, number)
+    if pa.types.is_map(type_):
+        values = [list(value.items()) if isinstance(value, dict) else value for value in values]
+    try:
+        return pa.array(values, type_)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        for number, value in enumerate(values):
+            try:
+                pa.array([value], type_)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                raise _mistyped(owner, method, value, type_, number) from error
+        raise
+
+
+def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: int) -> UserFunctionError:
+    error = UserFunctionError(
+        f"{owner!r}.{method} returned {_short(value)}, which is no {type_}, its result type; return one, or give another "
+        "result type"
+    )
+    error.group = number
+    return error
+
+
+def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception, number: int) -> UserFunctionError:
+    """The error that says which function raised, for what, and what to do."""
+    result = UserFunctionError(
+        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {type(error).__name__}: {error}; mend it and "
+        "start again from the checkpoint, nothing was lost"
+    )
+    result.group = number
+    return result
+
+
+def no_rows(groups: int) -> pa.Array:
+    """The accumulators of no rows."""
+    return pa.nulls(groups, pa.binary())
+
+
+def _create(owner: Any, number: int) -> Any:
+    try:
+        return owner.create()
+    except Exception as error:
+        raise failed(owner, "create", (), error, number) from error
+
+
+def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
+    try:
+        return encode(accumulator)
+    except TypeError as error:
+        result = UserFunctionError(
+            f"{owner!r}: its accumulator is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+        )
+        result.group = number
+        raise result from error
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a broken repr must not hide the error that is told
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST_ARGUMENT else f"{text[:_LONGEST_ARGUMENT]}..."

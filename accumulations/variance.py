@@ -1,0 +1,124 @@
+"""Variance and StdDev of a column of numbers.
+
+The state is (n, mean, m2): how many values, their mean, and the sum of the squares of their distances from it. Parts
+are merged by Chan, Golub and LeVeque's formula ("Updating formulae and a pairwise algorithm", 1979) for any number of
+parts at once: the mean is the weighted mean of the means, and m2 = sum(m2_i + n_i * (mean_i - mean)**2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.arguments import check_numbers, column_field, flag_field
+from beamish.accumulations.columnar import Columnar
+from beamish.accumulations.sums import as_double
+from beamish.kernels.buffers import column_of, numbers, valid
+
+Doubles = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+def _sums(group: Counts, groups: int, values: NDArray[np.float64]) -> Doubles:
+    sums = np.zeros(groups)
+    np.add.at(sums, group, values)
+    return sums
+
+
+class _Spread(Columnar):
+    __slots__ = ()
+
+    population: bool
+    mergers = (("sum", 0), (None, 0.0), (None, 0.0))
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_numbers(name, self, types)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.float64()
+
+    def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
+        return pa.int64(), pa.float64(), pa.float64()
+
+    def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
+        column = as_double(columns[0])
+        present, values = valid(column), numbers(column)
+        if present is None:
+            counts = np.ones(len(values), np.int64)
+        else:
+            counts, values = present.astype(np.int64), np.where(present, values, 0.0)
+        return [column_of(counts), column_of(values), column_of(np.zeros(len(values)))]
+
+    def combine(self, group: Counts, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+        n, mean, m2 = (numbers(column) for column in state)
+        some = n > 0
+        if not some.all():
+            group, n, mean, m2 = group[some], n[some], mean[some], m2[some]
+        total = np.zeros(groups, np.int64)
+        np.add.at(total, group, n)
+        # Means are taken as distances from one of the group's, so that a part alone keeps its own to the last bit.
+        near = np.zeros(groups)
+        near[group] = mean
+        with np.errstate(invalid="ignore", over="ignore"):
+            divisor = np.maximum(total, 1)
+            merged = near + _sums(group, groups, n * (mean - near[group])) / divisor
+            squares = _sums(group, groups, m2 + n * (mean - merged[group]) ** 2)
+        return [column_of(total), column_of(merged), column_of(squares)]
+
+    def _variance(self, state: Sequence[pa.Array]) -> tuple[Doubles, NDArray[np.bool_]]:
+        n, m2 = numbers(state[0]), numbers(state[2])
+        divisor = n if self.population else n - 1
+        present = divisor > 0
+        return np.divide(m2, divisor, out=np.zeros(len(n)), where=present), present
+
+
+@attrs.frozen
+class Variance(_Spread):
+    """The variance of a column, nulls ignored (Spark: ``var_samp``, ``var_pop``).
+
+    Args:
+        column: a column of numbers.
+        population: divide by the number of values, not by one less; default False, as Spark's ``variance``.
+
+    Returns:
+        double; null for no value, and for a single one unless ``population``.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: it is no number.
+    """
+
+    column: str = column_field()
+    population: bool = flag_field()
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        variance, present = self._variance(state)
+        return column_of(variance, pa.float64(), present)
+
+
+@attrs.frozen
+class StdDev(_Spread):
+    """The standard deviation of a column, nulls ignored (Spark: ``stddev_samp``, ``stddev_pop``).
+
+    Args:
+        column: a column of numbers.
+        population: of the values as a whole, not as a sample; default False, as Spark's ``stddev``.
+
+    Returns:
+        double; null for no value, and for a single one unless ``population``.
+
+    Raises:
+        OptionError: the column is no name.
+        ColumnError: it is no number.
+    """
+
+    column: str = column_field()
+    population: bool = flag_field()
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        variance, present = self._variance(state)
+        return column_of(np.sqrt(variance), pa.float64(), present)

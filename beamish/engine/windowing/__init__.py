@@ -1,0 +1,1 @@
+"""The window operator: rows in windows, triggers, panes, on columns."""

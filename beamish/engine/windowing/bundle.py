@@ -1,0 +1,99 @@
+"""The rows of one step, as entries: a row or a slice of rows, each in one window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.windowing.packing import unpack
+from beamish.kernels.codes import normalise
+from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
+from beamish.plan import Plan
+
+Ints = NDArray[np.int64]
+
+
+@attrs.define
+class Bundle:
+    """What came in one step, before it is put into windows.
+
+    Attributes:
+        table: rows or slices (see packing.py); rows only with event time.
+        keys: the key columns, normalised, one entry a row of ``table``.
+        time_us: event time of the row, or start of the slice.
+        rows: how many rows each stands for.
+        signs: by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
+        first_us, last_us: their earliest and latest event time.
+        untimed: rows without event time (empty where they were only counted).
+        untimed_rows: how many there are.
+    """
+
+    plan: Plan
+    table: pa.Table
+    keys: pa.Table
+    time_us: Ints
+    rows: Ints
+    signs: Ints
+    first_us: Ints
+    last_us: Ints
+    untimed: pa.Table
+    untimed_rows: int
+
+    @classmethod
+    def read(cls, plan: Plan, payloads: Sequence[bytes]) -> Bundle:
+        """Read the payloads of a step."""
+        table, untimed_rows = unpack(payloads)
+        if plan.preaggregates:
+            time = table[SLICE].to_numpy()
+            first, last = (table[name].to_numpy() if plan.combines_timestamps else time for name in (FIRST, LAST))
+            keys = table.select(plan.key_schema.names)
+            rows = table[ROWS].to_numpy()
+            return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows)
+        untimed = table.filter(table[EVENT_TIME].is_null())
+        table = table.filter(table[EVENT_TIME].is_valid()).combine_chunks() if untimed.num_rows else table
+        time = table[EVENT_TIME].to_numpy()
+        one = np.ones(len(time), dtype=np.int64)
+        signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
+        return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
+
+    def accumulate(self, entry: Ints, group: Ints, groups: int, before: pa.Table | None) -> pa.Table:
+        """Add entries to accumulators, group by group.
+
+        Args:
+            entry: indices of rows or slices.
+            group: for each its group.
+            groups: how many groups there are.
+            before: the accumulators so far, one a group; None: they are new.
+        """
+        everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
+        table = self.table if everything else self.table.take(pa.array(entry))
+        columns: list[pa.Array] = []
+        for bound in self.plan.accumulations:
+            accumulation = bound.accumulation
+            old = None if before is None else [column.combine_chunks() for column in bound.state_of(before.columns)]
+            if self.plan.preaggregates:
+                names = [f"{bound.name}.{i}" for i in range(len(bound.fields))]
+                new = [table[name].combine_chunks() for name in names]
+                if old is None:
+                    columns.extend(accumulation.combine(group, groups, new))
+                else:
+                    both = [pa.concat_arrays(pair) for pair in zip(old, new, strict=True)]
+                    columns.extend(accumulation.combine(np.concatenate([np.arange(groups), group]), groups, both))
+            else:
+                inputs = bound.inputs(table)
+                time = self.time_us[entry]
+                if old is None:
+                    columns.extend(accumulation.reduce(inputs, time, group, groups))
+                else:
+                    columns.extend(accumulation.add_rows(old, inputs, time, group, groups))
+        return pa.table(columns, schema=self.plan.state_schema)
+
+
+def plan_keys(plan: Plan, table: pa.Table) -> pa.Table:
+    """The key columns of rows, normalised."""
+    columns = [normalise(table[name].combine_chunks()) for name in plan.key_schema.names]
+    return pa.table(columns, schema=plan.key_schema) if columns else table.select([])

@@ -1,0 +1,124 @@
+"""The window table: a row for each (key, window) that a step works on.
+
+Small numbers are numpy columns in ``columns``. Keys, accumulators and the values last emitted are Arrow and stay
+where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``live_at``), so that a change is
+an entry appended and a pointer moved.
+
+columns (one entry a window; times int64 microseconds):
+    start_us, end_us    the window
+    closed              its trigger has finished: rows are dropped until it expires
+    gone                it expired or was merged away: not written back
+    touched             it differs from what is stored
+    segment             the segment it was read from; NEW_SEGMENT if from none
+    new_rows            rows that are in no pane yet
+    held                rows in it, less those removed; counted where rows can be removed, else 0
+    live                its last pane stands: it was emitted and not taken back
+    new_since_us        the watermark when the first of them came; the greatest int64 if there is none
+    stamp_us            timestamp of the next pane under a combiner; NO_STAMP if no row counts for it
+    panes, not_early    how many panes were emitted, and how many of them were not EARLY
+    timing              of the last pane (TIMINGS)
+    live_stamp_us       timestamp of the last pane under a combiner
+    asks_at_end         it is asked when the watermark passes its end
+    trigger.../...      the trigger tree's
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.windowing.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
+from beamish.triggers.trigger import Trigger
+
+NEW_SEGMENT = np.iinfo(np.int64).min
+NO_STAMP = np.iinfo(np.int64).min
+NOTHING_NEW_US = np.iinfo(np.int64).max
+NO_ENTRY = -1
+
+STORED_COLUMNS: dict[str, tuple[str, Any]] = {
+    "start_us": ("int64", 0),
+    "end_us": ("int64", 0),
+    "closed": ("bool", False),
+    "new_rows": ("int64", 0),
+    "held": ("int64", 0),
+    "live": ("bool", False),
+    "new_since_us": ("int64", NOTHING_NEW_US),
+    "stamp_us": ("int64", NO_STAMP),
+    "panes": ("int64", 0),
+    "not_early": ("int64", 0),
+    "timing": ("int8", 0),
+    "live_stamp_us": ("int64", NO_STAMP),
+    "asks_at_end": ("bool", False),
+}
+_WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
+    "gone": ("bool", False),
+    "touched": ("bool", False),
+    "segment": ("int64", NEW_SEGMENT),
+    "key_at": ("int64", NO_ENTRY),
+    "state_at": ("int64", NO_ENTRY),
+    "live_at": ("int64", NO_ENTRY),
+}
+
+Indices = NDArray[np.intp]
+
+
+def rows_without_columns(rows: int) -> pa.Table:
+    """A table of so many rows and no columns, as the keys of a pipeline without keys."""
+    return pa.table({"": np.zeros(rows, np.int8)}).select([])
+
+
+class Pool:
+    """Arrow columns that entries are appended to and taken from."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._tables: list[pa.Table] = []
+        self._entries = 0
+
+    def append(self, table: pa.Table) -> NDArray[np.int64]:
+        """Append entries; gives where they are."""
+        at = np.arange(self._entries, self._entries + table.num_rows, dtype=np.int64)
+        if table.num_rows:
+            self._tables.append(table)
+            self._entries += table.num_rows
+        return at
+
+    def take(self, at: NDArray[np.int64]) -> pa.Table:
+        """The entries ``at``; NO_ENTRY gives nulls."""
+        if not self.schema.names:
+            return rows_without_columns(len(at))
+        if len(self._tables) > 1:
+            self._tables = [pa.concat_tables(self._tables).combine_chunks()]
+        missing = at == NO_ENTRY
+        if not self._tables:
+            return pa.table([pa.nulls(len(at), field.type) for field in self.schema], schema=self.schema)
+        return self._tables[0].take(pa.array(at, mask=missing if missing.any() else None))
+
+
+class WindowTable:
+    """The windows a step works on."""
+
+    def __init__(self, trigger: Trigger, keys: pa.Schema, state: pa.Schema, values: pa.Schema) -> None:
+        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **dict(trigger_columns(trigger))}
+        self._declared = {**self.stored, **_WORKING_COLUMNS}
+        self.columns: Columns = new_columns(self._declared, 0)
+        self.trigger = TriggerState(trigger, self.columns)
+        self.keys, self.state, self.live = Pool(keys), Pool(state), Pool(values)
+
+    def __len__(self) -> int:
+        return len(self.columns["start_us"])
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self.columns[column]  # type: ignore[no-any-return]
+
+    def append(self, columns: Columns, rows: int) -> Indices:
+        """Append windows; a column that is not given has its value for new windows. Gives their indices."""
+        first = len(self)
+        if rows:
+            new = new_columns({name: column for name, column in self._declared.items() if name not in columns}, rows)
+            for name, column in self.columns.items():
+                self.columns[name] = np.concatenate([column, columns[name] if name in columns else new[name]])
+        return np.arange(first, first + rows)

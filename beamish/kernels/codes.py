@@ -1,0 +1,80 @@
+"""Keys as numbers: equal rows of key columns get the same code.
+
+Equal is what Spark's groupBy calls equal: null equals null, -0.0 equals 0.0, all NaN are one key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from beamish.kernels.buffers import plain
+from beamish.kernels.hashing import hash_values
+
+Codes = NDArray[np.int64]
+
+
+def normalise(column: pa.Array) -> pa.Array:
+    """A key column with -0.0 as 0.0 and every NaN as the same NaN, floats inside structs included."""
+    if pa.types.is_floating(column.type):
+        positive = pc.add(column, pa.scalar(0.0, column.type))
+        return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
+    if pa.types.is_struct(column.type):
+        children = [normalise(child) for child in column.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(column.type), mask=column.is_null())
+    return column
+
+
+def code_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> tuple[Codes, int]:
+    """Code rows by the values of their key columns.
+
+    Args:
+        columns: normalised key columns, each with ``rows`` entries; none: all rows are equal.
+
+    Returns:
+        codes: int64, one a row, from 0 on in order of first appearance.
+        distinct: how many there are.
+    """
+    return code_tuples((_code_column(column) for column in columns), rows)
+
+
+def code_tuples(parts: Iterable[tuple[Codes, int]], rows: int) -> tuple[Codes, int]:
+    """Code tuples of codes: each part is (codes, how many distinct)."""
+    codes, distinct = np.zeros(rows, dtype=np.int64), min(rows, 1)
+    for number, (part, size) in enumerate(parts):
+        codes, distinct = (part, size) if number == 0 else code_values(codes * size + part)
+    return codes, distinct
+
+
+def code_values(values: NDArray[np.int64]) -> tuple[Codes, int]:
+    """Code whole numbers: (codes, how many distinct), in order of first appearance."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def _code_column(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, int]:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_struct(column.type):
+        valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.int64)
+        return code_tuples([code_values(valid), *map(_code_column, column.flatten())], len(column))
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+
+
+def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> NDArray[np.uint64]:
+    """A hash of each row of normalised key columns: the same in every process for equal rows."""
+    total = np.zeros(rows, dtype=np.uint64)
+    for number, column in enumerate(columns):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        nested = pa.types.is_struct(whole.type)
+        own = hash_rows(whole.flatten(), rows) if nested else hash_values(plain(whole))
+        own[np.asarray(whole.is_null().to_numpy(zero_copy_only=False), dtype=bool)] = 0
+        total = total * np.uint64(0x9E3779B97F4A7C15) + own + np.uint64(number)
+    return total ^ (total >> np.uint64(32))

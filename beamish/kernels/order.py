@@ -1,0 +1,168 @@
+"""Spark's sort order of values, as integers that compare alike.
+
+A column becomes one or more int64 arrays, its *sort keys*, most significant first: two rows compare as their keys
+do, and are equal in Spark's sense (nulls alike, -0.0 = 0.0, NaN = NaN) exactly if all their keys are. Nulls come
+first, NaN last, strings go by bytes, structs field by field, arrays item by item and then by length. ``~key``
+reverses a key. Keys of two columns are not comparable with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from beamish.kernels.buffers import is_whole, limbs, numbers, valid
+
+Key = NDArray[np.int64]
+Keys = list[Key]
+Rows = NDArray[np.int64]
+
+_GREATEST = np.iinfo(np.int64).max
+
+
+def is_orderable(type_: pa.DataType) -> bool:
+    """Whether Spark orders values of this type: all but maps and what it does not have."""
+    kind = pa.types
+    if kind.is_struct(type_):
+        return all(is_orderable(field.type) for field in type_)
+    if kind.is_list(type_):
+        return is_orderable(type_.value_type)
+    return bool(
+        is_whole(type_)
+        or kind.is_floating(type_)
+        or kind.is_string(type_)
+        or kind.is_binary(type_)
+        or kind.is_decimal128(type_)
+        or kind.is_null(type_)
+    )
+
+
+def sort_keys(column: pa.Array) -> Keys:
+    """The sort keys of a column of a plain type that ``is_orderable``."""
+    if pa.types.is_null(column.type):
+        return [np.zeros(len(column), np.int64)]
+    keys, present = _value_keys(column), valid(column)
+    if present is None:
+        return keys
+    return [present.astype(np.int64), *(np.where(present, key, 0) for key in keys)]
+
+
+def _value_keys(column: pa.Array) -> Keys:
+    kind, type_ = pa.types, column.type
+    if kind.is_floating(type_):
+        return [_float_key(numbers(column).astype(np.float64))]
+    if kind.is_uint64(type_):
+        return [_unsigned_key(numbers(column))]
+    if is_whole(type_):
+        return [numbers(column).astype(np.int64, copy=False)]
+    if kind.is_decimal128(type_):
+        high, low = limbs(column)
+        return [low.astype(np.uint64).view(np.int64)] if type_.precision <= 18 else [high, _unsigned_key(low)]
+    if kind.is_struct(type_):
+        return [key for i in range(type_.num_fields) for key in sort_keys(column.field(i))]
+    if kind.is_list(type_):
+        return [_list_key(column)]
+    encoded = column.dictionary_encode()
+    places = numbers(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    rank = np.zeros(max(len(places), 1), np.int64)
+    rank[places] = np.arange(len(places))
+    indices, present = numbers(encoded.indices), valid(column)
+    return [rank[indices if present is None else np.where(present, indices, 0)]]
+
+
+def _float_key(values: NDArray[np.float64]) -> Key:
+    values = values + 0.0  # -0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan  # every NaN the same bits, which are above infinity's
+    bits = values.view(np.int64)
+    return bits ^ ((bits >> 63) & _GREATEST)
+
+
+def _unsigned_key(values: NDArray[np.uint64]) -> Key:
+    return (values ^ np.uint64(1 << 63)).view(np.int64)
+
+
+def _list_key(column: pa.Array) -> Key:
+    # From the last position to the first, a list that reaches so far is ranked by (item here, rank of what follows).
+    items = column.flatten()
+    lengths = numbers(pc.list_value_length(column)).astype(np.int64)
+    present = valid(column)
+    if present is not None:
+        lengths = np.where(present, lengths, 0)
+    starts = np.cumsum(lengths) - lengths
+    item_rank = ranks(sort_keys(items))
+    rank = np.zeros(len(column), np.int64)
+    by_length = np.argsort(-lengths, kind="stable")
+    reaching = np.searchsorted(-lengths[by_length], -np.arange(lengths.max(initial=0)), side="left")
+    for position in range(len(reaching) - 1, -1, -1):
+        rows = by_length[: reaching[position]]
+        rank[rows] = 1 + ranks([item_rank[starts[rows] + position], rank[rows]])
+    return rank
+
+
+def sort_order(keys: Sequence[Key]) -> Rows:
+    """The rows in order of the keys, the first the most significant; equal rows stay in place."""
+    packed = _pack(keys)
+    if packed is None:
+        return np.lexsort(keys[::-1]).astype(np.int64, copy=False)
+    if len(packed) < 2 or bool((packed[1:] >= packed[:-1]).all()):
+        return np.arange(len(packed), dtype=np.int64)
+    return np.argsort(packed, kind="stable").astype(np.int64, copy=False)
+
+
+def _pack(keys: Sequence[Key]) -> Key | None:
+    """One key that sorts as all of them do, if they fit into 63 bits."""
+    if len(keys[0]) == 0 or len(keys) == 1:
+        return keys[0]
+    least = [int(key.min()) for key in keys]
+    spans = [int(key.max()) - low + 1 for key, low in zip(keys, least, strict=True)]
+    total = 1
+    for span in spans:
+        total *= span
+    if total > _GREATEST:
+        return None
+    packed = keys[0] - least[0]
+    for key, low, span in zip(keys[1:], least[1:], spans[1:], strict=True):
+        packed *= span
+        packed += key - low
+    return packed
+
+
+def run_starts(keys: Sequence[Key]) -> NDArray[np.bool_]:
+    """For rows in order: whether a row differs in some key from the one before it (the first row does)."""
+    starts = np.zeros(len(keys[0]), dtype=bool)
+    starts[:1] = True
+    for key in keys:
+        starts[1:] |= key[1:] != key[:-1]
+    return starts
+
+
+def ranks(keys: Sequence[Key]) -> Key:
+    """One key for several: 0 for the least rows, 1 for the next."""
+    order = sort_order(keys)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.cumsum(run_starts([key[order] for key in keys])) - 1
+    return rank
+
+
+def least(group: NDArray[np.int64], groups: int, keys: Sequence[Key]) -> Rows:
+    """The row of the least keys in each group, the first of equal ones; -1 for a group without rows.
+
+    Args:
+        group: one a row, 0 to groups - 1, in any order.
+        groups: how many there are.
+        keys: as long as ``group`` each, the first the most significant. None: the first row of each group.
+    """
+    rows = np.arange(len(group), dtype=np.int64)
+    for key in keys:
+        here = key if len(rows) == len(key) else key[rows]
+        best = np.full(groups, _GREATEST, np.int64)
+        np.minimum.at(best, group, here)
+        keep = here == best[group]
+        rows, group = rows[keep], group[keep]
+    result = np.full(groups, -1, np.int64)
+    result[group[::-1]] = rows[::-1]
+    return result

@@ -1,0 +1,1 @@
+"""A test script: its events, its rows as tables, its panes as objects."""

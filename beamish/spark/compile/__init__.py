@@ -1,0 +1,1 @@
+"""A flow as a streaming query or a batch plan."""

@@ -1,0 +1,1 @@
+"""What Spark calls: the stateful processor around a shard."""

@@ -1,0 +1,1 @@
+"""Streaming sources of our own: the clock, and test scripts."""

@@ -1,0 +1,168 @@
+import operator
+from decimal import Decimal
+from functools import partial
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beamish import accumulations as a
+from beamish.accumulations.adapters.retractable import Keeping, Retracting, Subtracting, removable
+from tests.accumulations.laws import FEW, GROUPS, assert_same, values
+
+LONG, STRING, DOUBLE, COST = pa.int64(), pa.string(), pa.float64(), pa.decimal128(10, 2)
+VALUES = {
+    LONG: st.none() | st.integers(-3, 3),
+    STRING: st.none() | st.sampled_from(["", "a", "b", "é"]),
+    DOUBLE: st.none() | st.sampled_from([0.0, 0.25, -1.5, float("nan"), float("inf")]),
+    COST: st.none() | st.sampled_from([Decimal("0.00"), Decimal("1.25"), Decimal("-3.10")]),
+}
+
+
+@attrs.frozen
+class Balance(a.Accumulation):
+    """A user's accumulation that can take a value back."""
+
+    column: str
+    result_type = "bigint"
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        return accumulator + (value or 0)
+
+    def merge(self, a, b):
+        return a + b
+
+    def extract(self, accumulator):
+        return accumulator
+
+    def retract(self, accumulator, value):
+        return accumulator - (value or 0)
+
+
+CASES = [
+    (a.Count(), ()),
+    (a.Count("x"), (STRING,)),
+    (a.Sum("x"), (LONG,)),
+    (a.Sum("x"), (COST,)),
+    (a.Sum("x"), (DOUBLE,)),
+    (a.Mean("x"), (LONG,)),
+    (a.Mean("x"), (COST,)),
+    (a.Mean("x"), (DOUBLE,)),
+    (a.Min("x"), (LONG,)),
+    (a.Min("x"), (STRING,)),
+    (a.Max("x"), (DOUBLE,)),
+    (a.Max("x"), (COST,)),
+    (a.Variance("x"), (LONG,)),
+    (a.StdDev("x"), (LONG,)),
+    (a.First("x"), (LONG,)),
+    (a.Last("x", ignore_nulls=True), (STRING,)),
+    (a.Collect("x"), (LONG,)),
+    (a.Collect("x", sorted_by="y"), (LONG, STRING)),
+    (a.CollectSet("x"), (STRING,)),
+    (a.CountDistinct("x", "y"), (LONG, STRING)),
+    (a.ApproxCountDistinct("x"), (LONG,)),
+    (a.TopN(2, "x"), (LONG,)),
+    (a.TopNByKey(2, key="x", value="y"), (STRING, LONG)),
+    (a.Quantiles("x", (0.25, 0.5)), (LONG,)),
+    (a.Median("x"), (DOUBLE,)),
+    (a.Reduce(operator.add, "x"), (LONG,)),
+    (a.Fold(0, lambda total, x: total + (x or 0), column="x", merge=operator.add), (LONG,)),
+    (Balance("x"), (LONG,)),
+]
+IDS = [f"{case!r} of {', '.join(map(str, types))}".split(" at 0x")[0] for case, types in CASES]
+
+
+def stored(state):
+    """A state on its way through bytes, as between two steps."""
+    table = pa.table(state, names=[str(i) for i in range(len(state))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pa.ipc.open_stream(sink.getvalue()) as reader:
+        return [column.combine_chunks() for column in reader.read_all().columns]
+
+
+def signed(rows, sign, types):
+    columns = [pa.array([row[2 + i] for row in rows], type_) for i, type_ in enumerate(types)]
+    signs = pa.array(np.full(len(rows), sign, dtype=np.int8))
+    return [signs, *columns], *(np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+
+
+def joined(first, second):
+    columns = [pa.concat_arrays(pair) for pair in zip(first[0], second[0], strict=True)]
+    return columns, *(np.concatenate([first[i], second[i]]) for i in (1, 2))
+
+
+def drawn(data, types):
+    """Rows, those of them that are taken back, and those that are left."""
+    row = st.tuples(st.integers(-3, 3), st.integers(0, GROUPS - 1), *(VALUES[type_] for type_ in types))
+    rows = data.draw(st.lists(row, max_size=12))
+    taken = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    return (
+        rows,
+        [row for row, gone in zip(rows, taken, strict=True) if gone],
+        [row for row, gone in zip(rows, taken, strict=True) if not gone],
+    )
+
+
+@pytest.mark.parametrize(("accumulation", "types"), CASES, ids=IDS)
+@given(data=st.data())
+@FEW
+def test_rows_less_those_removed_are_the_rest(accumulation, types, data):
+    rows, taken, left = drawn(data, types)
+    over = removable(accumulation, types)
+    expected = values(accumulation, left, *types)
+    floats = 1e-9 if over.value_type(types) == DOUBLE else 0.0
+    told = partial(over.extract_columns, types=types)
+    in_, out = signed(rows, 1, types), signed(taken, -1, types)
+
+    added = stored(over.reduce(*in_, GROUPS))
+    assert [column.type for column in added] == [field.type for field in over.fields(types)]
+    later = stored(over.add_rows(added, *out, GROUPS))
+    assert told(later).type == accumulation.value_type(types)
+    assert_same(told(later).to_pylist(), expected, floats)
+
+    at_once = over.reduce(*joined(in_, out), GROUPS)
+    assert_same(told(at_once).to_pylist(), expected, floats)
+
+    again = over.add_rows(later, *signed(taken, 1, types), GROUPS)
+    assert_same(told(again).to_pylist(), values(accumulation, rows, *types), floats)
+
+
+@pytest.mark.parametrize(("accumulation", "types"), CASES, ids=IDS)
+def test_all_rows_removed_are_no_rows(accumulation, types):
+    rows = [
+        (1, 0, *(min((v for v in (1, "a", 0.25, Decimal("1.25")) if accepts(type_, v)), key=str) for type_ in types))
+    ]
+    over = removable(accumulation, types)
+    state = over.add_rows(over.reduce(*signed(rows, 1, types), 1), *signed(rows, -1, types), 1)
+    assert over.extract_columns(state, types).to_pylist() == values(accumulation, [], *types, groups=1)
+
+
+def accepts(type_, value):
+    try:
+        pa.array([value], type_)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("accumulation", "types", "how"),
+    [
+        (a.Count(), (), Subtracting),
+        (a.Sum("x"), (LONG,), Subtracting),
+        (a.Mean("x"), (COST,), Subtracting),
+        (a.Sum("x"), (DOUBLE,), Keeping),  # adding and taking away a float need not undo each other
+        (a.Max("x"), (LONG,), Keeping),
+        (Balance("x"), (LONG,), Retracting),
+    ],
+)
+def test_what_can_subtract_exactly_does_so_and_the_others_keep_their_rows(accumulation, types, how):
+    assert type(removable(accumulation, types)) is how

@@ -1,0 +1,111 @@
+"""Batch DataFrames: Spark's own aggregation and the engine give the same panes (RULES.md 25, 26)."""
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+
+import attrs
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Collect, Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
+from beamish.plan import make_plan
+from beamish.spark.compile.batch import engine_panes, final
+from beamish.spark.compile.native import native_panes, why_not_native
+from beamish.spark.rows.columns import name_columns
+
+pytestmark = pytest.mark.spark
+
+ACCUMULATIONS = {
+    "rows": Count(),
+    "known": Count("x"),
+    "total": Sum("x"),
+    "price": Sum("d"),
+    "weight": Sum("f"),
+    "least": Min("f"),
+    "most": Max("x"),
+    "mean": Mean("x"),
+    "mean_price": Mean("d"),
+    "variance": Variance("x"),
+    "spread": StdDev("x", population=True),
+    "kinds": CountDistinct("x", "f"),
+}
+WINDOWS = [
+    bm.FixedWindows(7, 3),
+    bm.FixedWindows("1 minute", -5),
+    bm.SlidingWindows(10, 3, 1),
+    bm.SlidingWindows(9, 9),
+    bm.Sessions(1),
+    bm.Sessions("100 milliseconds"),
+    bm.GlobalWindow(),
+]
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    chance = random.Random(3)
+
+    def time():
+        us = chance.choice([chance.randint(-30_000_000, 30_000_000), chance.randint(-30, 30) * 1_000_000])
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us) if chance.random() > 0.05 else None
+
+    made = [
+        (time(), chance.choice(["a", "b", None]), chance.choice([0.0, float("nan"), 1.5]), chance.choice([None, 1, 2]))
+        for _ in range(400)
+    ]
+    return spark.createDataFrame(made, "ts timestamp, k string, f double, x int").selectExpr(
+        "*", "cast(x as decimal(8, 2)) d"
+    )
+
+
+def planned(window, rows, keys=("k",), combiner=bm.TimestampCombiner.END_OF_WINDOW, **accumulations):
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by(*keys)
+        .window(window)
+        .timestamp_combiner(combiner)
+        .accumulate(**(accumulations or ACCUMULATIONS))
+    )
+    named = name_columns(pipeline.options, rows)
+    return make_plan(final(named.options), named.schema, shards=2), named.df
+
+
+def same(a, b):
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9) or (math.isnan(a) and math.isnan(b))
+    return a == b
+
+
+def by_window(df):
+    found = [row.asDict(recursive=True) for row in df.collect()]
+    return sorted(found, key=lambda row: (str(row.get("k")), str(row["window"])))
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+def test_native_plan_equals_engine(rows, window):
+    combiners = iter(bm.TimestampCombiner)
+    for keys in ((), ("k",)):
+        plan, df = planned(window, rows, keys, next(combiners))
+        native, engine = native_panes(plan, df), engine_panes(plan, df)
+        assert not why_not_native(plan)
+        assert native.schema.simpleString() == engine.schema.simpleString()
+        one, other = by_window(native), by_window(engine)
+        assert len(one) == len(other) > 0
+        for a, b in zip(one, other, strict=True):
+            assert all(same(a[name], b[name]) for name in a), (a, b)
+
+
+def test_no_row_no_pane(rows):
+    for keys in ((), ("k",)):
+        plan, df = planned(bm.GlobalWindow(), rows.limit(0), keys)
+        assert native_panes(plan, df).collect() == []
+
+
+def test_what_spark_cannot_say_goes_through_the_engine(rows):
+    assert "Collect" in why_not_native(planned(bm.FixedWindows(1), rows, all=Collect("x"))[0])
+    assert "slide" in why_not_native(planned(bm.SlidingWindows(1, 2), rows)[0])
+    assert "CalendarWindows" in why_not_native(planned(bm.CalendarWindows(days=1), rows)[0])
+    assert "-0.0" in why_not_native(planned(bm.Sessions(1), rows, keys=("f",), n=Count())[0])
+    plan = planned(bm.FixedWindows(1), rows)[0]
+    assert "with_dropped" in why_not_native(attrs.evolve(plan, options=attrs.evolve(plan.options, with_dropped=True)))

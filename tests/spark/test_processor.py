@@ -1,0 +1,135 @@
+"""When the operator steps a shard, and which timer it sets; Spark is played by a dict and a set."""
+
+# ruff: noqa: N802 - Spark's names
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.engine.windowing.packing import pack
+from beamish.kernels.reserved import EVENT_TIME
+from beamish.plan import make_plan
+from beamish.spark.operator.pane_bytes import from_bytes
+from beamish.spark.operator.processor import ShardProcessor
+from beamish.spark.rows.pack import NO_CLOCK
+
+PIPELINE = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .accumulate(plays=Count())
+)
+IDLE = PIPELINE.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout=5))
+
+
+class Spark:
+    """One shard's state and timers, and micro-batches in Spark's order: rows first, then the timers that are due."""
+
+    def __init__(self, pipeline, shards=1):
+        schema = pa.schema([("team", pa.string())])
+        self.plan = make_plan(pipeline.options, schema, shards=shards)
+        self.state, self.timers, self.steps = {}, set(), []
+
+    def getMapState(self, *_):
+        return self
+
+    def getValue(self, key):
+        return self.state.get(key)
+
+    def updateValue(self, key, value):
+        self.state[key] = value
+
+    def removeKey(self, key):
+        self.state.pop(key, None)
+
+    def registerTimer(self, ms):
+        self.timers.add(ms)
+
+    def deleteTimer(self, ms):
+        self.timers.remove(ms)
+
+    def getCurrentWatermarkInMs(self):
+        return self.watermark_ms
+
+    def getExpiryTimeInMs(self):
+        return self.expiry_ms
+
+    def batch(self, watermark_ms, *seconds, clock_us=NO_CLOCK):
+        self.watermark_ms = watermark_ms
+        processor = ShardProcessor(self.plan)
+        processor.init(self)
+        stepped, step = [], processor._step
+        processor._step = lambda *arguments: stepped.append(1) or step(*arguments)
+        frames = []
+        if seconds or clock_us != NO_CLOCK:
+            frames += processor.handleInputRows((0,), iter([self.rows(seconds, clock_us)]), self)
+        for expiry_ms in sorted(ms for ms in self.timers if ms <= watermark_ms):
+            self.expiry_ms = expiry_ms
+            frames += processor.handleExpiredTimer((0,), timerValues=self, expiredTimerInfo=self)
+            self.timers.discard(expiry_ms)
+        self.steps.append(len(stepped))
+        batches = from_bytes(pa.RecordBatch.from_pandas(frame) for frame in frames)
+        return [row["plays"] for batch in batches for row in batch.to_pylist()]
+
+    def rows(self, seconds, clock_us):
+        n = len(seconds)
+        columns = {
+            "team": ["red"] * n,
+            EVENT_TIME: pa.array([s * 1_000_000 for s in seconds], pa.int64()),
+        }
+        payloads = [payload for _, payload in pack(self.plan, pa.table(columns))]
+        return pd.DataFrame({"clock_us": [clock_us] * (len(payloads) + 1), "payload": [*payloads, None]})
+
+
+def test_a_shard_has_one_timer_for_what_is_due_first():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 15)
+    assert spark.timers == {20_000}
+    spark.batch(0, 25, 5)
+    assert spark.timers == {10_000}
+    assert spark.batch(9_999) == []
+    assert spark.steps == [1, 1, 0]
+    assert spark.batch(10_000) == [1]
+    assert spark.timers == {20_000}
+    assert spark.batch(30_000) == [1, 1]
+    assert spark.timers == set()
+
+
+def test_rows_that_come_when_a_timer_is_due_are_one_step():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 5)
+    assert spark.batch(10_000, 15) == [1]
+    assert spark.steps == [1, 1]
+    assert spark.timers == {20_000}
+
+
+def test_under_idle_timeout_every_batch_is_one_step():
+    spark = Spark(IDLE)
+    spark.batch(0, 5, clock_us=1_000_000)
+    spark.batch(5_000, clock_us=2_000_000)
+    spark.batch(5_000, 6)
+    spark.batch(5_000)
+    spark.batch(6_000, clock_us=100_000_000)
+    spark.batch(6_000)
+    assert spark.steps == [1] * 6
+    assert len(spark.timers) == 1
+
+
+def test_under_idle_timeout_a_batch_without_a_heartbeat_can_close_windows():
+    spark = Spark(IDLE)
+    spark.batch(0, 5, clock_us=1_000_000)
+    assert spark.batch(5_000, clock_us=2_000_000) == []
+    assert spark.batch(5_000, clock_us=8_000_000) == []
+    assert spark.batch(5_000) == [1]
+
+
+def test_another_number_of_shards_is_refused_before_anything_is_written():
+    spark = Spark(PIPELINE, shards=2)
+    spark.batch(0, 5)
+    before = dict(spark.state)
+    spark.plan = Spark(PIPELINE, shards=3).plan
+    with pytest.raises(bm.StateError, match="has 2 shards, the pipeline is applied with 3"):
+        spark.batch(0, 5)
+    assert spark.state == before
