@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from beamish import accumulations, testing, triggers
-from beamish.chain import Chain
 from beamish.errors import (
     BeamishError,
     ColumnError,
@@ -15,7 +14,6 @@ from beamish.errors import (
     StateError,
     UserFunctionError,
 )
-from beamish.merge import MergedPipeline, merge
 from beamish.modes import (
     AT_MERGE,
     WITH_NEXT_PANE,
@@ -26,7 +24,7 @@ from beamish.modes import (
     TimestampCombiner,
 )
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
-from beamish.pipeline import Pipeline
+from beamish.pipeline import Pipeline, merge
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
@@ -50,13 +48,11 @@ __all__ = [
     "BeamishError",
     "BoundedOutOfOrderness",
     "CalendarWindows",
-    "Chain",
     "ClosingBehavior",
     "ColumnError",
     "DropReason",
     "FixedWindows",
     "GlobalWindow",
-    "MergedPipeline",
     "NumericOverflowError",
     "OnTimeBehavior",
     "OptionError",
@@ -106,7 +102,7 @@ def dropped(df: "DataFrame") -> "DataFrame":
         df: what ``pipeline.apply`` gave.
 
     Raises:
-        PipelineError: the pipeline was not ``with_dropped()``.
+        ColumnError: it is not what a pipeline ``with_dropped()`` gave.
     """
     from beamish.spark import dropped as split
 

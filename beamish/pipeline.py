@@ -1,18 +1,25 @@
-"""The pipeline: how a stream of rows becomes panes, as a value."""
+"""The pipeline: how streams of rows become panes, as a value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import not_negative
-from beamish.errors import OptionError
+from beamish.errors import OptionError, PipelineError
+from beamish.explain import explain
+from beamish.flow import Flow, Input, Panes
+from beamish.kernels.reserved import PREFIX, is_reserved
+from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
-from beamish.options import Options
+from beamish.options import WindowOptions
 from beamish.pane import Pane
+from beamish.source import Source
+from beamish.stages.window import WindowStage
+from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
@@ -20,9 +27,6 @@ from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from beamish.chain import Chain
-    from beamish.testing import TestStream
 
 _T = TypeVar("_T")
 
@@ -41,7 +45,10 @@ def _check_column(where: str, value: Any) -> Any:
 
 @attrs.frozen(repr=False)
 class Pipeline:
-    """How a stream of rows becomes panes: windows, trigger, accumulations and how panes relate.
+    """How streams of rows become panes: windows, trigger, accumulations and how panes relate.
+
+    ``bm.merge(...)`` gives one that takes several inputs, ``first.then(second)`` one of several stages; what is
+    said of it then is said of its last stage.
 
     Each call gives a new pipeline; none is changed. The same value is applied to a streaming or batch DataFrame
     (``df.transform(pipeline)``) and to a scripted test stream without Spark (``pipeline.run(script)``).
@@ -61,35 +68,57 @@ class Pipeline:
         [{'plays': 1}]
     """
 
-    options: Options = attrs.field(factory=Options)
+    flow: Flow = Flow(WindowStage(), (Source(),))
 
-    def _with(self, **changes: Any) -> Self:
-        return type(self)(attrs.evolve(self.options, **changes))
+    def _with(self, **changes: Any) -> Pipeline:
+        stage = self.flow.stage
+        if not isinstance(stage, WindowStage):
+            raise PipelineError(
+                f"{next(iter(changes))}: {stage!r} has no windows; say it in a stage of its own: .then(...)"
+            )
+        changed = WindowStage(attrs.evolve(stage.options, **changes))
+        return Pipeline(attrs.evolve(self.flow, stage=changed))
 
-    def event_time(self, column: Any, watermark: Watermark) -> Self:
+    def _with_input(self, call: str, **changes: Any) -> Pipeline:
+        (one, *others) = self.flow.inputs
+        if others:
+            raise PipelineError(
+                f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
+            )
+        return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(one, **changes),)))
+
+    def event_time(self, column: Any, watermark: Watermark) -> Pipeline:
         """Say which column holds a row's event time (a timestamp), and how the watermark follows it.
 
         Raises:
             OptionError: no column, or no watermark policy.
+            PipelineError: it is a merge, whose inputs have their own, or takes the panes of another stage.
         """
         _check_column("event_time(column)", column)
         _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
-        return self._with(event_time=column, watermark=watermark)
+        call = f"event_time({column!r}, ...)"
+        if isinstance(self.flow.inputs[0], Panes) and len(self.flow.inputs) == 1:
+            raise PipelineError(
+                f"{call} in a later stage: a pane's time is its timestamp, and the watermark is that of the stage before; "
+                "leave it out"
+            )
+        return self._with_input(call, event_time=column, watermark=watermark)
 
-    def key_by(self, *columns: Any) -> Self:
+    def key_by(self, *columns: Any) -> Pipeline:
         """Window the rows of each key by themselves; no columns: all rows are of one key. A null is a key.
 
         Raises:
             OptionError: something that is no column, or a column twice.
+            PipelineError: it is a merge, whose inputs have their own.
         """
         for column in columns:
             _check_column("key_by(column)", column)
         names = [column for column in columns if isinstance(column, str)]
         if len(set(names)) < len(names):
             raise OptionError(f"key_by{columns!r}: a column is named twice")
-        return self._with(keys=columns)
+        return self._with_input(f"key_by{columns!r}", keys=columns)
 
-    def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Self:
+    def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Pipeline:
         """Say which windows a row falls in.
 
         Args:
@@ -102,7 +131,7 @@ class Pipeline:
         option = Windowings(option) if isinstance(option, Mapping) else option
         return self._with(window=_check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
 
-    def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Self:
+    def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Pipeline:
         """Say when a window's panes are fired; default: at its end, and for each bundle of late rows.
 
         Args:
@@ -114,7 +143,7 @@ class Pipeline:
         """
         return self._with(trigger=check_trigger("trigger(trigger)", trigger), allow_data_loss=bool(allow_data_loss))
 
-    def allowed_lateness(self, lateness: Any) -> Self:
+    def allowed_lateness(self, lateness: Any) -> Pipeline:
         """Say how far past its end the watermark may be for a window still to take rows; default 0.
 
         Raises:
@@ -122,7 +151,7 @@ class Pipeline:
         """
         return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
 
-    def accumulation_mode(self, mode: AccumulationMode) -> Self:
+    def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
         """Say how a pane relates to the window's last one.
 
         Raises:
@@ -132,19 +161,19 @@ class Pipeline:
             mode=_check("accumulation_mode(mode)", mode, AccumulationMode, "bm.AccumulationMode.DISCARDING")
         )
 
-    def discarding(self) -> Self:
+    def discarding(self) -> Pipeline:
         """A pane holds what came since the window's last pane."""
         return self.accumulation_mode(AccumulationMode.DISCARDING)
 
-    def accumulating(self) -> Self:
+    def accumulating(self) -> Pipeline:
         """A pane holds all that came so far."""
         return self.accumulation_mode(AccumulationMode.ACCUMULATING)
 
-    def accumulating_and_retracting(self) -> Self:
+    def accumulating_and_retracting(self) -> Pipeline:
         """A pane holds all that came so far, and a RETRACTION of the pane it replaces comes before it."""
         return self.accumulation_mode(AccumulationMode.ACCUMULATING_AND_RETRACTING)
 
-    def on_time_behavior(self, behavior: OnTimeBehavior) -> Self:
+    def on_time_behavior(self, behavior: OnTimeBehavior) -> Pipeline:
         """Say whether an on-time firing gives a pane when nothing is new in it; default FIRE_ALWAYS.
 
         Raises:
@@ -154,7 +183,7 @@ class Pipeline:
             on_time=_check("on_time_behavior", behavior, OnTimeBehavior, "bm.OnTimeBehavior.FIRE_IF_NON_EMPTY")
         )
 
-    def closing_behavior(self, behavior: ClosingBehavior) -> Self:
+    def closing_behavior(self, behavior: ClosingBehavior) -> Pipeline:
         """Say whether a window's last firing gives a pane when nothing is new in it; default FIRE_IF_NON_EMPTY.
 
         Raises:
@@ -164,7 +193,7 @@ class Pipeline:
             closing=_check("closing_behavior", behavior, ClosingBehavior, "bm.ClosingBehavior.FIRE_ALWAYS")
         )
 
-    def timestamp_combiner(self, combiner: TimestampCombiner) -> Self:
+    def timestamp_combiner(self, combiner: TimestampCombiner) -> Pipeline:
         """Say what a pane's timestamp is; default the window's last microsecond.
 
         Raises:
@@ -174,7 +203,7 @@ class Pipeline:
             combiner=_check("timestamp_combiner", combiner, TimestampCombiner, "bm.TimestampCombiner.EARLIEST")
         )
 
-    def retract_merged(self, when: RetractMerged) -> Self:
+    def retract_merged(self, when: RetractMerged) -> Pipeline:
         """Say when the live panes of sessions that merged away are retracted; default AT_MERGE.
 
         Raises:
@@ -184,15 +213,15 @@ class Pipeline:
             retract_merged=_check("retract_merged", when, RetractMerged, "bm.AT_MERGE or bm.WITH_NEXT_PANE")
         )
 
-    def only_updated_panes(self) -> Self:
+    def only_updated_panes(self) -> Pipeline:
         """Leave out a pane equal in all values to the window's last one, and its retraction."""
         return self._with(only_updated=True)
 
-    def with_dropped(self) -> Self:
+    def with_dropped(self) -> Pipeline:
         """Have dropped rows come out as well, with the reason and the original row."""
         return self._with(with_dropped=True)
 
-    def accumulate(self, **accumulations: Accumulation) -> Self:
+    def accumulate(self, **accumulations: Accumulation) -> Pipeline:
         """Say what is accumulated, each under the name of its output column. A second call adds to the first.
 
         Raises:
@@ -204,101 +233,250 @@ class Pipeline:
                     f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)"
                 )
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
-        return self._with(accumulations={**self.options.accumulations, **accumulations})
+        declared = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
+        return self._with(accumulations={**declared, **accumulations})
 
-    @property
-    def stages(self) -> tuple[Pipeline, ...]:
-        """Itself: a pipeline is a chain of one stage."""
-        return (self,)
-
-    def then(self, stage: Pipeline) -> Chain:
+    def then(self, stage: Pipeline) -> Pipeline:
         """Chain a stage that takes this one's panes as its rows.
 
+        A stage without a window of its own keeps the panes' windows, one with a window puts each pane where its
+        timestamp falls. Panes of a stage that retracts take their predecessors back in the next, so that totals
+        downstream are right after every bundle. Late panes are judged by the stage's own allowed lateness.
+
         Args:
-            stage: a pipeline without event time; without a window it keeps the panes' windows.
+            stage: a pipeline without event time, of one stage or several.
 
         Raises:
-            PipelineError: this one is ``with_dropped()``.
+            PipelineError: it is no pipeline, has an event time or several inputs, or cannot take these panes; or this
+                one lacks something, or is ``with_dropped()``.
         """
-        from beamish.chain import Chain
-
-        return Chain((self, stage))
+        if not isinstance(stage, Pipeline):
+            raise PipelineError(
+                f"then({stage!r}): must be a pipeline, such as bm.Pipeline().key_by('total').accumulate(...)"
+            )
+        sources = stage.flow.sources
+        if len(sources) > 1:
+            raise PipelineError(
+                f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.merge(name=first, ...)"
+            )
+        if sources[0].event_time is not None:
+            raise PipelineError(
+                f"then(...): event_time({sources[0].event_time!r}) in a later stage: a pane's time is its timestamp, and the "
+                "watermark is that of the stage before; leave it out"
+            )
+        flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys))
+        flow.flows[len(self.flow.flows)].check_inputs()
+        if _is_complete(flow):
+            flow.check()
+        return Pipeline(flow)
 
     def run(self, test_stream: TestStream) -> list[Pane]:
         """Run a script in process, without Spark.
 
         Returns:
-            panes, retractions and, with ``with_dropped``, dropped rows, in the order in which they come out.
+            panes, retractions and, with ``with_dropped``, dropped rows of the last stage, in the order in which they
+            come out.
 
         Raises:
             PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
         """
-        from beamish.local import run
+        return run(self.flow, test_stream.events)
 
-        return run([self.options], test_stream.events)
-
-    def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
-        """Apply it to a streaming or batch DataFrame; lazy, output mode append.
+    def apply(self, df: DataFrame | None = None, *, shards: int | None = None, **inputs: DataFrame) -> DataFrame:
+        """Apply it to streaming or batch DataFrames, all stages in one query; lazy, output mode append.
 
         Args:
-            df: has the event time, key and value columns.
-            shards: into how many parts the keys' state is cut; default ``spark.sql.shuffle.partitions``. It is
+            df: has the event time, key and value columns. A pipeline without event time takes the panes of another.
+            shards: number of parts that the keys' state is cut into; default ``spark.sql.shuffle.partitions``. It is
                 fixed with the checkpoint.
+            inputs: of a merge, in place of ``df``: a DataFrame for each source, by its name, all streaming or all batch.
 
         Returns:
-            the key columns, ``window struct<start, end>``, a column for each accumulation, ``pane struct<kind,
-            timing, index, on_time_index, is_first, is_last>``, ``timestamp``; with ``with_dropped`` also ``dropped``
-            (reason, late_by, row).
+            the key columns (of a merge by the first input's names), ``window struct<start, end>``, a column for each
+            accumulation, ``pane struct<kind, timing, index, on_time_index, is_first, is_last>``, ``timestamp``; with
+            ``with_dropped`` also ``dropped`` (reason, late_by, row; of a merge a row is a struct of a struct for each
+            input, of which only the row's own is not null).
 
         Raises:
-            PipelineError, ColumnError, SparkSetupError: the pipeline, its columns or the session is wrong.
+            PipelineError, ColumnError, SparkSetupError: the pipeline, its columns or the session is wrong, or a source
+                has no DataFrame.
         """
         from beamish.spark import apply
 
-        return apply(self.options, df, shards)
+        return apply(self.flow, df, inputs, shards)
 
     __call__ = apply
 
-    def explain(self, df: DataFrame | None = None) -> str:
-        """What will happen, in words: plan, clocks, watermark, what is late, what is retracted, state.
+    def explain(self, df: DataFrame | None = None, **inputs: DataFrame) -> str:
+        """What will happen, in words, stage by stage: clocks, watermark, what is late, what is retracted, state.
 
         Args:
             df: the DataFrame it would be applied to, for its column types; optional.
+            inputs: of a merge, in place of ``df``.
         """
-        from beamish.explain import explain
-
-        return explain(self.options, df)
+        return explain(self.flow, df, inputs)
 
     def __repr__(self) -> str:
-        calls: list[str] = []
-        default, said = Options(), self.options
+        return _repr(self.flow)
 
-        def call(name: str, *arguments: Any, **keywords: Any) -> None:
-            words: Sequence[str] = [*map(repr, arguments), *(f"{key}={value!r}" for key, value in keywords.items())]
-            calls.append(f".{name}({', '.join(words)})")
 
-        if said.event_time is not None:
-            call("event_time", said.event_time, said.watermark)
-        if said.keys:
-            call("key_by", *said.keys)
-        if said.window is not None:
-            call("window", said.window)
-        if said.trigger != default.trigger or said.allow_data_loss:
-            call("trigger", said.trigger, **({"allow_data_loss": True} if said.allow_data_loss else {}))
-        for name, value, unsaid in (
-            ("allowed_lateness", said.allowed_lateness, default.allowed_lateness),
-            ("accumulation_mode", said.mode, None),
-            ("on_time_behavior", said.on_time, default.on_time),
-            ("closing_behavior", said.closing, default.closing),
-            ("timestamp_combiner", said.combiner, default.combiner),
-            ("retract_merged", said.retract_merged, None),
-        ):
-            if value != unsaid:
-                call(name, value)
-        if said.only_updated:
-            call("only_updated_panes")
-        if said.with_dropped:
-            call("with_dropped")
-        if said.accumulations:
-            call("accumulate", **said.accumulations)
-        return "Pipeline()" + "".join(calls)
+def _is_complete(flow: Flow) -> bool:
+    """Whether the pipeline is more than one that is still being put together."""
+    declared = all(source.event_time is not None for source in flow.sources)
+    return declared and all(
+        bool(one.stage.options.accumulations) for one in flow.flows if isinstance(one.stage, WindowStage)
+    )
+
+
+def _repr(flow: Flow) -> str:
+    (one, *others) = flow.inputs
+    own = "".join(_calls(flow.stage))
+    if others or (one.name is not None and len(flow.inputs) > 1):
+        return f"merge({', '.join(f'{side.name}={_side(side)}' for side in flow.inputs)}){own}"
+    if isinstance(one, Panes):
+        return f"{_repr(one.flow)}.then(Pipeline(){_key_by(one.keys or ())}{own})"
+    return f"Pipeline(){_of_source(one)}{own}"
+
+
+def _side(side: Input) -> str:
+    if isinstance(side, Source):
+        return f"Pipeline(){_of_source(side)}"
+    return _repr(side.flow) + ("" if side.keys is None else f".then(Pipeline(){_key_by(side.keys)})")
+
+
+def _of_source(source: Source) -> str:
+    times = "" if source.event_time is None else f".event_time({source.event_time!r}, {source.watermark!r})"
+    return times + _key_by(source.keys)
+
+
+def _key_by(keys: tuple[Any, ...]) -> str:
+    return f".key_by({', '.join(map(repr, keys))})" if keys else ""
+
+
+def _calls(stage: Any) -> Iterator[str]:
+    """The calls that say what a stage is told."""
+    if not isinstance(stage, WindowStage):
+        yield f".through({stage!r})"
+        return
+    default, declared = WindowOptions(), stage.options
+    if declared.window is not None:
+        yield f".window({declared.window!r})"
+    if declared.trigger != default.trigger or declared.allow_data_loss:
+        yield f".trigger({declared.trigger!r}{', allow_data_loss=True' * declared.allow_data_loss})"
+    for name, value, undeclared in (
+        ("allowed_lateness", declared.allowed_lateness, default.allowed_lateness),
+        ("accumulation_mode", declared.mode, None),
+        ("on_time_behavior", declared.on_time, default.on_time),
+        ("closing_behavior", declared.closing, default.closing),
+        ("timestamp_combiner", declared.combiner, default.combiner),
+        ("retract_merged", declared.retract_merged, None),
+    ):
+        if value != undeclared:
+            yield f".{name}({value!r})"
+    if declared.only_updated:
+        yield ".only_updated_panes()"
+    if declared.with_dropped:
+        yield ".with_dropped()"
+    if declared.accumulations:
+        yield f".accumulate({', '.join(f'{name}={one!r}' for name, one in declared.accumulations.items())})"
+
+
+def merge(**inputs: Pipeline) -> Pipeline:
+    """Window several streams together: the rows of sources, and the panes of other pipelines.
+
+    The merged watermark is the least of the inputs', and none until each has one: an input without data holds it
+    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (RULES.md 3, for each input by
+    itself). Sessions merge across inputs, and triggers count the rows of all (Beam guide, "CoGroupByKey").
+
+    An input that is a whole pipeline brings its panes as rows, and takes them back by its retractions. Where all inputs
+    do, and have the same windows, the merge may leave its window out: panes then meet in their window.
+
+    Args:
+        inputs: two or more: a pipeline that says its event time and what it is keyed by, and nothing else; or a
+            whole one, which is keyed by its own keys unless ``.then(bm.Pipeline().key_by(...))`` ends it. Keys must
+            agree in number and type; the output calls them as the first input does.
+
+    Returns:
+        a pipeline to go on with: windows, trigger, and accumulations that say whose rows they take
+        (``Sum("amount").of("orders")``, ``LeftOuterJoin("orders", "clicks")``; ``Count()`` counts the rows of all).
+
+    Raises:
+        PipelineError: fewer than two inputs, or one that says too little or too much, or the keys do not agree.
+
+    Example:
+        >>> import beamish as bm
+        >>> from beamish.accumulations import Count, Sum
+        >>> both = (
+        ...     bm.merge(
+        ...         orders=bm.Pipeline().event_time("ordered_at", bm.BoundedOutOfOrderness(5)).key_by("user"),
+        ...         clicks=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("uid"),
+        ...     )
+        ...     .window(bm.FixedWindows(60))
+        ...     .accumulate(spent=Sum("amount").of("orders"), clicks=Count().of("clicks"))
+        ... )
+        >>> script = (
+        ...     bm.testing.TestStream()
+        ...     .add([{"ordered_at": 3, "user": "ann", "amount": 10}], input="orders")
+        ...     .add([{"ts": 2, "uid": "ann"}, {"ts": 4, "uid": "ann"}], input="clicks")
+        ...     .advance_watermark_to(60, input="clicks")
+        ...     .advance_watermark_to(61, input="orders")
+        ... )
+        >>> [pane.values for pane in both.run(script)]
+        [{'spent': 10, 'clicks': 2}]
+    """
+    if len(inputs) < 2:
+        raise PipelineError(
+            f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
+        )
+    flow = Flow(WindowStage(), tuple(_input(name, pipeline) for name, pipeline in inputs.items()))
+    names = [source.name for source in flow.sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise PipelineError(
+                f"merge: two sources are called {name!r}; rename one, since a DataFrame is given by its name"
+            )
+    first = flow.takes[0]
+    for one in flow.takes[1:]:
+        if len(one.keys) != len(first.keys):
+            raise PipelineError(
+                f"merge: {first.name} is keyed by {first.keys!r}, {one.name} by {one.keys!r}; key all inputs by as many "
+                "columns, in the same order"
+            )
+    return Pipeline(flow)
+
+
+def _input(name: str, pipeline: object) -> Input:
+    if not isinstance(pipeline, Pipeline):
+        raise PipelineError(
+            f"merge({name}={pipeline!r}): must be a pipeline, such as bm.Pipeline().event_time('ts', "
+            "bm.BoundedOutOfOrderness('30 seconds')).key_by('user')"
+        )
+    if is_reserved(name) or not name.isidentifier():
+        raise PipelineError(
+            f"merge({name}=...): must be a plain name that does not begin with {PREFIX!r}; choose another"
+        )
+    flow = pipeline.flow
+    if flow.sources[0].event_time is None:
+        raise PipelineError(
+            f"merge({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
+        )
+    if len(flow.inputs) == 1 and flow.stage == WindowStage():
+        (only,) = flow.inputs
+        if isinstance(only, Source):
+            return attrs.evolve(only, name=name)
+        return Panes(_named(only.flow, name), only.keys, name)
+    if isinstance(flow.stage, WindowStage) and not flow.stage.options.accumulations:
+        raise PipelineError(
+            f"merge({name}={pipeline!r}): an input says its event_time and key_by only, or is a whole pipeline with "
+            "accumulations; say the rest of the merge: bm.merge(...).window(...).accumulate(...)"
+        )
+    flow.check()
+    flow.check_inputs()
+    return Panes(_named(flow, name), None, name)
+
+
+def _named(flow: Flow, name: str) -> Flow:
+    """The flow with its source under the name of the input, if it has only one."""
+    if len(flow.sources) > 1:
+        return flow
+    return flow.on_sources(lambda source: attrs.evolve(source, name=name))

@@ -12,6 +12,7 @@ import attrs
 from beamish.durations import duration
 from beamish.errors import ScriptError
 from beamish.instants import instant_us
+from beamish.local import trace
 from beamish.pane import Pane
 from beamish.script.events import Bundle, ClockTo, Event, Row, WatermarkTo
 from beamish.windows.option import END_OF_TIME_US
@@ -19,7 +20,6 @@ from beamish.windows.option import END_OF_TIME_US
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from beamish.chain import Chain
     from beamish.pipeline import Pipeline
 
 
@@ -102,8 +102,34 @@ class TestStream:
             )
         return attrs.evolve(self, events=(*self.events, event))
 
-    def on_spark(self, spark: SparkSession, pipeline: Pipeline | Chain, **options: Any) -> list[Pane]:
-        """Run the script as real micro-batches, an event a batch, without sleeping.
+    def trace(self, pipeline: Pipeline) -> list[tuple[Event, list[Pane]]]:
+        """Run the script in process; gives each event with what came out at it.
+
+        Raises:
+            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> counts = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(10))
+            ...     .accumulate(n=Count())
+            ... )
+            >>> script = TestStream().add([{"ts": 1}, {"ts": 12}]).advance_watermark_to(10).advance_watermark_to(20)
+            >>> [[pane.values for pane in panes] for event, panes in script.trace(counts)]
+            [[], [{'n': 1}], [{'n': 1}]]
+        """
+        return trace(pipeline.flow, self.events)
+
+    def on_spark(self, spark: SparkSession, pipeline: Pipeline, **options: Any) -> list[Pane]:
+        """Run the script as real micro-batches, one event per batch, without sleeping.
+
+        Args:
+            spark: the session.
+            pipeline: what is run.
+            options: as of ``trace_on_spark``.
 
         Returns:
             the same list as ``pipeline.run(self)`` gives, key by key.
@@ -111,10 +137,24 @@ class TestStream:
         Raises:
             ScriptError: a watermark that is not a whole number of milliseconds above 0.
         """
-        from beamish.spark.scripted import run_on_spark
+        return [pane for _, panes in self.trace_on_spark(spark, pipeline, **options) for pane in panes]
 
-        first, *later = pipeline.stages
-        return run_on_spark(spark, first.options, self.events, later=[stage.options for stage in later], **options)
+    def trace_on_spark(self, spark: SparkSession, pipeline: Pipeline, **options: Any) -> list[tuple[Event, list[Pane]]]:
+        """Run the script as real micro-batches; gives each event with what came out at it.
+
+        Args:
+            spark: the session.
+            pipeline: what is run.
+            options: ``shards``; ``partitions`` of the shuffle (2); ``restart_after``: numbers of events, from 0, after
+                which the query is stopped and started again from its checkpoint; ``heartbeats``: whether every shard
+                is called on in every batch (where the pipeline needs the clock).
+
+        Raises:
+            ScriptError: a watermark that is not a whole number of milliseconds above 0.
+        """
+        from beamish.spark.scripted import trace_on_spark
+
+        return trace_on_spark(spark, pipeline.flow, self.events, **options)
 
 
 def _same_clock(a: Event, b: Event) -> TypeGuard[WatermarkTo | ClockTo]:

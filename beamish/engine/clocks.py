@@ -1,16 +1,13 @@
-"""Where a shard's clocks stand, and how the policies of RULES.md 3 and 5 move its watermark."""
+"""Where a shard's clocks stand: a watermark for each input, the least of them, and the processing-time clock."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
-from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Watermark
-from beamish.windows.option import END_OF_TIME_US
-
-NO_WATERMARK_US = -(2**63)
-"""The watermark before there is one: less than every time."""
+from beamish.watermarks import NO_WATERMARK_US, Progress, Watermark
 
 
 @attrs.define
@@ -18,19 +15,34 @@ class Clocks:
     """The clocks of a shard, in microseconds since the epoch.
 
     Attributes:
-        watermark_us: the watermark rows are judged by.
-        source_us: what the rows (Spark's watermark, the script) say it is; more than that only by idle_timeout.
-        risen_at_us: the clock of the step in which ``source_us`` last rose.
+        inputs: for each input how far its own watermark is.
+        watermark_us: the watermark that rows are judged by: the least of the inputs'; none before each has one.
         clock_us: the processing-time clock.
     """
 
+    inputs: list[Progress]
     watermark_us: int = NO_WATERMARK_US
-    source_us: int = NO_WATERMARK_US
-    risen_at_us: int = 0
     clock_us: int = 0
 
-    def step(self, policy: Watermark | None, source_us: int | None, clock_us: int | None) -> tuple[int, int]:
+    @classmethod
+    def new(cls, inputs: int) -> Clocks:
+        """The clocks before the first step."""
+        return cls([Progress() for _ in range(inputs)])
+
+    @classmethod
+    def of(cls, stored: dict[str, Any]) -> Clocks:
+        """From what ``attrs.asdict`` gave."""
+        return cls(**{**stored, "inputs": [Progress(**one) for one in stored["inputs"]]})
+
+    def step(
+        self, policies: Sequence[Watermark], sources_us: Sequence[int | None], clock_us: int | None
+    ) -> tuple[int, int]:
         """Move on to the next step; what is None or would go back is ignored.
+
+        Args:
+            policies: how the watermark of each input moves.
+            sources_us: for each input what its source says its watermark is.
+            clock_us: the clock.
 
         Returns:
             the watermark and the clock as they were before.
@@ -38,49 +50,8 @@ class Clocks:
         before = self.watermark_us, self.clock_us
         if clock_us is not None:
             self.clock_us = max(self.clock_us, clock_us)
-        if source_us is not None and source_us > self.source_us:
-            self.source_us, self.risen_at_us = source_us, self.clock_us
-            self._raise_to(source_us)
-        else:
-            self._idle(policy, before[1])
-        if isinstance(policy, ProcessingTimeLag) and clock_us is not None:
-            self._raise_to(self.clock_us - int(policy.lag))
+        now_us = None if clock_us is None else self.clock_us
+        for policy, progress, source_us in zip(policies, self.inputs, sources_us, strict=True):
+            policy.advance(progress, source_us, now_us, before[1])
+        self.watermark_us = max(self.watermark_us, min(progress.watermark_us for progress in self.inputs))
         return before
-
-    def _idle(self, policy: Watermark | None, clock_before_us: int) -> None:
-        timeout = policy.idle_timeout if isinstance(policy, BoundedOutOfOrderness) else None
-        quiet = clock_before_us - self.risen_at_us
-        if timeout is not None and self.source_us != NO_WATERMARK_US and quiet >= timeout:
-            self._raise_to(min(self.source_us + quiet, END_OF_TIME_US))
-
-    def _raise_to(self, watermark_us: int) -> None:
-        self.watermark_us = max(self.watermark_us, watermark_us)
-
-
-@attrs.define
-class MergedClocks:
-    """The clocks of a merge's inputs: each watermark by its own policy, and the merged one the least of them.
-
-    Attributes:
-        policies: one an input.
-        clocks: the same.
-    """
-
-    policies: Sequence[Watermark]
-    clocks: list[Clocks] = attrs.field()
-
-    @clocks.default
-    def _new(self) -> list[Clocks]:
-        return [Clocks() for _ in self.policies]
-
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None) -> int | None:
-        """Move on to the next step; gives the merged watermark, None before every input has one.
-
-        Args:
-            sources_us: what the rows of each input say its watermark is.
-            clock_us: the clock.
-        """
-        for policy, clocks, source_us in zip(self.policies, self.clocks, sources_us, strict=True):
-            clocks.step(policy, source_us, clock_us)
-        least = min(clocks.watermark_us for clocks in self.clocks)
-        return None if least == NO_WATERMARK_US else least

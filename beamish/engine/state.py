@@ -29,10 +29,14 @@ from beamish.engine.windowing.window_table import NEW_SEGMENT, Indices, Pool, Wi
 from beamish.errors import StateError
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.codes import code_values, hash_rows
-from beamish.plan import Plan
+from beamish.kernels.identity import same_identity
+from beamish.plan.identity import changeable, identity_of_plan
+from beamish.plan.window_plan import WindowPlan
 from beamish.windows.option import END_OF_TIME_US
 
-FORMAT = 2
+FORMAT = 3
+INDEX, WINDOWINGS = "index", "windowings"
+"""Names of entries in the store."""
 _HASHED_SEGMENTS = 64
 _FEW_SEGMENTS = 16
 _FEW_WINDOWS, _MANY_WINDOWS = 512, 65_536
@@ -76,7 +80,7 @@ class State:
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
-    plan: Plan
+    plan: WindowPlan
     store: Store
     index: dict[str, NDArray[np.int64]]
     clocks: Clocks
@@ -86,22 +90,22 @@ class State:
     rewrites: bool = False
 
     @classmethod
-    def open(cls, plan: Plan, store: Store) -> State:
+    def open(cls, plan: WindowPlan, store: Store) -> State:
         """Read the index.
 
         Raises:
             StateError: it was written by another format, shard count or pipeline.
         """
-        stored = store.get("index")
+        stored = store.get(INDEX)
         if stored is None:
             empty = {name: np.empty(0, dtype=np.int64) for name in INDEX_COLUMNS}
-            return cls(plan, store, empty, Clocks(), {}, _least_span_us(plan))
+            return cls(plan, store, empty, Clocks.new(len(plan.takes)), {}, _least_span_us(plan))
         table = _read(stored)
         about = json.loads(table.schema.metadata[b"beamish"])
         _check_same(about, plan)
         index = {name: table[name].to_numpy().copy() for name in INDEX_COLUMNS}
-        changed = about["changeable"] != plan.changeable
-        return cls(plan, store, index, Clocks(**about["clocks"]), about["dropped"], about["span_us"], changed)
+        changed = not same_identity(about["changeable"], changeable(plan))
+        return cls(plan, store, index, Clocks.of(about["clocks"]), about["dropped"], about["span_us"], changed)
 
     def begin_step(self) -> None:
         """Decide how segments are cut in this step: longer where they hold few windows, shorter where they hold many."""
@@ -222,15 +226,30 @@ class State:
 
     def _save_index(self) -> None:
         about = {
-            **self.plan.fingerprint,
-            "changeable": self.plan.changeable,
+            **identity_of_plan(self.plan),
+            "changeable": changeable(self.plan),
             "format": FORMAT,
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,
         }
         table = pa.table(dict(self.index)).replace_schema_metadata({"beamish": json.dumps(about)})
-        self.store.put("index", _bytes(table))
+        self.store.put(INDEX, _bytes(table))
+
+
+def check_unnamed(store: Store) -> None:
+    """Check that a store does not hold several windowings.
+
+    Raises:
+        StateError: it does.
+    """
+    stored = store.get(WINDOWINGS)
+    if stored is not None:
+        names = ", ".join(map(repr, json.loads(stored)))
+        raise StateError(
+            f"the checkpoint has the windowings {names}, the pipeline has one without a name: their windows would be "
+            "forgotten; keep .window({...}), or start from a new checkpoint"
+        )
 
 
 def segment_numbers(
@@ -245,22 +264,22 @@ def segment_numbers(
     return number
 
 
-def _least_span_us(plan: Plan) -> int:
+def _least_span_us(plan: WindowPlan) -> int:
     period = plan.window.period_us or 3_600_000_000
     return min(max(period, _SHORTEST_US, int(plan.options.allowed_lateness) // _MOST_SEGMENTS), _LONGEST_US)
 
 
-def _check_same(about: dict[str, Any], plan: Plan) -> None:
+def _check_same(about: dict[str, Any], plan: WindowPlan) -> None:
     if about["format"] != FORMAT:
         raise StateError(
             f"the checkpoint has state format {about['format']}, this version of beamish writes {FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
-    for what, now in plan.fingerprint.items():
+    for what, now in identity_of_plan(plan).items():
         then = about[what]
         # One accumulation more is safe: it counts from now on. Another meaning under an old name is not.
-        same = {name: now.get(name) for name in then} == then if what == "accumulations" else then == now
-        if not same:
+        kept = {name: now.get(name) for name in then} if what == "accumulations" else now
+        if not same_identity(then, kept):
             raise StateError(
                 f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start "
                 "from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "

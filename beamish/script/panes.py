@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
-from beamish.plan import Plan
+from beamish.plan.relation import Relation
 
 
-def panes_from_table(table: pa.Table, plan: Plan) -> list[Pane]:
-    """The rows of a table in the plan's ``pane_schema``, in their order."""
-    return [_pane(row, plan) for row in table.to_pylist()]
+def panes_from_table(table: pa.Table, gives: Relation) -> list[Pane]:
+    """The rows of a stage's output, in their order; ``gives`` says which columns are keys."""
+    return [_pane(row, gives.keys, gives.values) for row in table.to_pylist()]
 
 
-def _pane(row: Mapping[str, Any], plan: Plan) -> Pane:
+def _pane(row: Mapping[str, Any], keys: Sequence[str], values: Sequence[str]) -> Pane:
     info, dropped = row["pane"], row.get("dropped")
     return Pane(
-        key={name: row[name] for name in plan.shown_key_schema.names},
+        key={name: row[name] for name in keys},
         window=None if row["window"] is None else Window(_utc(row["window"]["start"]), _utc(row["window"]["end"])),
-        values=dict(dropped["row"]) if dropped else {name: row[name] for name in plan.value_schema.names},
+        values=dict(dropped["row"]) if dropped else {name: row[name] for name in values},
         kind=PaneKind(info["kind"]),
         timing=PaneTiming(info["timing"]),
         index=info["index"],

@@ -7,9 +7,10 @@ import warnings
 
 from pyspark.sql import SparkSession
 
-from beamish.errors import SparkSetupError
+from beamish.errors import OptionError, SparkSetupError
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -25,7 +26,6 @@ def check_packages() -> None:
         )
     for module, requirement in (
         ("pandas", "'pandas>=2.2,<3'"),
-        ("pyarrow", "'pyarrow>=15'"),
         ("google.protobuf", "'protobuf>=5'"),
     ):
         if not _installed(module):
@@ -54,6 +54,33 @@ def check_streaming(spark: SparkSession) -> None:
         raise SparkSetupError(
             f"{_PROVIDER} is {provider!r}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
             f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+        )
+
+
+def shard_count(spark: SparkSession, asked: int | None) -> int:
+    """The number of shards asked for, or one per shuffle partition.
+
+    Raises:
+        OptionError: it is not a whole number of at least 1.
+    """
+    if asked is not None and (type(asked) is not int or asked < 1):
+        raise OptionError(
+            f"apply(shards={asked!r}): must be a whole number of at least 1; leave it out for one per shuffle partition"
+        )
+    return asked or int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+
+
+def check_least_watermark(spark: SparkSession) -> None:
+    """Check that the query's watermark is the least of several.
+
+    Raises:
+        SparkSetupError: it is the greatest.
+    """
+    policy = spark.conf.get(_POLICY, "min")
+    if policy != "min":
+        raise SparkSetupError(
+            f"{_POLICY} is {policy!r}: rows of the slower input would be late; before the query starts, say\n"
+            f'    spark.conf.set("{_POLICY}", "min")'
         )
 
 

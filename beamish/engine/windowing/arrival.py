@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.clocks import NO_WATERMARK_US
 from beamish.engine.state import segment_numbers
 from beamish.engine.windowing.bundle import Bundle, plan_keys
 from beamish.engine.windowing.error_context import naming_key, naming_window
@@ -34,6 +33,7 @@ from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_STAMP, WindowTable
 from beamish.kernels.codes import code_rows, code_tuples, code_values
 from beamish.modes import TimestampCombiner
+from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.option import END_OF_TIME_US
 
 if TYPE_CHECKING:

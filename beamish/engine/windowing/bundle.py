@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beamish.engine.windowing.packing import unpack
 from beamish.kernels.codes import normalise
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
-from beamish.plan import Plan
+from beamish.plan.window_plan import WindowPlan
 
 Ints = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ class Bundle:
         untimed_rows: how many there are.
     """
 
-    plan: Plan
+    plan: WindowPlan
     table: pa.Table
     keys: pa.Table
     time_us: Ints
@@ -44,7 +44,7 @@ class Bundle:
     untimed_rows: int
 
     @classmethod
-    def read(cls, plan: Plan, payloads: Sequence[bytes]) -> Bundle:
+    def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
         """Read the payloads of a step."""
         table, untimed_rows = unpack(payloads)
         if plan.preaggregates:
@@ -93,7 +93,7 @@ class Bundle:
         return pa.table(columns, schema=self.plan.state_schema)
 
 
-def plan_keys(plan: Plan, table: pa.Table) -> pa.Table:
+def plan_keys(plan: WindowPlan, table: pa.Table) -> pa.Table:
     """The key columns of rows, normalised."""
     columns = [normalise(table[name].combine_chunks()) for name in plan.key_schema.names]
     return pa.table(columns, schema=plan.key_schema) if columns else table.select([])

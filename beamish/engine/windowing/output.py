@@ -12,7 +12,8 @@ from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_STAMP, Pool
 from beamish.kernels.reserved import INPUT
 from beamish.pane import DropReason, PaneKind, PaneTiming
-from beamish.plan import PANE, TIMESTAMP, Plan
+from beamish.plan.schemas import PANE, TIMESTAMP
+from beamish.plan.window_plan import WindowPlan
 from beamish.windows.option import END_OF_TIME_US
 
 KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
@@ -45,7 +46,7 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 class Output:
     """Rows of output in the order in which they come out."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WindowPlan) -> None:
         self._plan = plan
         self._blocks: list[dict[str, NDArray[Any]]] = []
         self._dropped_rows = Pool(pa.schema(list(plan.row_type)))
@@ -58,7 +59,7 @@ class Output:
 
     def add_dropped_rows(self, rows: pa.Table) -> NDArray[np.int64]:
         """Take up rows that were dropped; gives where they are, for ``row_at``."""
-        if self._plan.options.inputs:
+        if self._plan.merges:
             return self._dropped_rows.append(_by_input(self._plan, rows))
         return self._dropped_rows.append(rows.select([field.name for field in self._plan.row_type]))
 
@@ -79,7 +80,7 @@ class Output:
         if plan.join is not None:
             row, pairs = plan.join.explode(shown.column(0).combine_chunks(), column["kind"] == DROPPED_KIND)
             column = {name: entries[row] for name, entries in column.items()}
-            shown = pa.table([pairs], schema=plan.shown_schema)
+            shown = pa.table([pairs], schema=plan.output_schema)
         windows = pa.StructArray.from_arrays(
             [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
             names=["start", "end"],
@@ -122,7 +123,7 @@ class Output:
         )
 
 
-def _by_input(plan: Plan, rows: pa.Table) -> pa.Table:
+def _by_input(plan: WindowPlan, rows: pa.Table) -> pa.Table:
     """Rows of a merge as a struct for each input, of which the row's own is not null."""
     which = rows[INPUT].to_numpy()
     structs = []

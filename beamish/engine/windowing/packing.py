@@ -1,73 +1,76 @@
-"""Rows on their way to their shard: one payload of Arrow bytes for each shard of a batch.
+"""Rows on their way to their shard: one payload of Arrow bytes per shard of a batch.
 
-A payload holds rows, or, where the meaning allows it (``Plan.preaggregates``), *slices*: what the rows of one key
-and one slice of time came to. A slice is the piece of time that a window is a whole number of: for sliding windows
-the greatest common divisor of size and period, else the window itself.
+A payload holds rows, or, where the meaning allows it (``WindowPlan.preaggregates``), *slices*: the accumulators of
+the rows of one key and one slice of time. Windows consist of whole slices (``WindowOption.slices``).
 
 columns of rows:    the plan's columns, and
-    __event_time_us     int64; null where the row has no event time
+    EVENT_TIME      int64; null where the row has no event time
 columns of slices:  the key columns, the accumulators' state, and
-    __slice_us          int64: the start of the slice
-    __rows              int64: how many rows it holds
-    __first_us, __last_us   int64: their earliest and latest event time (only under a timestamp combiner)
-In the metadata: how many rows without event time were left out of slices.
+    SLICE           int64: the start of the slice
+    ROWS            int64: number of its rows
+    FIRST, LAST     int64: their earliest and latest event time (only under a timestamp combiner)
+metadata (JSON):
+    input           the number of the input that the rows are of
+    windowings      the numbers of the windowings that take them; absent where there is one without a name
+    untimed         number of rows without event time that were left out of slices
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.kernels.codes import code_rows, code_tuples, code_values, hash_rows, normalise
+from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
-from beamish.plan import Plan
-from beamish.windows.sliding import SlidingWindows
+from beamish.plan.window_plan import WindowPlan
 
-_NULL_TIMES = b"null_event_times"
-_WRITE = pa.ipc.IpcWriteOptions()
+_ABOUT = b"beamish"
 
 
-def pack(plan: Plan, rows: pa.Table) -> list[tuple[int, bytes]]:
-    """Pack rows, one payload a shard.
+def pack(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
+    """Pack rows, one payload per shard.
 
     Args:
-        plan: the pipeline's plan.
+        plan: the stage's plan.
+        number: the number of the input that they are of.
         rows: the plan's columns and ``EVENT_TIME``.
+        about: what the payloads say of themselves beside that.
 
     Returns:
         the number of each shard that has rows, and its payload.
     """
     if not rows.num_rows:
-        return []
+        return
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     key, distinct = code_rows(keys, rows.num_rows)
     shard = _shards(plan, keys, key, distinct)[key]
-    if not plan.preaggregates:
-        return list(_split(rows, shard))
-    return list(_split(*_aggregate(plan, rows, keys, (key, distinct), shard)))
+    untimed = np.zeros(0, dtype=np.int64)
+    if plan.preaggregates:
+        rows, shard, untimed = _aggregate(plan, rows, keys, (key, distinct), shard)
+    for to, table in _split(rows, shard, untimed):
+        left_out = int(untimed[to]) if to < len(untimed) else 0
+        said = json.dumps({"input": number, "untimed": left_out, **about})
+        yield to, to_bytes(table.replace_schema_metadata({_ABOUT: said}))
+
+
+def about(payload: bytes) -> dict[str, Any]:
+    """What a payload says of itself."""
+    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+        return json.loads(reader.schema.metadata[_ABOUT])  # type: ignore[no-any-return]
 
 
 def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int]:
     """The payloads of a shard as one table, and how many rows without event time were left out of it."""
-    tables = []
-    for payload in payloads:
-        with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-            tables.append(reader.read_all())
-    left_out = sum(int((table.schema.metadata or {}).get(_NULL_TIMES, 0)) for table in tables)
-    return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks(), left_out
-
-
-def slice_starts(plan: Plan, event_time_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The start of each row's slice."""
-    window = plan.window
-    if isinstance(window, SlidingWindows):
-        return event_time_us - (event_time_us - int(window.offset) % window.slice_us) % window.slice_us
-    _, start, _ = window.assign_columns(event_time_us)
-    return start
+    tables = [from_bytes(payload) for payload in payloads]
+    untimed = sum(int(json.loads(table.schema.metadata[_ABOUT])["untimed"]) for table in tables)
+    return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks(), untimed
 
 
 def first_of_each(codes: NDArray[np.int64], distinct: int) -> NDArray[np.int64]:
@@ -77,7 +80,7 @@ def first_of_each(codes: NDArray[np.int64], distinct: int) -> NDArray[np.int64]:
     return first
 
 
-def _shards(plan: Plan, keys: Sequence[pa.Array], key: NDArray[np.int64], distinct: int) -> NDArray[np.int32]:
+def _shards(plan: WindowPlan, keys: Sequence[pa.Array], key: NDArray[np.int64], distinct: int) -> NDArray[np.int32]:
     """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard."""
     first = pa.array(first_of_each(key, distinct))
     hashes = hash_rows([column.take(first) for column in keys], distinct)
@@ -85,7 +88,7 @@ def _shards(plan: Plan, keys: Sequence[pa.Array], key: NDArray[np.int64], distin
 
 
 def _aggregate(
-    plan: Plan,
+    plan: WindowPlan,
     rows: pa.Table,
     keys: Sequence[pa.Array],
     coded: tuple[NDArray[np.int64], int],
@@ -93,13 +96,13 @@ def _aggregate(
 ) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
     key, distinct = coded
     known = rows[EVENT_TIME].is_valid().to_numpy()
-    null_times = np.zeros(0, dtype=np.int64)
+    untimed = np.zeros(0, dtype=np.int64)
     if not known.all():
-        null_times = np.bincount(shard[~known])
+        untimed = np.bincount(shard[~known])
         timed = pa.array(known)
         rows, keys, key, shard = rows.filter(timed), [column.filter(timed) for column in keys], key[known], shard[known]
     time = rows[EVENT_TIME].to_numpy()
-    start = slice_starts(plan, time)
+    start = plan.window.slices(time)
     group, groups = code_tuples([(key, distinct), code_values(start)], len(time))
     first = first_of_each(group, groups)
     columns = {name: column.take(pa.array(first)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
@@ -114,25 +117,15 @@ def _aggregate(
         inputs = bound.inputs(rows)
         state = bound.accumulation.reduce(inputs, time, group, groups)
         columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
-    return pa.table(columns), shard[first], null_times
+    return pa.table(columns), shard[first], untimed
 
 
-def _split(
-    table: pa.Table, shard: NDArray[np.int32], null_times: NDArray[np.int64] | None = None
-) -> Iterator[tuple[int, bytes]]:
-    null_times = np.zeros(0, dtype=np.int64) if null_times is None else null_times
+def _split(table: pa.Table, shard: NDArray[np.int32], untimed: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each shard, in order; also of one that has only rows that were left out."""
     order = np.argsort(shard, kind="stable")
     table = table.take(pa.array(order))
-    shards = np.union1d(shard, np.flatnonzero(null_times))
+    shards = np.union1d(shard, np.flatnonzero(untimed))
     starts = np.searchsorted(shard[order], shards)
     ends = np.searchsorted(shard[order], shards, side="right")
     for number, start, end in zip(shards.tolist(), starts.tolist(), ends.tolist(), strict=True):
-        left_out = int(null_times[number]) if number < len(null_times) else 0
-        yield number, _bytes(table.slice(start, end - start).replace_schema_metadata({_NULL_TIMES: str(left_out)}))
-
-
-def _bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_WRITE) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        yield number, table.slice(start, end - start)

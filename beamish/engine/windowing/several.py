@@ -1,8 +1,8 @@
 """A shard under several windowings: the shard of each windowing, one after the other, in one store.
 
 Each windowing has a state of its own under its name, and clocks of its own, which all see the same steps. Rows come
-in one delivery: summed up once for each windowing that allows it, and as rows once for all others. A payload ends
-with the numbers of the windowings that it is for, and how many these are (a byte each).
+in one delivery: summed up once for each windowing that allows it, and as rows once for all others. A payload says
+which windowings it is for.
 """
 
 from __future__ import annotations
@@ -12,32 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from beamish.engine.state import Store
-from beamish.engine.windowing.packing import pack
-from beamish.engine.windowing.shard import Shard
+from beamish.engine.state import INDEX, WINDOWINGS, Store
+from beamish.engine.windowing.packing import about, pack
+from beamish.engine.windowing.shard import WindowShard
 from beamish.errors import StateError
-from beamish.plan import Plan
+from beamish.pane import DropReason
+from beamish.plan.window_plan import WindowPlan
 from beamish.windows.windowings import WINDOWING
 
-_NAMES = "windowings"
 
-
-def open_shard(plan: Plan, store: Store) -> Shard | WindowingShards:
-    """The shard of a pipeline, under one windowing or several."""
-    return WindowingShards(plan, store) if plan.windowings else Shard(plan, store)
-
-
-def pack_each(plan: Plan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-    """Pack rows (``packing.pack``); under several windowings a payload for each shard and each delivery."""
-    if not plan.windowings:
-        yield from pack(plan, rows)
+def pack_each(plan: WindowPlan, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+    """Pack rows (``packing.pack``): a payload for each shard and each delivery."""
     for numbers, of in _deliveries(plan.windowings):
-        end = bytes([*numbers, len(numbers)])
-        for shard, payload in pack(of, rows):
-            yield shard, payload + end
+        yield from pack(of, number, rows, windowings=numbers)
 
 
-def _deliveries(windowings: Mapping[str, Plan]) -> Iterator[tuple[list[int], Plan]]:
+def _deliveries(windowings: Mapping[str, WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:
     """Which windowings have a payload in common, and the plan by which it is packed."""
     as_rows: dict[tuple[str, ...], list[int]] = {}
     plans = list(windowings.values())
@@ -50,37 +40,57 @@ def _deliveries(windowings: Mapping[str, Plan]) -> Iterator[tuple[list[int], Pla
         yield numbers, plans[numbers[0]]
 
 
-class WindowingShards:
-    """Some of the keys of a pipeline with several windowings; to be used as a ``Shard`` is.
+class SeveralShards:
+    """Some of the keys of a stage with several windowings (see ``engine/operator.py``).
 
     Raises:
-        StateError: the state has a windowing that the pipeline has no more, or was written by another pipeline.
+        StateError: the state is of one windowing without a name, has a windowing that the pipeline has no more, or
+            was written by another pipeline.
     """
 
-    def __init__(self, plan: Plan, store: Store) -> None:
-        self.plan = plan
+    def __init__(self, plan: WindowPlan, store: Store) -> None:
         _note_names(plan, store)
-        self._shards = {name: Shard(of, _Under(name, store)) for name, of in plan.windowings.items()}
+        self._place = len(plan.key_schema)
+        self._shards = {name: WindowShard(of, _Under(name, store)) for name, of in plan.windowings.items()}
 
-    def step(self, watermark_us: int | None, clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        """As ``Shard.step``, for each windowing."""
-        place = len(self.plan.key_schema)
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         tables = []
+        numbers = [about(payload)["windowings"] for payload in payloads]
         for number, (name, shard) in enumerate(self._shards.items()):
-            its = [payload for payload in payloads if number in payload[-1 - payload[-1] : -1]]
-            panes = shard.step(watermark_us, clock_us, its)
-            tables.append(panes.add_column(place, WINDOWING, pa.array([name] * panes.num_rows, pa.string())))
+            its = [payload for payload, of in zip(payloads, numbers, strict=True) if number in of]
+            panes = shard.step(sources_us, clock_us, its)
+            tables.append(panes.add_column(self._place, WINDOWING, pa.array([name] * panes.num_rows, pa.string())))
         return pa.concat_tables(tables)
 
     @property
+    def watermark_us(self) -> int | None:
+        return next(iter(self._shards.values())).watermark_us
+
+    @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which a window of the shard is due; None: it has none."""
         return min((due for shard in self._shards.values() if (due := shard.next_due_us) is not None), default=None)
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Number of rows dropped so far, by reason: from windows of all windowings; a row in none of them once."""
+        counts = [shard.dropped for shard in self._shards.values()]
+        total: dict[str, int] = {}
+        for count in counts:
+            for reason, rows in count.items():
+                windowless = reason == DropReason.NULL_EVENT_TIME
+                total[reason] = max(total.get(reason, 0), rows) if windowless else total.get(reason, 0) + rows
+        return total
 
-def _note_names(plan: Plan, store: Store) -> None:
+
+def _note_names(plan: WindowPlan, store: Store) -> None:
     """Keep the windowings' names; one that the state has must stay, since nothing would close its windows."""
-    stored = json.loads(store.get(_NAMES) or "[]")
+    if store.get(INDEX) is not None:
+        raise StateError(
+            "the checkpoint has one windowing without a name, the pipeline has "
+            f"{', '.join(map(repr, plan.windowings))}: its windows would be forgotten; keep the plain .window(...), or "
+            "start from a new checkpoint"
+        )
+    stored = json.loads(store.get(WINDOWINGS) or "[]")
     gone = [name for name in stored if name not in plan.windowings]
     if gone:
         raise StateError(
@@ -89,7 +99,7 @@ def _note_names(plan: Plan, store: Store) -> None:
             "added), or start from a new checkpoint"
         )
     if stored != list(plan.windowings):
-        store.put(_NAMES, json.dumps(list(plan.windowings)).encode())
+        store.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
 
 
 class _Under:

@@ -1,4 +1,4 @@
-"""A shard: some of the keys of a pipeline, step by step, between its state at rest and the panes it gives."""
+"""A shard of a window stage, step by step, between its state at rest and the panes it gives."""
 
 from __future__ import annotations
 
@@ -9,55 +9,60 @@ import pyarrow as pa
 from beamish.engine.state import State, Store
 from beamish.engine.windowing.arrival import add_rows
 from beamish.engine.windowing.error_context import naming_window
+from beamish.engine.windowing.packing import about
 from beamish.engine.windowing.step import Step
-from beamish.plan import Plan
+from beamish.plan.window_plan import WindowPlan
+from beamish.watermarks import NO_WATERMARK_US
 
 
-class Shard:
-    """Some of the keys of a pipeline.
-
-    Args:
-        plan: the pipeline's plan.
-        store: where the shard's state is kept.
+class WindowShard:
+    """Some of the keys of a window stage (see ``engine/operator.py``).
 
     Raises:
-        StateError: the state was written by another pipeline, shard count or format.
+        StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(self, plan: Plan, store: Store) -> None:
-        self.plan = plan
+    def __init__(self, plan: WindowPlan, store: Store) -> None:
+        self._plan = plan
         self._state = State.open(plan, store)
 
-    def step(self, watermark_us: int | None, clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        """Advance the watermark, then the clock, then add rows; in a later stage add the rows first (RULES.md 30).
-
-        Args:
-            watermark_us, clock_us: microseconds since the epoch; None or not ahead: ignored.
-            payloads: rows, as ``packing.pack`` gave them.
-
-        Returns:
-            panes, retractions and dropped rows, in the plan's ``pane_schema``.
-        """
-        before = self._state.clocks.step(self.plan.options.watermark, watermark_us, clock_us)
-        step = Step(self.plan, self._state, *before)
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        """Take the panes of stages in, then advance the watermark, then the clock, then take a source's rows in."""
+        before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)
+        step = Step(self._plan, self._state, *before)
+        panes, rows = self._split(payloads)
         with naming_window(step.table):
-            if payloads and self.plan.later:
-                add_rows(step, payloads)
+            if panes:
+                add_rows(step, panes)
             step.pass_watermark()
             step.pass_clock()
-            if payloads and not self.plan.later:
-                add_rows(step, payloads)
-        panes = step.output.table(step.table.keys, step.table.live)
+            if rows:
+                add_rows(step, rows)
+        table = step.output.table(step.table.keys, step.table.live)
         self._state.save(step.table, step.orphans)
-        return panes
+        return table
+
+    def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
+        """Payloads of stages, and of sources."""
+        of_panes = {relation.is_panes for relation in self._plan.takes}
+        if len(of_panes) == 1:
+            return (payloads, []) if of_panes == {True} else ([], payloads)
+        inputs = [about(payload)["input"] for payload in payloads]
+        panes = [payload for payload, i in zip(payloads, inputs, strict=True) if self._plan.takes[i].is_panes]
+        rows = [payload for payload, i in zip(payloads, inputs, strict=True) if not self._plan.takes[i].is_panes]
+        return panes, rows
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = self._state.clocks.watermark_us
+        return None if watermark_us == NO_WATERMARK_US else watermark_us
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which a window of the shard is due; None: it has none."""
         due = self._state.index["due_us"]
         return int(due.min()) if len(due) else None
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Rows dropped so far, by reason; a row dropped from two windows counts twice."""
+        """Number of rows dropped so far, by reason; a row dropped from two windows counts twice."""
         return dict(self._state.dropped)

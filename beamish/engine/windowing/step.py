@@ -16,7 +16,7 @@ from beamish.engine.windowing.inherited_panes import Orphans
 from beamish.engine.windowing.output import Output
 from beamish.engine.windowing.trigger_tree import TriggerNow
 from beamish.engine.windowing.window_table import Indices, WindowTable
-from beamish.plan import Plan
+from beamish.plan.window_plan import WindowPlan
 
 
 class Step:
@@ -28,7 +28,7 @@ class Step:
         watermark_before_us: where the watermark stood when the current part of the step began.
     """
 
-    def __init__(self, plan: Plan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
+    def __init__(self, plan: WindowPlan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
         self.plan, self.state = plan, state
         self.table = WindowTable(plan.options.trigger, plan.key_schema, plan.state_schema, plan.value_schema)
         self.orphans = Orphans()

@@ -1,12 +1,12 @@
-"""A pipeline on a batch DataFrame: the final panes (RULES.md 25).
+"""A flow as a batch plan: one final pane per window (RULES.md 25).
 
-By Spark's own aggregation where it means the same (native_batch.py), else by one pass of the engine a shard: all rows
-at once under ``Default()``, then the end of time.
+A stage over one source compiles to Spark's own aggregation where that means the same (native.py). Anything else takes
+one pass of the engine per shard: all rows at once under ``Default()``, then the end of time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 
 import attrs
@@ -14,69 +14,99 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from beamish.durations import Duration
+from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
-from beamish.engine.windowing.several import open_shard
-from beamish.modes import ClosingBehavior, OnTimeBehavior
-from beamish.options import Options
-from beamish.plan import Plan, make_plan
+from beamish.engine.windowing.operator import WindowOperator
+from beamish.flow import BoundFlow
+from beamish.source import Source, StoredPanes
 from beamish.spark.compile.native import native_panes, why_not_native
-from beamish.spark.compile.stream import event_time_us, pack
-from beamish.spark.rows.columns import column, name_columns
+from beamish.spark.compile.stream import select_read, union
+from beamish.spark.rows.columns import column
+from beamish.spark.rows.pack import PACKED, pane_packer, source_packer
 from beamish.spark.rows.types import spark_schema
-from beamish.spark.session import check_packages
-from beamish.spark.shard_count import shard_count
-from beamish.triggers.default import Default
-from beamish.watermarks import BoundedOutOfOrderness
+from beamish.spark.rows.watermark_column import SourceRows
 from beamish.windows.option import END_OF_TIME_US
 from beamish.windows.windowings import WINDOWING
 
 
-def panes_of_batch(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
-    """The final panes of a batch DataFrame."""
-    check_packages()
-    rows = name_columns(options, df)
-    plan = make_plan(final(rows.options), rows.schema, shards=shard_count(df.sparkSession, rows.options, shards))
-    if not plan.windowings:
-        return _panes(plan, rows.df)
-    parts = [
-        _panes(of, rows.df).withColumn(WINDOWING, F.lit(name)).select(*map(column, plan.pane_schema.names))
-        for name, of in plan.windowings.items()
-    ]
+def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
+    """The final panes.
+
+    Args:
+        flow: bound to the columns of its sources.
+        frames: the rows of each source.
+    """
+    parts = []
+    for name, operator in _windowings(flow.operator).items():
+        one = attrs.evolve(flow, operator=operator)
+        panes = engine_panes(one, frames) if _why_not_native(one) else _native_panes(one, frames)
+        names = flow.operator.gives.schema.names if flow.operator.gives.schema else []
+        parts.append(panes if name is None else panes.withColumn(WINDOWING, F.lit(name)).select(*map(column, names)))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _panes(plan: Plan, rows: DataFrame) -> DataFrame:
-    return engine_panes(plan, rows) if why_not_native(plan) else native_panes(plan, rows)
-
-
-def engine_panes(plan: Plan, rows: DataFrame) -> DataFrame:
-    """The final panes by one pass of the engine a shard."""
-    payloads = pack(plan, rows, event_time_us(plan.options), streaming=False)
-    return payloads.groupBy("shard").applyInArrow(final_panes(plan), spark_schema(plan.pane_schema))
-
-
-def final(options: Options) -> Options:
-    """The options of which a batch has need: triggers, lateness, modes and behaviors are not asked."""
-    return attrs.evolve(
-        options,
-        watermark=BoundedOutOfOrderness(0),
-        trigger=Default(),
-        allowed_lateness=Duration(0),
-        mode=None,
-        on_time=OnTimeBehavior.FIRE_ALWAYS,
-        closing=ClosingBehavior.FIRE_IF_NON_EMPTY,
-        retract_merged=None,
-        only_updated=False,
+def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
+    """What a stage of a batch will do, for explain: subject and words."""
+    for subject, words in flow.stage.describe(flow.operator.takes, None):
+        if subject in ("takes", "rows", "windows"):
+            yield subject, words
+    how = []
+    for name, operator in _windowings(flow.operator).items():
+        why_not = _why_not_native(attrs.evolve(flow, operator=operator))
+        words = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own aggregation"
+        how.append(words if name is None else f"{name}: {words}")
+    yield (
+        "batch",
+        f"one on-time pane per window, of all its rows, by {'; '.join(how)}; triggers, lateness and modes are not asked",
     )
 
 
-def final_panes(plan: Plan) -> Callable[[pa.Table], pa.Table]:
+def _windowings(operator: Operator) -> dict[str | None, Operator]:
+    """The operator of each of several windowings, by name; or itself."""
+    if isinstance(operator, WindowOperator) and operator.plan.windowings:
+        return {name: WindowOperator(plan) for name, plan in operator.plan.windowings.items()}
+    return {None: operator}
+
+
+def _why_not_native(flow: BoundFlow) -> str:
+    if not isinstance(flow.operator, WindowOperator):
+        return "it is no aggregation"
+    if len(flow.inputs) > 1:
+        return "it takes several inputs"
+    if flow.operator.plan.takes_panes:
+        return "it takes the panes of another stage"
+    return why_not_native(flow.operator.plan)
+
+
+def _native_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
+    assert isinstance(flow.operator, WindowOperator)  # noqa: S101 - else it is not native
+    assert isinstance(flow.inputs[0], Source)  # noqa: S101 - else it is not native
+    return native_panes(flow.operator.plan, frames[flow.inputs[0].name])
+
+
+def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
+    """The final panes of the last stage by one pass of the engine per shard."""
+    operator, packed = flow.operator, []
+    for number, one in enumerate(flow.inputs):
+        if isinstance(one, Source) and not isinstance(one, StoredPanes):
+            event_time_us = F.unix_micros(column(one.event_time))
+            rows = select_read(operator, number, SourceRows(frames[one.name], event_time_us), report=False)
+            packer = source_packer(operator, number, streaming=False)
+        else:
+            rows = frames[one.name] if isinstance(one, Source) else panes_of_batch(one, frames)
+            packer = pane_packer(operator, number, streaming=False, read=iter)
+        packed.append(rows.mapInArrow(packer, spark_schema(PACKED)))
+    return union(packed).groupBy("shard").applyInArrow(final_panes(operator), spark_schema(operator.gives.schema))
+
+
+def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
     """A function for ``applyInArrow``: the payloads of a shard to its panes."""
+    inputs = len(operator.takes)
 
     def panes(packed: pa.Table) -> pa.Table:
-        shard, payloads = open_shard(plan, DictStore()), packed["payload"].to_pylist()
-        dropped = shard.step(None, None, payloads)
-        return pa.concat_tables([dropped, shard.step(END_OF_TIME_US, None, [])])
+        shard = operator.open(DictStore())
+        payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
+        dropped = shard.step([None] * inputs, None, payloads)
+        return pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])])
 
     return panes

@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import attrs
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
 from beamish.accumulations.accumulation import Accumulation
+from beamish.durations import Duration
 from beamish.kernels.reserved import PREFIX
 from beamish.modes import TimestampCombiner
-from beamish.plan import Plan
+from beamish.plan.window_plan import WindowPlan
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema
-from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
+from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows, WindowOption
 
 _WINDOW = PREFIX + "window"
 _ROWS = PREFIX + "rows"
@@ -43,31 +45,77 @@ _AGGREGATES: Mapping[type[Accumulation], Callable[[Any], Column]] = {
 }
 
 
-def why_not_native(plan: Plan) -> str:
+@attrs.frozen
+class _NativeWindow:
+    """A window option as Spark's.
+
+    Spark's fast map in front of its hash aggregation takes no structs, and with as many groups as windows have it only
+    costs: grouping by the start as a number was measured to be slower.
+
+    Attributes:
+        group: what to group by: Spark's own window, a struct; none where all rows are in one window.
+        why_not: why Spark cannot, for these keys; empty if it can.
+        added_us: what its end lacks.
+    """
+
+    group: Callable[[Any, Column], list[Column]]
+    why_not: Callable[[Any, pa.Schema], str] = lambda window, keys: ""
+    added_us: int = 0
+
+
+def _window(time: Column, size: Duration, period: Duration, offset: Duration) -> list[Column]:
+    words = (f"{us} microseconds" for us in (size.us, period.us, offset.us % period.us))
+    return [F.window(time, *words).alias(_WINDOW)]
+
+
+def _why_not_sliding(window: SlidingWindows, keys: pa.Schema) -> str:
+    return "Spark's window() takes no slide above the size" if window.period > window.size else ""
+
+
+def _why_not_sessions(window: Sessions, keys: pa.Schema) -> str:
+    if window.gap.us <= 1:
+        return "Spark's session_window merges sessions that touch, and a gap of a microsecond cannot be made shorter"
+    if any(pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in keys):
+        return "Spark's session_window fails on keys of which -0.0 and 0.0 are one"
+    return ""
+
+
+_WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
+    FixedWindows: _NativeWindow(lambda w, time: _window(time, w.size, w.size, w.offset)),
+    SlidingWindows: _NativeWindow(lambda w, time: _window(time, w.size, w.period, w.offset), _why_not_sliding),
+    # session_window merges sessions that touch: one microsecond less, and added to the end again.
+    Sessions: _NativeWindow(
+        lambda w, time: [F.session_window(time, f"{w.gap.us - 1} microseconds").alias(_WINDOW)],
+        _why_not_sessions,
+        added_us=1,
+    ),
+    GlobalWindow: _NativeWindow(lambda w, time: []),
+}
+
+
+def why_not_native(plan: WindowPlan) -> str:
     """Why a plan is not one for Spark's own aggregation; empty if it is."""
-    window = plan.window
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark's aggregation would not show"
-    if not isinstance(window, (FixedWindows, SlidingWindows, Sessions, GlobalWindow)):
-        return f"Spark has no window like {window!r}"
-    if isinstance(window, SlidingWindows) and window.period > window.size:
-        return "Spark's window() takes no slide above the size"
-    if isinstance(window, Sessions) and window.gap <= 1:
-        return "Spark's session_window merges sessions that touch, and a gap of a microsecond cannot be made shorter"
-    if isinstance(window, Sessions) and any(
-        pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in plan.key_schema
-    ):
-        return "Spark's session_window fails on keys of which -0.0 and 0.0 are one"
+    native = _WINDOWS.get(type(plan.window))
+    if native is None:
+        return f"Spark has no window like {plan.window!r}"
+    why_not = native.why_not(plan.window, plan.key_schema)
+    if why_not:
+        return why_not
     for bound in plan.accumulations:
         if type(bound.accumulation) not in _AGGREGATES:
             return f"Spark has no aggregate of exactly the meaning of {bound.name}={bound.accumulation!r}"
     return ""
 
 
-def native_panes(plan: Plan, df: DataFrame) -> DataFrame:
+def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
     """The final panes of a batch DataFrame, for a plan with nothing against it."""
-    time = column(plan.options.event_time)
-    rows, by = df.where(time.isNotNull()), [*map(column, plan.key_schema.names), *_group(plan, time)]
+    time = column(plan.takes[0].event_time)
+    rows, by = (
+        df.where(time.isNotNull()),
+        [*map(column, plan.key_schema.names), *_WINDOWS[type(plan.window)].group(plan.window, time)],
+    )
     values = [
         _AGGREGATES[type(bound.accumulation)](bound.accumulation).alias(bound.name) for bound in plan.accumulations
     ]
@@ -82,33 +130,16 @@ def native_panes(plan: Plan, df: DataFrame) -> DataFrame:
     return panes.where(F.col(_ROWS) > 0).select(*_output(plan))
 
 
-def _group(plan: Plan, time: Column) -> list[Column]:
-    """What to group by for the windows: Spark's own window, a struct (none: all rows are in one window).
-
-    Spark's fast map in front of its hash aggregation takes no structs, and with as many groups as windows have it only
-    costs: grouping by the start as a number was measured to be slower.
-    """
-    window = plan.window
-    if isinstance(window, (FixedWindows, SlidingWindows)):
-        period = int(window.period) if isinstance(window, SlidingWindows) else int(window.size)
-        size, slide, offset = (f"{us} microseconds" for us in (int(window.size), period, int(window.offset) % period))
-        return [F.window(time, size, slide, offset).alias(_WINDOW)]
-    if isinstance(window, Sessions):
-        # session_window merges sessions that touch: one microsecond less, and added to the end again.
-        return [F.session_window(time, f"{int(window.gap) - 1} microseconds").alias(_WINDOW)]
-    return []
-
-
-def _bounds(plan: Plan) -> tuple[Column, Column]:
+def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
     """Start and end of a group's window, in microseconds; null for the global window."""
     if plan.is_global:
         nothing = F.lit(None).cast("bigint")
         return nothing, nothing
-    cut = 1 if isinstance(plan.window, Sessions) else 0
-    return F.unix_micros(f"{_WINDOW}.start"), F.unix_micros(f"{_WINDOW}.end") + F.lit(cut)
+    added_us = _WINDOWS[type(plan.window)].added_us
+    return F.unix_micros(f"{_WINDOW}.start"), F.unix_micros(f"{_WINDOW}.end") + F.lit(added_us)
 
 
-def _output(plan: Plan) -> list[Column]:
+def _output(plan: WindowPlan) -> list[Column]:
     """The columns of the plan's ``pane_schema``."""
     start, end = _bounds(plan)
     at_end = plan.options.combiner is TimestampCombiner.END_OF_WINDOW

@@ -1,128 +1,149 @@
-"""A pipeline as a streaming query.
+"""A flow as a streaming query.
 
-rows -> withWatermark -> event times as numbers, a shard for each row
-     -> packed, a payload a (task, shard)           (row_packer)
-     -> heartbeats for every shard, where the pipeline needs the clock
-     -> by shard, the operator                      (ShardProcessor)
-     -> panes
+of each stage, from the leaves to the root:
+    rows of a source -> withWatermark -> packed, a payload per (task, shard)      (rows/pack.py: source_packer)
+    panes of a stage, as bytes -> packed                                          (pane_packer)
+    -> heartbeats for every shard, where the flow needs the clock
+    -> by shard, the operator, which gives panes as bytes                         (operator/processor.py)
+of the last one: -> panes
+
+The watermark is Spark's wherever one number is right for every stage. Where it is not - inputs that follow the clock,
+stages that see only some of the sources - tasks report how far their rows take it, and each stage tells the one above.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from beamish.kernels.reserved import EVENT_TIME, IS_ROW
-from beamish.options import Options
-from beamish.plan import Plan, make_plan
-from beamish.spark.endless import check_ends
+from beamish.engine.operator import Cadence, Operator
+from beamish.flow import BoundFlow
+from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, WATERMARK
+from beamish.source import Source, StoredPanes
 from beamish.spark.operator.pane_bytes import from_bytes
-from beamish.spark.operator.processor import OUTPUT, ShardProcessor
-from beamish.spark.rows.columns import column, name_columns
-from beamish.spark.rows.pack import PACKED, row_packer
+from beamish.spark.operator.processor import OUTPUT, ShardProcessor, Wakes
+from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
+from beamish.spark.rows.columns import column
+from beamish.spark.rows.pack import NO_INPUT, PACKED, Packer, pane_packer, source_packer
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
-from beamish.spark.rows.watermark_column import ticks_with_watermark, with_watermark
-from beamish.spark.session import check_streaming, warn_of_single_batches
-from beamish.spark.shard_count import shard_count
+from beamish.spark.rows.watermark_column import SourceRows
+from beamish.spark.session import check_least_watermark, warn_of_single_batches
 from beamish.spark.sources.heartbeats import heartbeats
 
 
-def panes_of_stream(options: Options, df: DataFrame, shards: int | None) -> DataFrame:
-    """The panes of a streaming DataFrame.
+def panes_of_stream(
+    flow: BoundFlow, rows: Mapping[str | None, SourceRows], ticks: DataFrame | None = None
+) -> DataFrame:
+    """The panes of streams.
 
     Args:
-        options: the pipeline.
-        df: its rows.
-        shards: into how many parts the keys are cut; None: a shard a shuffle partition.
+        flow: bound to their columns.
+        rows: the rows of each source.
+        ticks: heartbeats (``clock_us``), one per batch; None: those of the clock, where the flow needs it.
     """
-    plan, operated = operate_stream(options, df, shards)
-    return shown(plan, operated)
-
-
-def operate_stream(
-    options: Options, df: DataFrame, shards: int | None, *, ticks: DataFrame | None = None
-) -> tuple[Plan, DataFrame]:
-    """The plan, and its panes as bytes (``operate``); ``ticks`` are heartbeats that others share."""
-    spark = df.sparkSession
-    check_streaming(spark)
-    named = name_columns(options, df)
-    check_ends(named.options)
-    plan = make_plan(named.options, named.schema, shards=shard_count(spark, named.options, shards))
-    if plan.needs_clock and ticks is None:
+    spark = next(iter(rows.values())).df.sparkSession
+    if flow.needs_clock and ticks is None:
         warn_of_single_batches()
-        ticks = ticks_with_watermark(heartbeats(spark), plan.options)
-    packed = pack(plan, with_watermark(named.df, plan.options), event_time_us(plan.options), streaming=True)
-    return plan, operate(plan, packed, ticks)
+        ticks = heartbeats(spark)
+    if ticks is not None and not any(policy.moved_by_rows for policy in _policies(flow)):
+        # Spark wants a watermark in the query; the shards follow the clock.
+        ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
+    reports = needs_reports(flow)
+    if len(rows) > 1 and not reports:
+        check_least_watermark(spark)
+    operated = _operated(flow, rows, ticks, reports=reports, tells=False)
+    return operated.mapInArrow(from_bytes, spark_schema(flow.operator.gives.schema))
 
 
-def event_time_us(options: Options) -> Column:
-    """The rows' event times as numbers."""
-    return F.unix_micros(column(options.event_time))
+def needs_reports(flow: BoundFlow) -> bool:
+    """Whether stages must be told their watermark, since the query's is not right for each.
 
-
-def operate(
-    plan: Plan, packed: DataFrame, ticks: DataFrame | None, processor: ShardProcessor | None = None
-) -> DataFrame:
-    """The panes of packed rows, as bytes (pane_bytes.py): for ``shown``, or for the stage after.
-
-    Args:
-        plan: the pipeline's plan.
-        packed: what ``pack`` gave; the query's watermark was set before.
-        ticks: heartbeats (``clock_us``), one a batch.
-        processor: the operator; None: a ShardProcessor.
+    The query's is the least of all sources'. It is every stage's own if they all see all sources, and if no source's
+    policy follows the clock, which Spark does not know. (Of one stage with one source the engine follows it.)
     """
+    if any(policy.needs_clock for policy in _policies(flow)):
+        return len(flow.sources) > 1 or len(flow.flows) > 1
+    return sum(any(isinstance(one, Source) for one in stage.inputs) for stage in flow.flows) > 1
+
+
+def _policies(flow: BoundFlow) -> Iterable[object]:
+    return [source.watermark for source in flow.sources if source.watermark is not None]
+
+
+def _operated(
+    flow: BoundFlow,
+    rows: Mapping[str | None, SourceRows],
+    ticks: DataFrame | None,
+    *,
+    reports: bool,
+    tells: bool,
+) -> DataFrame:
+    """A stage's panes as bytes, with its watermark where it ``tells``."""
+    operator = flow.operator
+    # Over the only source the query's watermark is the stage's own.
+    own = reports and not (len(rows) == 1 and isinstance(flow.inputs[0], Source))
+    frames = []
+    for number, one in enumerate(flow.inputs):
+        if isinstance(one, StoredPanes):
+            frames.append(_packed(rows[one.name].df, pane_packer(operator, number, streaming=True, read=iter)))
+        elif isinstance(one, Source):
+            selected = select_read(operator, number, rows[one.name], report=own)
+            frames.append(_packed(selected, source_packer(operator, number, streaming=True)))
+        else:
+            below = _operated(one, rows, ticks, reports=reports, tells=reports)
+            frames.append(_packed(below, pane_packer(operator, number, streaming=True, read=from_bytes)))
     if ticks is not None:
-        packed = packed.unionByName(for_each_shard(plan, ticks))
-    return packed.groupBy("shard").transformWithStateInPandas(
-        processor or ShardProcessor(plan), outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime"
+        frames.append(_for_each_shard(operator, ticks))
+    watermark: WatermarkSource = FromQuery(len(flow.inputs))
+    if own:
+        watermark = FromReports(tuple(relation.is_panes for relation in operator.takes))
+    processor = ShardProcessor(operator, watermark, _wakes(operator, reports=own), tells=tells)
+    return (
+        union(frames)
+        .groupBy("shard")
+        .transformWithStateInPandas(processor, outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime")
     )
 
 
-def shown(plan: Plan, operated: DataFrame) -> DataFrame:
-    """Panes as rows, from bytes."""
-    return operated.mapInArrow(from_bytes, spark_schema(plan.pane_schema))
+def _wakes(operator: Operator, *, reports: bool) -> Wakes:
+    if any(relation.is_panes for relation in operator.takes):
+        return Wakes.CALLED
+    if reports or operator.cadence is Cadence.EVERY_STEP:
+        return Wakes.EVERY_BATCH
+    moved = any(relation.policy.moved_by_rows for relation in operator.takes)
+    return Wakes.WHEN_DUE if moved else Wakes.CALLED
 
 
-def pack(
-    plan: Plan, rows: DataFrame, event_time_us: Column, *, streaming: bool, only: Column | None = None
-) -> DataFrame:
-    """Rows as payloads for their shards.
-
-    Args:
-        plan: the pipeline's plan.
-        rows: has the plan's columns.
-        event_time_us: their event times, in microseconds.
-        streaming: whether the first shard is called on in every batch (``row_packer``).
-        only: which rows are rows; the others are there for their watermark. (A filter would not do: Spark moves it
-            to before ``withWatermark``.)
-    """
-    selected = select_packed(plan, rows, event_time_us, only=only)
-    return selected.mapInArrow(row_packer(plan, streaming=streaming), spark_schema(PACKED))
-
-
-def select_packed(
-    plan: Plan, rows: DataFrame, event_time_us: Column, *, only: Column | None = None, also: Sequence[Column] = ()
-) -> DataFrame:
-    """The columns that are packed: the plan's, the event time, which rows are rows; and others.
-
-    The plan's go by number: ``mapInArrow`` does not find columns with a dot in their names.
-    """
-    return rows.select(
-        *(column(name).alias(f"c{i}") for i, name in enumerate(plan.columns)),
-        event_time_us.alias(EVENT_TIME),
-        *([] if only is None else [only.alias(IS_ROW)]),
-        *also,
+def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
+    """The columns that are packed: those the operator reads, by number, the event time, and what else there is."""
+    return rows.df.select(
+        *(column(name).alias(f"c{i}") for i, name in enumerate(operator.reads(number))),
+        rows.event_time_us.alias(EVENT_TIME),
+        *([] if rows.is_row is None else [rows.is_row.alias(IS_ROW)]),
+        *([rows.report_us.alias(REPORT)] if report and rows.report_us is not None else []),
     )
 
 
-def for_each_shard(plan: Plan, ticks: DataFrame) -> DataFrame:
+def _packed(rows: DataFrame, packer: Packer) -> DataFrame:
+    return rows.mapInArrow(packer, spark_schema(PACKED))
+
+
+def _for_each_shard(operator: Operator, ticks: DataFrame) -> DataFrame:
     """A heartbeat for every shard."""
-    ids = F.array(*map(F.lit, shard_ids(plan.shards)))
+    ids = F.array(*map(F.lit, shard_ids(operator.shards)))
     return ticks.select(
         F.explode(ids).alias("shard"),
         "clock_us",
         F.lit(None).cast("binary").alias("payload"),
+        F.lit(NO_INPUT).cast("tinyint").alias("input"),
+        F.lit(0).cast("bigint").alias("report_us"),
     )
+
+
+def union(frames: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all."""
+    return reduce(DataFrame.unionByName, frames)

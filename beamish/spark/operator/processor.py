@@ -1,16 +1,13 @@
-"""The operator: Spark calls it for each shard of a micro-batch, it calls the engine.
+"""What Spark calls for each shard of a micro-batch; it calls the engine.
 
-In a batch Spark first calls ``handleInputRows`` for each shard that has rows (payloads, heartbeats), then
-``handleExpiredTimer`` for each timer at or below the batch's watermark. Each call is at most one step of the engine,
-at the batch's watermark; a shard is stepped at most once a batch.
-
-A shard has at most one timer: the least watermark at which something in it is due. Under ``idle_timeout`` each
-batch is a step for each shard (RULES.md 3), rows or none: then it is a timer in the past, which fires in every
-batch and is set again from its own call (SPARK.md S15).
+In a batch Spark first calls ``handleInputRows`` for each shard that has rows (payloads, heartbeats, reports, calls),
+then ``handleExpiredTimer`` for each timer at or below the batch's watermark. Each call is at most one step of the
+engine, at the batch's watermark.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,35 +15,44 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from beamish.engine.windowing.several import open_shard
+from beamish.engine.operator import Operator
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
-from beamish.plan import Plan
-from beamish.spark.millis import timer_ms, watermark_us
+from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import to_bytes
-from beamish.spark.rows.pack import NO_CLOCK
-from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag
+from beamish.spark.operator.watermark_sources import WatermarkSource
+from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
 OUTPUT = "panes binary"
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
 
+class Wakes(enum.Enum):
+    """What wakes a shard in a batch that brings it no payload."""
+
+    WHEN_DUE = "when_due"
+    """A timer at the least watermark at which something in it is due."""
+    EVERY_BATCH = "every_batch"
+    """A timer in the past: it fires in every batch and is set again from its own call (SPARK.md S15)."""
+    CALLED = "called"
+    """Heartbeats, or calls by the stage below: no timer is needed."""
+
+
 class ShardProcessor(StatefulProcessor):
     """One micro-batch of one partition.
 
     Args:
-        plan: the pipeline's plan.
-        tells: whether each step's watermark goes to the stage after, as a row of its own.
+        operator: whose shards are called.
+        watermark: where they have their inputs' watermarks from.
+        wakes: what wakes them in a batch that brings them nothing.
+        tells: whether each step's watermark goes to the stage above, as a row of its own.
     """
 
-    def __init__(self, plan: Plan, *, tells: bool = False) -> None:
-        policy = plan.options.watermark
-        self._plan = plan
-        self._tells = tells
-        self._follows_clock = isinstance(policy, ProcessingTimeLag)
-        self._steps_always = isinstance(policy, BoundedOutOfOrderness) and policy.idle_timeout is not None
+    def __init__(self, operator: Operator, watermark: WatermarkSource, wakes: Wakes, *, tells: bool = False) -> None:
+        self._operator, self._watermark = operator, watermark
+        self._wakes, self._tells = wakes, tells
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -54,54 +60,43 @@ class ShardProcessor(StatefulProcessor):
         self._stepped: set[int] = set()
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        payloads, clock_us = self._read(rows)
-        note, stored = read_note(self._store, self._plan.shards)
+        payloads, clock_us, reports = _read(rows)
+        note, stored = read_note(self._store, self._operator.shards)
         self._stepped.add(key[0])
-        table, due_us = self._step(timerValues, None if clock_us == NO_CLOCK else clock_us, payloads)
+        table, due_us = self._step(timerValues, clock_us, payloads, reports)
         self._set_timer(note, self._due_ms(due_us), stored=stored)
         yield from _frames(table)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
-        if self._steps_always:
+        if self._wakes is Wakes.EVERY_BATCH:
             self._handle.registerTimer(_PAST_MS[fired_ms == _PAST_MS[0]])
             if key[0] in self._stepped:
                 return
         self._stepped.add(key[0])
-        note, _ = read_note(self._store, self._plan.shards)
-        table, due_us = self._step(timerValues, None, [])
-        if not self._steps_always:
+        note, _ = read_note(self._store, self._operator.shards)
+        table, due_us = self._step(timerValues, None, [], {})
+        if self._wakes is Wakes.WHEN_DUE:
             # Spark deletes the timer that fired.
             note = ShardNote(note.shards, None if note.timer_ms == fired_ms else note.timer_ms)
             self._set_timer(note, self._due_ms(due_us), stored=False)
         yield from _frames(table)
 
-    def _read(self, rows: Iterable[Any]) -> tuple[list[bytes], int]:
-        """The payloads and the clock (NO_CLOCK: none) of a shard's rows."""
-        payloads: list[bytes] = []
-        clock_us = NO_CLOCK
-        for frame in rows:
-            payloads += [bytes(payload) for payload in frame["payload"] if payload is not None]
-            clock_us = max(clock_us, int(frame["clock_us"].max()))
-        return payloads, clock_us
-
-    def _step(self, timer_values: Any, clock_us: int | None, payloads: list[bytes]) -> tuple[pa.Table, int | None]:
-        watermark = self._watermark(timer_values, clock_us)
-        shard = open_shard(self._plan, self._store)
-        table = shard.step(watermark, clock_us, payloads)
-        if self._tells:
-            told = pa.table({UPSTREAM_WATERMARK: pa.array([] if watermark is None else [watermark], pa.int64())})
+    def _step(
+        self, timer_values: Any, clock_us: int | None, payloads: list[bytes], reports: dict[int, int]
+    ) -> tuple[pa.Table, int | None]:
+        sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
+        shard = self._operator.open(self._store)
+        table = shard.step(sources_us, clock_us, payloads)
+        if self._tells and shard.watermark_us is not None:
+            told = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, told], promote_options="default")
-        return table, None if self._follows_clock else shard.next_due_us
-
-    def _watermark(self, timer_values: Any, clock_us: int | None) -> int | None:
-        """The watermark the shard steps to. Under ProcessingTimeLag the engine has it from the clock."""
-        return None if self._follows_clock else watermark_us(timer_values.getCurrentWatermarkInMs())
+        return table, shard.next_due_us
 
     def _due_ms(self, due_us: int | None) -> int | None:
-        if self._steps_always:
+        if self._wakes is Wakes.EVERY_BATCH:
             return _PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
-        return None if due_us is None else timer_ms(due_us)
+        return None if due_us is None or self._wakes is Wakes.CALLED else timer_ms(due_us)
 
     def _set_timer(self, note: ShardNote, due_ms: int | None, *, stored: bool) -> None:
         if note.timer_ms != due_ms:
@@ -111,6 +106,21 @@ class ShardProcessor(StatefulProcessor):
                 self._handle.registerTimer(due_ms)
         if not stored or note.timer_ms != due_ms:
             write_note(self._store, ShardNote(note.shards, due_ms))
+
+
+def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[int, int]]:
+    """The payloads, the clock and the reports of a shard's rows."""
+    payloads: list[bytes] = []
+    clock_us = NO_CLOCK
+    reports: dict[int, int] = {}
+    for frame in rows:
+        payloads += [bytes(payload) for payload in frame["payload"] if payload is not None]
+        clock_us = max(clock_us, int(frame["clock_us"].max()))
+        said = frame["input"].to_numpy() != NO_INPUT
+        if said.any():
+            for number, report_us in zip(frame["input"][said], frame["report_us"][said], strict=True):
+                reports[int(number)] = max(int(report_us), reports.get(int(number), int(report_us)))
+    return payloads, None if clock_us == NO_CLOCK else clock_us, reports
 
 
 def _frames(table: pa.Table) -> Iterator[pd.DataFrame]:

@@ -1,70 +1,65 @@
-"""The operator of a merge whose inputs' watermarks depend on the clock: each shard follows every input by itself.
-
-What the tasks of a batch say of an input (*marks*) counts from the next batch on, as Spark's own watermark does, so
-that a batch's rows are judged by the batches before it. Every shard gets every mark and every heartbeat, so all come
-to the same watermark, and it is part of their state: after a restart they go on where they were.
-"""
+"""Where a shard has the watermarks of its inputs from: the query's own, or reports of tasks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
-from beamish.engine.clocks import Clocks, MergedClocks
 from beamish.engine.state import Store
-from beamish.plan import Plan
 from beamish.spark.millis import watermark_us
-from beamish.spark.operator.processor import ShardProcessor
-from beamish.spark.rows.watermark_reports import NO_INPUT
 
-_NAME = "inputs"
+_NAME = "reports"
 
 
-def follows_inputs(plan: Plan) -> bool:
-    """Whether the shards follow the inputs' watermarks themselves."""
-    return any(one.watermark.needs_clock for one in plan.options.inputs)
+class WatermarkSource(Protocol):
+    """Gives the watermark of each input for a step."""
+
+    def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
+        """The watermark of each input, in microseconds.
+
+        Args:
+            store: the shard's.
+            query_ms: Spark's watermark, in milliseconds.
+            reports: what came in this batch: by number of the input, in microseconds.
+        """
+        ...
 
 
-class MergeProcessor(ShardProcessor):
-    """One micro-batch of one partition of a merge."""
+@attrs.frozen
+class FromQuery:
+    """Spark's watermark, which is the least of all ``withWatermark`` of the query, for every input."""
 
-    def __init__(self, plan: Plan, *, tells: bool) -> None:
-        super().__init__(plan, tells=tells)
-        self._inputs = plan.options.inputs
-        self._marks: dict[str, int] = {}
-        self._steps_always = True
+    inputs: int
 
-    def _read(self, rows: Iterable[Any]) -> tuple[list[bytes], int]:
-        frames = list(rows)
-        self._marks = {}
-        for frame in frames:
-            marked = frame[frame["input"] != NO_INPUT]
-            for number, mark in zip(marked["input"], marked["mark_us"], strict=True):
-                name = self._inputs[int(number)].name
-                self._marks[name] = max(int(mark), self._marks.get(name, 0))
-        return super()._read(frames)
-
-    def _watermark(self, timer_values: Any, clock_us: int | None) -> int | None:
-        """The least watermark of the inputs at the marks of the batches before; takes up those of this one."""
-        clocks, pending = _stored(self._store)
-        merged = MergedClocks(
-            [one.watermark for one in self._inputs], [clocks.get(one.name, Clocks()) for one in self._inputs]
-        )
-        sources = [watermark_us(pending.get(one.name, 0) // 1000) for one in self._inputs]
-        watermark = merged.step(sources, clock_us)
-        of_input = {one.name: attrs.asdict(clocks) for one, clocks in zip(self._inputs, merged.clocks, strict=True)}
-        self._store.put(_NAME, json.dumps({"clocks": of_input, "marks": self._marks}).encode())
-        self._marks = {}
-        return watermark
+    def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
+        return [watermark_us(query_ms)] * self.inputs
 
 
-def _stored(store: Store) -> tuple[dict[str, Clocks], dict[str, int]]:
-    """The clocks of the inputs and the marks that count from now on, by name."""
-    stored = store.get(_NAME)
-    if stored is None:
-        return {}, {}
-    about = json.loads(stored)
-    return {name: Clocks(**clocks) for name, clocks in about["clocks"].items()}, about["marks"]
+@attrs.frozen
+class FromReports:
+    """Each input's own watermark, where one number for the query is not enough.
+
+    What tasks report of a source's rows counts from the next batch on, as Spark's own watermark does, so that the rows
+    of a batch are judged by the batches before it. What a stage says of its watermark counts at once: its panes of
+    this batch come in before it. Every shard gets every report and keeps what counts later in its state, so that all
+    come to the same watermark, also after a restart.
+
+    Attributes:
+        stages: for each input whether it is a stage.
+    """
+
+    stages: tuple[bool, ...]
+
+    def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
+        stored = store.get(_NAME)
+        before = json.loads(stored or b"{}")
+        later = {str(number): us for number, us in reports.items() if not self.stages[number]}
+        if later != before:
+            store.put(_NAME, json.dumps(later).encode())
+        return [
+            reports.get(number) if is_stage else watermark_us(before.get(str(number), 0) // 1000)
+            for number, is_stage in enumerate(self.stages)
+        ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import attrs
 import pyarrow as pa
@@ -12,26 +11,23 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, PipelineError
-from beamish.kernels.reserved import EVENT_TIME, EVENT_TIME_EXPRESSION, WATERMARK
-from beamish.options import Options
+from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
+from beamish.source import Source
 from beamish.spark.rows.types import arrow_type
-from beamish.watermarks import Punctuated
-
-_RESERVED = (EVENT_TIME, WATERMARK, EVENT_TIME_EXPRESSION)
 
 
 @attrs.frozen
 class NamedRows:
-    """A DataFrame and a pipeline that names its columns.
+    """A DataFrame and a source that names its columns.
 
     Attributes:
-        df: the rows; has a column for every expression of the pipeline.
-        options: the pipeline, with names only.
+        df: the rows; has a column for every expression of the source.
+        source: with names only.
         schema: the columns' Arrow types, but for those no pipeline can read.
     """
 
     df: DataFrame
-    options: Options
+    source: Source
     schema: pa.Schema
 
 
@@ -40,30 +36,38 @@ def column(name: str) -> Column:
     return F.col(f"`{name.replace('`', '``')}`")
 
 
-def name_columns(options: Options, df: DataFrame) -> NamedRows:
-    """Give the pipeline's Column expressions names, and check the columns it reads that only Spark knows about.
+def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> NamedRows:
+    """Give the source's Column expressions names, and check the columns that are read.
+
+    Args:
+        source: what its pipeline says.
+        df: its rows.
+        asked: the columns that its stage names beside; None: all are read.
 
     Raises:
-        ColumnError: a column is missing, twice there, or of a type that cannot be used.
+        PipelineError, ColumnError: a column is missing, twice there, has a name of beamish's own, or is of a type that
+            cannot be used.
     """
-    for name in _RESERVED:
-        if name in df.columns:
-            raise ColumnError(f"column {name!r}: beamish uses this name itself; rename the column")
+    for name in df.columns:
+        if is_reserved(name):
+            raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
     named: list[str] = []
-    for key in options.keys:
+    for key in source.keys:
         name = key if isinstance(key, str) else _name_of(df, key)
         df = df if isinstance(key, str) else df.withColumn(name, key)
         named.append(name)
-    event_time = options.event_time
+    event_time = source.event_time
     if isinstance(event_time, Column):
         name = _name_of(df, event_time, EVENT_TIME_EXPRESSION)
         df, event_time = df.withColumn(name, event_time), name
-    options = attrs.evolve(options, keys=tuple(named), event_time=event_time)
-    options.check()
-    _check_event_time(df, "event_time", event_time)
-    if isinstance(options.watermark, Punctuated):
-        _check_event_time(df, "Punctuated", options.watermark.column)
-    return NamedRows(df, options, _schema(df, options))
+    source = attrs.evolve(source, keys=tuple(named), event_time=event_time)
+    if source.watermark is not None:
+        _check_event_time(df, "event_time", event_time)
+        followed = source.watermark.followed_column(event_time)
+        if followed not in (None, event_time):
+            _check_event_time(df, type(source.watermark).__name__, followed)
+    needed = set(df.columns if asked is None else (*named, *asked))
+    return NamedRows(df, source, _schema(df, needed))
 
 
 def _name_of(df: DataFrame, expression: Column, other: str | None = None) -> str:
@@ -106,14 +110,13 @@ def _check_event_time(df: DataFrame, where: str, name: str) -> None:
         )
 
 
-def _schema(df: DataFrame, options: Options) -> pa.Schema:
+def _schema(df: DataFrame, needed: Collection[str]) -> pa.Schema:
     fields: list[tuple[str, pa.DataType]] = []
-    needed = set(_needed(options, df))
     for field in df.schema:
         if field.name == EVENT_TIME_EXPRESSION:
             continue
-        if field.name in needed and df.columns.count(field.name) > 1:
-            raise ColumnError(f"column {field.name!r} is there twice: rename or drop one of them")
+        if field.name in needed:
+            _check_alone(df, field.name)
         type_ = arrow_type(field.dataType)
         if type_ is None and field.name in needed:
             raise ColumnError(
@@ -124,12 +127,17 @@ def _schema(df: DataFrame, options: Options) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _needed(options: Options, df: DataFrame) -> Iterator[Any]:
-    yield from options.keys
-    yield from options.window.columns if options.window else ()
-    everything = options.with_dropped
-    for accumulation in options.accumulations.values():
-        everything = everything or accumulation.inputs is None
-        yield from accumulation.inputs or ()
-    if everything:
-        yield from df.columns
+def _check_alone(df: DataFrame, name: str) -> None:
+    """Check that Spark knows which column is meant."""
+    alike = [other for other in df.columns if other.lower() == name.lower()]
+    if alike.count(name) > 1:
+        raise ColumnError(f"column {name!r} is there twice: rename or drop one of them")
+    if len(alike) > 1 and not _tells_case(df):
+        raise ColumnError(
+            f"columns {alike} differ in case only, which Spark does not tell apart (spark.sql.caseSensitive): rename or drop "
+            "one of them"
+        )
+
+
+def _tells_case(df: DataFrame) -> bool:
+    return df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"

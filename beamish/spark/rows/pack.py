@@ -1,57 +1,125 @@
-"""Rows to payloads, in the tasks that read them: one or a few payloads of Arrow bytes a task and shard."""
+"""Rows to payloads, in the tasks that read them: one or a few payloads of Arrow bytes per task and shard.
+
+Beside payloads travel *reports*: how far a task's rows take the watermark of an input, or how far the stage below has
+come. Each shard gets each report. And *calls*, which only have Spark call a shard in this batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from beamish.engine.windowing.several import pack_each
-from beamish.kernels.reserved import EVENT_TIME, IS_ROW
-from beamish.plan import Plan
+from beamish.engine.operator import Operator
+from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 
-PACKED = pa.schema([("shard", pa.int32()), ("clock_us", pa.int64()), ("payload", pa.binary())])
-"""What the operator takes. Rows: clock_us is NO_CLOCK. Heartbeats: the payload is null."""
+PACKED = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("clock_us", pa.int64()),
+        ("payload", pa.binary()),
+        ("input", pa.int8()),
+        ("report_us", pa.int64()),
+    ]
+)
+"""What the operator takes: payloads; heartbeats, whose clock is not NO_CLOCK; reports, whose input is not NO_INPUT."""
 NO_CLOCK = -1
+NO_INPUT = -1
+
+Batches = Iterable[pa.RecordBatch]
+Packer = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 _MOST_ROWS = 500_000
 _MOST_BYTES = 64 * 2**20
 
 
-def row_packer(plan: Plan, *, streaming: bool) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow`` that packs rows; where there is a column ``IS_ROW``, those of which it is false are passed over.
+def source_packer(operator: Operator, number: int, *, streaming: bool) -> Packer:
+    """A function for ``mapInArrow`` that packs the rows of a source.
 
-    In a stream each task that has rows also calls on the first shard: it is then in every batch with rows, and so
-    the shard count of a checkpoint is checked before anything is written (``shard_notes``). In a later stage one task,
-    rows or none, calls on all shards, so that each sees every batch.
+    Its columns are those that the operator reads, by number (``mapInArrow`` does not find columns with a dot in their
+    names), the event time and, where there are, IS_ROW and REPORT.
+
+    In a stream each task that has rows also calls the first shard: it is then in every batch with rows, and so the
+    shard count of a checkpoint is checked before anything is written (``operator/notes.py``).
     """
-    carried = pa.schema([*plan.schema, (EVENT_TIME, pa.int64())])
-    ids = shard_ids(plan.shards)
+    schema = operator.takes[number].schema
+    carried = pa.schema([*(schema.field(name) for name in operator.reads(number)), (EVENT_TIME, pa.int64())])
+    ids = shard_ids(operator.shards)
 
-    def pack_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         seen = False
-        for rows in _tables(batches, carried):
+        reports: list[int] = []
+        for rows in _tables(batches, carried, reports):
             seen = True
-            yield _packed([(ids[shard], payload) for shard, payload in pack_each(plan, rows)])
-        context = TaskContext.get()
-        if streaming and plan.later and context is not None and context.partitionId() == 0:
-            yield _packed([(shard, None) for shard in ids])
+            yield packed([(ids[shard], payload) for shard, payload in operator.pack(number, rows)])
+        if reports:
+            yield _reported(ids, number, max(reports))
         elif seen and streaming:
-            yield _packed([(FIRST_SHARD, None)])
+            yield packed([(FIRST_SHARD, None)])
 
-    return pack_rows
+    return pack
 
 
-def _tables(batches: Iterable[pa.RecordBatch], carried: pa.Schema) -> Iterator[pa.Table]:
+def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packer) -> Packer:
+    """A function for ``mapInArrow`` that packs the panes of a stage.
+
+    In a stream one task, whether it has panes or none, calls all shards, so that each sees every batch.
+
+    Args:
+        operator: of the stage that takes them.
+        number: the number of the input.
+        streaming: whether it is a stream.
+        read: gives panes from what comes: from bytes, or as they are.
+    """
+    ids = shard_ids(operator.shards)
+
+    def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
+        reports: list[int] = []
+        for panes in _gathered(read(batches), reports):
+            yield packed([(ids[shard], payload) for shard, payload in operator.pack(number, panes)])
+        if reports:
+            yield _reported(ids, number, max(reports))
+        context = TaskContext.get()
+        if streaming and context is not None and context.partitionId() == 0:
+            yield packed([(shard, None) for shard in ids])
+
+    return pack
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], reports: list[int]) -> Iterator[pa.Table]:
+    """Panes in tables of some size; ``reports`` gets what the stage below says of its watermark."""
+    held: list[pa.Table] = []
+    rows = 0
+    for batch in batches:
+        panes = pa.Table.from_batches([batch])
+        if UPSTREAM_WATERMARK in panes.schema.names:
+            reports += panes[UPSTREAM_WATERMARK].drop_null().to_pylist()
+            panes = panes.filter(panes[UPSTREAM_WATERMARK].is_null()).drop_columns([UPSTREAM_WATERMARK])
+        held.append(panes)
+        rows += panes.num_rows
+        if rows >= _MOST_ROWS:
+            yield pa.concat_tables(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.concat_tables(held)
+
+
+def _tables(batches: Batches, carried: pa.Schema, reports: list[int]) -> Iterator[pa.Table]:
+    """Rows in tables of some size; ``reports`` gets how far each batch takes the watermark."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for arrived in batches:
         batch = arrived
-        if IS_ROW in arrived.schema.names:
-            batch = arrived.filter(arrived[IS_ROW]).drop_columns([IS_ROW])
+        if REPORT in batch.schema.names:
+            greatest = pc.max(batch[REPORT]).as_py()
+            reports += [] if greatest is None else [greatest]
+            batch = batch.drop_columns([REPORT])
+        if IS_ROW in batch.schema.names:
+            batch = batch.filter(batch[IS_ROW]).drop_columns([IS_ROW])
         if not batch.num_rows:
             continue
         held.append(batch)
@@ -68,7 +136,28 @@ def _table(batches: list[pa.RecordBatch], carried: pa.Schema) -> pa.Table:
     return table if table.schema.equals(carried) else table.cast(carried)
 
 
-def _packed(payloads: list[tuple[int, bytes | None]]) -> pa.RecordBatch:
+def packed(payloads: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
+    """Payloads, or calls (None), for shards."""
+    count = len(payloads)
     shard = pa.array([shard for shard, _ in payloads], pa.int32())
-    clock = pa.array(np.full(len(payloads), NO_CLOCK, dtype=np.int64))
-    return pa.record_batch([shard, clock, pa.array([payload for _, payload in payloads], pa.binary())], schema=PACKED)
+    payload = pa.array([payload for _, payload in payloads], pa.binary())
+    return pa.record_batch(
+        [shard, _all(count, NO_CLOCK), payload, _all(count, NO_INPUT, "int8"), _all(count, 0)], PACKED
+    )
+
+
+def _reported(ids: Sequence[int], number: int, report_us: int) -> pa.RecordBatch:
+    """A report for every shard."""
+    count = len(ids)
+    columns = [
+        pa.array(ids, pa.int32()),
+        _all(count, NO_CLOCK),
+        pa.nulls(count, pa.binary()),
+        _all(count, number, "int8"),
+        _all(count, report_us),
+    ]
+    return pa.record_batch(columns, PACKED)
+
+
+def _all(count: int, value: int, dtype: str = "int64") -> pa.Array:
+    return pa.array(np.full(count, value, dtype=dtype))

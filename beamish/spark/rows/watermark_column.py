@@ -1,4 +1,4 @@
-"""The pipeline's watermark policy as Spark's ``withWatermark``.
+"""A source's watermark policy as Spark's ``withWatermark``.
 
 Spark follows a column of its own, so that the column of the event times loses no row to Spark's late filter: the
 operator takes event times as numbers, which carry no mark.
@@ -6,39 +6,51 @@ operator takes event times as numbers, which carry no mark.
 
 from __future__ import annotations
 
+import attrs
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from beamish.durations import Duration
 from beamish.kernels.reserved import WATERMARK
-from beamish.options import Options
+from beamish.source import Source
 from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import column
-from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated
 
 
-def with_watermark(df: DataFrame, options: Options) -> DataFrame:
-    """The rows, with the watermark that the pipeline says they carry."""
-    match options.watermark:
-        case BoundedOutOfOrderness() as policy:
-            delay_ms, rest_us = delay_parts(int(policy.delay))
-            time = column(options.event_time)
-            counted = time if policy.max_future is None else F.when(_not_future(time, int(policy.max_future)), time)
-            followed = counted if rest_us == 0 else F.timestamp_micros(F.unix_micros(counted) - F.lit(rest_us))
-            return df.withColumn(WATERMARK, followed).withWatermark(WATERMARK, f"{delay_ms} milliseconds")
-        case Punctuated(column=name):
-            return df.withColumn(WATERMARK, column(name)).withWatermark(WATERMARK, "0 seconds")
-    return df
+@attrs.frozen
+class SourceRows:
+    """The rows of a source on their way to be packed.
+
+    Attributes:
+        df: has the columns of the source, and carries its watermark.
+        event_time_us: the event time, in microseconds.
+        report_us: how far a row takes the watermark of its source, in microseconds; None: rows do not.
+        is_row: false for rows that are there for their watermark only; None: all are rows. (A filter would not do: Spark
+            moves it to before ``withWatermark``.)
+    """
+
+    df: DataFrame
+    event_time_us: Column
+    report_us: Column | None = None
+    is_row: Column | None = None
 
 
-def _not_future(time: Column, max_future_us: int) -> Column:
+def with_watermark(source: Source, df: DataFrame) -> SourceRows:
+    """The rows, with the watermark that their policy says they carry."""
+    event_time_us = F.unix_micros(column(source.event_time))
+    policy = source.watermark
+    followed = None if policy is None else policy.followed_column(source.event_time)
+    if policy is None or followed is None:
+        return SourceRows(df, event_time_us)
+    delay_ms, rest_us = delay_parts(policy.delay.us)
+    time = column(followed)
+    counted = time if policy.max_future is None else F.when(_not_future(time, policy.max_future), time)
+    mark = counted if rest_us == 0 else F.timestamp_micros(F.unix_micros(counted) - F.lit(rest_us))
+    marked = df.withColumn(WATERMARK, mark).withWatermark(WATERMARK, f"{delay_ms} milliseconds")
+    report_us = (F.unix_millis(column(WATERMARK)) - F.lit(delay_ms)) * F.lit(1000)
+    return SourceRows(marked, event_time_us, report_us)
+
+
+def _not_future(time: Column, max_future: Duration) -> Column:
     """Whether a row's time is not later than the batch's clock by more than this; a batch run again has the same clock."""
-    return F.unix_micros(time) <= F.unix_micros(F.current_timestamp()) + F.lit(max_future_us)
-
-
-def ticks_with_watermark(ticks: DataFrame, options: Options) -> DataFrame:
-    """The heartbeats; under ProcessingTimeLag they bring the query's watermark, since rows bring none."""
-    if not isinstance(options.watermark, ProcessingTimeLag):
-        return ticks
-    lag_ms, rest_us = delay_parts(int(options.watermark.lag))
-    followed = F.timestamp_micros(F.col("clock_us") - F.lit(rest_us))
-    return ticks.withColumn(WATERMARK, followed).withWatermark(WATERMARK, f"{lag_ms} milliseconds")
+    return F.unix_micros(time) <= F.unix_micros(F.current_timestamp()) + F.lit(max_future.us)

@@ -61,7 +61,7 @@ class ScriptReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from chosen.to_batches()
 
 
-def script_rows(spark: SparkSession, rows: pa.Table, batches: int) -> DataFrame:
+def script_stream(spark: SparkSession, rows: pa.Table, batches: int) -> DataFrame:
     """A streaming DataFrame that hands out ``rows`` by their ``BATCH``, up to so many batches."""
     spark.dataSource.register(ScriptSource)
     sink = pa.BufferOutputStream()

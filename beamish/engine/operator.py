@@ -1,0 +1,115 @@
+"""The border between the engine and the runners: an operator is a stage bound to its data, a shard does its work.
+
+The rows of what an operator takes are packed into payloads, bytes for one shard each, where the rows are; payloads go
+to their shards; a shard steps. The runner owns the order of steps, the way of payloads, the store and the clocks' raw
+readings; the operator owns what the bytes mean.
+
+Laws (tests/laws/test_operators.py, for every operator):
+
+1. How rows are packed changes nothing: into one payload or several, in any order.
+2. The number of shards changes nothing, but for the order of rows between keys.
+3. Reopening a shard from the bytes in its store, between two steps, changes nothing.
+4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from beamish.engine.state import Store
+from beamish.plan.relation import Relation
+
+
+class Cadence(enum.Enum):
+    """When a shard must be stepped beside the steps that bring it payloads."""
+
+    WHEN_DUE = "when_due"
+    """When the watermark reaches its ``next_due_us``; and when the clock moves, if the operator needs the clock."""
+    EVERY_STEP = "every_step"
+    """In every step, since what it does depends on how steps follow one another."""
+
+
+class Shard(Protocol):
+    """Some of the keys of an operator.
+
+    Attributes:
+        watermark_us: the watermark it stands at, which it hands on to the stage after; None before there is one.
+        next_due_us: the least watermark at which something in it is due; None: nothing is.
+        dropped: number of rows dropped so far, by reason.
+    """
+
+    @property
+    def watermark_us(self) -> int | None: ...
+    @property
+    def next_due_us(self) -> int | None: ...
+    @property
+    def dropped(self) -> Mapping[str, int]: ...
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        """Advance the clocks and take rows in; what comes in from stages comes before the clocks move.
+
+        Args:
+            sources_us: for each input what its source (or the stage that gives it) says its watermark is;
+                microseconds, None or not ahead: it does not move.
+            clock_us: the processing-time clock; microseconds, None or not ahead: it does not move.
+            payloads: rows, as ``Operator.pack`` gave them.
+
+        Returns:
+            rows in the operator's ``gives.schema``.
+        """
+        ...
+
+
+class Operator(Protocol):
+    """A stage bound to the columns and types of what it takes.
+
+    Attributes:
+        takes: its inputs, in order.
+        gives: what it gives.
+        shards: number of shards.
+        needs_clock: whether the processing-time clock must be brought in.
+        cadence: when its shards must be stepped.
+        identity: what a checkpoint holds fast, in terms of JSON: with another identity the state is refused.
+    """
+
+    @property
+    def takes(self) -> Sequence[Relation]: ...
+    @property
+    def gives(self) -> Relation: ...
+    @property
+    def shards(self) -> int: ...
+    @property
+    def needs_clock(self) -> bool: ...
+    @property
+    def cadence(self) -> Cadence: ...
+    @property
+    def identity(self) -> Mapping[str, Any]: ...
+
+    def reads(self, source: int) -> Sequence[str]:
+        """The columns of input ``source`` that ``pack`` must get, beside the event time."""
+        ...
+
+    def pack(self, source: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        """Pack rows into payloads.
+
+        Args:
+            source: the number of the input that they are of.
+            rows: of a source the columns that ``reads`` names and ``EVENT_TIME``; of a stage its output, without
+                dropped rows.
+
+        Returns:
+            pairs of shard number and payload; a shard may get several.
+        """
+        ...
+
+    def open(self, store: Store) -> Shard:
+        """The shard whose state is in a store, or a new one.
+
+        Raises:
+            StateError: the state was written by another operator, number of shards or format.
+        """
+        ...

@@ -1,0 +1,61 @@
+"""What a window stage takes, as rows with the columns of its plan: a source's rows, or panes of another stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START
+from beamish.pane import PaneKind
+from beamish.plan.inputs import widen
+from beamish.plan.window_plan import WindowPlan
+from beamish.windows.option import END_OF_TIME_US
+
+
+def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
+    """The rows that a window stage makes of what it takes.
+
+    Args:
+        plan: the stage's plan.
+        number: the number of the input.
+        table: rows of a source with ``EVENT_TIME``, or panes without dropped rows.
+
+    Returns:
+        the plan's columns and ``EVENT_TIME``.
+    """
+    relation = plan.takes[number]
+    columns: dict[str, Any] = {name: table[name] for name in table.schema.names if name in relation.columns.names}
+    columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: table[EVENT_TIME]}
+    if plan.signed:
+        columns[SIGN] = _signs(table) if relation.retracts else pa.array(np.ones(table.num_rows, dtype=np.int8))
+    if plan.merges:
+        schema = plan.schema.append(pa.field(EVENT_TIME, pa.int64()))
+        return widen(plan.takes, number, columns, table.num_rows, schema)
+    return pa.table({name: columns[name] for name in (*plan.columns, EVENT_TIME)})
+
+
+def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
+    """The event time of panes, and their windows where the stage keeps them."""
+    time = panes["timestamp"].combine_chunks().cast(pa.int64())
+    if WINDOW_START not in plan.columns:
+        return {EVENT_TIME: time}
+    window = panes["window"].combine_chunks()
+    end = _us(window.field("end"), END_OF_TIME_US)
+    return {
+        WINDOW_START: _us(window.field("start"), 0),
+        WINDOW_END: end,
+        EVENT_TIME: pc.coalesce(time, pc.subtract(end, 1)),
+    }
+
+
+def _signs(panes: pa.Table) -> pa.Array:
+    kind = panes["pane"].combine_chunks().field("kind")
+    removes = pc.equal(kind, str(PaneKind.RETRACTION)).to_numpy(zero_copy_only=False)
+    return pa.array(np.where(removes, -1, 1).astype(np.int8))
+
+
+def _us(times: pa.Array, unknown: int) -> pa.Array:
+    return pc.fill_null(times.cast(pa.int64()), unknown)

@@ -1,0 +1,88 @@
+"""Accumulations bound to the columns and types of the rows that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
+from beamish.accumulations.adapters.retractable import removable
+from beamish.kernels.grouping import Field
+from beamish.kernels.reserved import SIGN, is_reserved
+from beamish.plan.inputs import find_column
+
+
+@attrs.frozen
+class BoundAccumulation:
+    """An accumulation with the types of its columns.
+
+    Attributes:
+        name: its output column.
+        accumulation: what works on the rows.
+        declared: what the pipeline says; ``accumulation`` may be that inside an adapter.
+        columns: the input columns it reads, with their types.
+        fields: the columns of its state.
+        first: the place of the first of them among all accumulations' state columns.
+    """
+
+    name: str
+    accumulation: Accumulation
+    declared: Accumulation
+    columns: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    fields: tuple[Field, ...]
+    first: int
+
+    def inputs(self, table: pa.Table) -> list[pa.Array]:
+        """Its input columns in a table of rows.
+
+        For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first.
+        """
+        columns = [table[name].combine_chunks() for name in self.columns]
+        if self.accumulation.inputs is None:
+            columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
+        return [table[SIGN].combine_chunks(), *columns] if SIGN in table.schema.names else columns
+
+    @property
+    def reads(self) -> list[str]:
+        """Its input columns and their types, or the type of the row, in words."""
+        if self.accumulation.inputs is None:
+            return [str(self.types[0])]
+        return [f"{name} {type_}" for name, type_ in zip(self.columns, self.types, strict=True)]
+
+    def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
+        """Its own among all accumulations' state columns."""
+        return columns[self.first : self.first + len(self.fields)]
+
+
+def bind_accumulations(
+    accumulations: Mapping[str, Accumulation], inputs: Mapping[str, MergedInput], schema: pa.Schema
+) -> Iterator[BoundAccumulation]:
+    """Bind accumulations to the columns of rows.
+
+    Args:
+        accumulations: by the name of their output column.
+        inputs: of a merge, by name; else none.
+        schema: the rows' columns; with a sign where rows can be removed.
+
+    Raises:
+        ColumnError: a column is missing, twice there, or of the wrong type.
+    """
+    first = 0
+    public = [field for field in schema if not is_reserved(field.name)]
+    for name, declared in accumulations.items():
+        accumulation = declared.bound_to(name, inputs) if isinstance(declared, OfInputs) else declared
+        where = f"accumulate({name}={accumulation!r})"
+        whole_rows = accumulation.inputs is None
+        columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
+        types = tuple(find_column(schema, where, column).type for column in columns)
+        types = (pa.struct(public),) if whole_rows else types
+        accumulation.check_types(name, types)
+        bound = removable(accumulation, types) if SIGN in schema.names else accumulation
+        fields = tuple(bound.fields(types))
+        yield BoundAccumulation(name, bound, accumulation, columns, types, fields, first)
+        first += len(fields)

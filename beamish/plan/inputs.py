@@ -1,0 +1,92 @@
+"""The rows of several inputs as one table: the keys, the number of the input, the columns of each input.
+
+An input's own columns are called ``input.column`` and are null in the rows of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.accumulations.adapters.one_input import MergedInput, merged_name
+from beamish.errors import ColumnError
+from beamish.kernels.reserved import INPUT
+from beamish.plan.relation import Relation
+
+
+def merged_inputs(takes: Sequence[Relation], schema: pa.Schema) -> dict[str, MergedInput]:
+    """The inputs of a merge by name, with the columns that ``schema``, of the merged rows, has of them; else none."""
+    inputs = {}
+    for number, relation in enumerate(takes):
+        if relation.name is not None:
+            prefix = merged_name(relation.name, "")
+            columns = {field.name.removeprefix(prefix): field.type for field in schema if field.name.startswith(prefix)}
+            inputs[relation.name] = MergedInput(relation.name, number, relation.keys, columns)
+    return inputs
+
+
+def merged_schema(takes: Sequence[Relation]) -> pa.Schema:
+    """The columns of a merge's rows.
+
+    Raises:
+        ColumnError: a key is missing, or the inputs' keys are not of the same types.
+    """
+    first = takes[0]
+    keys = []
+    for place, name in enumerate(first.keys):
+        fields = [
+            find_column(one.columns, f"{one.name}: key_by({one.keys[place]!r})", one.keys[place]) for one in takes
+        ]
+        types = [field.type for field in fields if not pa.types.is_null(field.type)] or [pa.null()]
+        for one, field in zip(takes, fields, strict=True):
+            if not pa.types.is_null(field.type) and field.type != types[0]:
+                raise ColumnError(
+                    f"{one.name}: key_by({field.name!r}): is {field.type}, and {first.name}'s {name!r} is {types[0]}; keys "
+                    "must be of one type to meet: cast one of them"
+                )
+        keys.append((name, types[0]))
+    own = [(merged_name(str(one.name), field.name), field.type) for one in takes for field in one.columns]
+    return pa.schema([*keys, (INPUT, pa.int8()), *own])
+
+
+def widen(takes: Sequence[Relation], number: int, rows: Mapping[str, Any], count: int, schema: pa.Schema) -> pa.Table:
+    """Rows of one input with the columns of all.
+
+    Args:
+        takes: the inputs.
+        number: the one that the rows are of.
+        rows: its columns by its own names, and reserved ones.
+        count: how many rows there are.
+        schema: the columns of all.
+    """
+    relation = takes[number]
+    own = dict(rows) | {
+        merged_name(str(relation.name), name): rows[name] for name in relation.columns.names if name in rows
+    }
+    own |= {key: rows[name] for key, name in zip(takes[0].keys, relation.keys, strict=True)}
+    own[INPUT] = pa.array(np.full(count, number, dtype=np.int8))
+    columns = [own[field.name] if field.name in own else pa.nulls(count, field.type) for field in schema]
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
+    """The column of a name.
+
+    Raises:
+        ColumnError: it is no name, or there is none, or several, of it.
+    """
+    if not isinstance(name, str):
+        raise ColumnError(f"{where}: a Column expression works on Spark only; use df.withColumn and give the name")
+    found = schema.get_all_field_indices(name)
+    if not found:
+        raise ColumnError(f"{where}: there is no column {name!r}; the columns are {schema.names}")
+    if len(found) > 1:
+        raise ColumnError(f"{where}: there are {len(found)} columns {name!r}; rename or drop the others")
+    return schema.field(found[0])

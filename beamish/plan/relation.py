@@ -1,0 +1,61 @@
+"""What flows between stages: the rows of a source, or the panes of a stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.kernels.reserved import is_reserved
+from beamish.watermarks import Watermark
+from beamish.windows.option import WindowOption
+
+PANE_COLUMNS = ("window", "pane", "timestamp", "dropped")
+"""Columns of a stage's output beside keys and values."""
+
+
+@attrs.frozen
+class Relation:
+    """What a stage takes, or gives.
+
+    Attributes:
+        keys: by which columns the stage that takes it groups its rows; of what a stage gives, its key columns.
+        event_time: the column of a source's rows that holds their event time; None for panes, whose time is their
+            ``timestamp``.
+        window: the windows that panes are in; None: they are in none, as a source's rows.
+        retracts: whether panes are taken back.
+        watermarks: the policies of the sources that it comes from.
+        schema: its columns with their types; None where no data is known yet.
+        name: what the stage that takes it calls it, where it takes several; None otherwise.
+    """
+
+    keys: tuple[Any, ...] = ()
+    event_time: Any = None
+    window: WindowOption | None = None
+    retracts: bool = False
+    watermarks: tuple[Watermark, ...] = ()
+    schema: pa.Schema | None = None
+    name: str | None = None
+
+    @property
+    def is_panes(self) -> bool:
+        """Whether they are the panes of a stage."""
+        return self.event_time is None
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns that a stage may name: of panes their keys and values, of rows all."""
+        assert self.schema is not None  # noqa: S101 - asked only where there is data
+        hidden = PANE_COLUMNS if self.is_panes else ()
+        return pa.schema([field for field in self.schema if field.name not in hidden and not is_reserved(field.name)])
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns of panes beside their keys."""
+        return tuple(name for name in self.columns.names if name not in self.keys)
+
+    @property
+    def policy(self) -> Watermark:
+        """How the watermark of the stage that takes it follows: a stage hands its own on, which simply rises."""
+        return Watermark() if self.is_panes else self.watermarks[0]

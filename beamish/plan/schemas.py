@@ -1,0 +1,23 @@
+"""The columns of panes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+WINDOW = pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
+PANE = pa.struct(
+    [
+        ("kind", pa.string()),
+        ("timing", pa.string()),
+        ("index", pa.int64()),
+        ("on_time_index", pa.int64()),
+        ("is_first", pa.bool_()),
+        ("is_last", pa.bool_()),
+    ]
+)
+
+
+def dropped_type(row: pa.DataType) -> pa.DataType:
+    """The column ``dropped``, for dropped rows of this type."""
+    return pa.struct([("reason", pa.string()), ("late_by", pa.int64()), ("row", row)])

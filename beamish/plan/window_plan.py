@@ -1,0 +1,251 @@
+"""The plan of a window stage: its options bound to the columns and types of what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.accumulations.joins import Pairs
+from beamish.errors import ColumnError
+from beamish.kernels.reserved import SIGN, WINDOW_END, WINDOW_START, is_reserved
+from beamish.modes import TimestampCombiner
+from beamish.options import WindowOptions
+from beamish.plan.binding import BoundAccumulation, bind_accumulations
+from beamish.plan.inputs import find_column, merged_inputs, merged_schema
+from beamish.plan.relation import Relation
+from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
+from beamish.watermarks import Watermark
+from beamish.windows.inherited import InheritedWindows
+from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING
+
+_END_US = np.iinfo(np.int64).max
+
+
+@attrs.define(slots=False, eq=False)
+class WindowPlan:
+    """What the engine needs to know of a window stage.
+
+    Attributes:
+        options: what it is told.
+        takes: what it takes, each with its schema.
+        schema: the columns that travel to the shards, with their types: keys, what accumulations and windows read;
+            all with ``with_dropped``. Of a merge see ``inputs.py``.
+        shards: number of shards.
+        accumulations: bound to their columns, in order.
+        windowings: the plan of each of several windowings, by name; none: there is one windowing, without a name.
+    """
+
+    options: WindowOptions
+    takes: tuple[Relation, ...]
+    schema: pa.Schema
+    shards: int
+    accumulations: tuple[BoundAccumulation, ...]
+    windowings: Mapping[str, WindowPlan] = attrs.Factory(dict)
+
+    @property
+    def signed(self) -> bool:
+        """Whether rows can be removed again."""
+        return SIGN in self.schema.names
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Input columns that must travel: keys, what accumulations and windows read; all with ``with_dropped``."""
+        return tuple(self.schema.names)
+
+    @property
+    def window(self) -> WindowOption:
+        """The window option."""
+        return cast("WindowOption", self.options.window)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether all of time is one window."""
+        return self.window.is_all_of_time
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns, as they come out: of a merge by the first input's names."""
+        return self.takes[0].keys
+
+    @property
+    def merges(self) -> bool:
+        """Whether it takes several inputs, which have names."""
+        return self.takes[0].name is not None
+
+    @property
+    def takes_panes(self) -> bool:
+        """Whether it takes panes of another stage, so that it must see every step."""
+        return any(relation.is_panes for relation in self.takes)
+
+    @cached_property
+    def policies(self) -> tuple[Watermark, ...]:
+        """How the watermark of each input moves."""
+        return tuple(relation.policy for relation in self.takes)
+
+    @property
+    def combines_timestamps(self) -> bool:
+        """Whether panes' timestamps depend on their rows."""
+        return self.options.combiner is not TimestampCombiner.END_OF_WINDOW
+
+    @property
+    def keeps_live(self) -> bool:
+        """Whether the values last emitted are kept."""
+        return self.options.retracts or self.options.only_updated
+
+    @property
+    def preaggregates(self) -> bool:
+        """Whether rows are summed up by (key, window) before they reach their shard (RULES.md 29)."""
+        return not self.why_not_preaggregated
+
+    @property
+    def why_not_preaggregated(self) -> str:
+        """Why rows travel as rows; empty if they do not."""
+        if self.options.with_dropped:
+            return "with_dropped() needs the rows"
+        if self.window.merging:
+            return "windows that merge are known only in the shard"
+        if self.takes_panes:
+            return "they are panes of the stage before"
+        if not self.window.preaggregates:
+            return "the window option does not say which slices of time its windows consist of"
+        for bound in self.accumulations:
+            if bound.accumulation.python or not bound.accumulation.preaggregates:
+                return f"{bound.name}={bound.accumulation!r} works on rows"
+        return ""
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """The key columns."""
+        return pa.schema([self.schema.field(name) for name in self.keys])
+
+    @cached_property
+    def output_key_schema(self) -> pa.Schema:
+        """The key columns as they come out: with several windowings also which it is."""
+        return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
+
+    @cached_property
+    def state_schema(self) -> pa.Schema:
+        """The accumulators' columns."""
+        fields = [
+            (f"{bound.name}.{i}", field.type) for bound in self.accumulations for i, field in enumerate(bound.fields)
+        ]
+        return pa.schema(fields)
+
+    @cached_property
+    def value_schema(self) -> pa.Schema:
+        """The panes' values, as they are kept."""
+        return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
+
+    @property
+    def join(self) -> Pairs | None:
+        """The join, which is then the only accumulation, and whose panes are a row for each pair."""
+        only = self.accumulations[0].declared if self.accumulations else None
+        return only if isinstance(only, Pairs) else None
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The panes' values, as they come out."""
+        if self.join is None:
+            return self.value_schema
+        (bound,) = self.accumulations
+        return pa.schema([(bound.name, self.join.pair_type(bound.types))])
+
+    @cached_property
+    def row_type(self) -> pa.DataType:
+        """A dropped row; of a merge a struct of its inputs, of which one is not null."""
+        if self.merges:
+            inputs = merged_inputs(self.takes, self.schema).values()
+            return pa.struct([(one.name, pa.struct(list(one.columns.items()))) for one in inputs])
+        return pa.struct([field for field in self.schema if not is_reserved(field.name)])
+
+    @cached_property
+    def pane_schema(self) -> pa.Schema:
+        """The output."""
+        return pa.schema(
+            [
+                *self.output_key_schema,
+                ("window", WINDOW),
+                *self.output_schema,
+                ("pane", PANE),
+                ("timestamp", TIMESTAMP),
+                *([("dropped", dropped_type(self.row_type))] if self.options.with_dropped else []),
+            ]
+        )
+
+    @cached_property
+    def new_state(self) -> pa.Table:
+        """The accumulators of no rows: one entry."""
+        columns: list[pa.Array] = []
+        for bound in self.accumulations:
+            none = [pa.array([], field.type) for field in bound.fields]
+            columns.extend(bound.accumulation.combine(np.empty(0, dtype=np.int64), 1, none))
+        return pa.table(columns, schema=self.state_schema)
+
+    def expiry_us(self, end_us: Any) -> Any:
+        """The watermark at which windows with these ends expire."""
+        lateness = int(self.options.allowed_lateness)
+        return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
+
+    @cached_property
+    def gives(self) -> Relation:
+        """Its panes, as a stage after it takes them."""
+        return attrs.evolve(gives(self.options, self.takes), schema=self.pane_schema)
+
+
+def make_plan(options: WindowOptions, takes: Sequence[Relation], shards: int) -> WindowPlan:
+    """Bind a window stage to what it takes, each with its schema.
+
+    Raises:
+        ColumnError: a column is missing, twice there, or of the wrong type.
+    """
+    inherits = isinstance(options.window, InheritedWindows)
+    schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
+    schema = pa.schema(
+        [
+            *schema,
+            *([(WINDOW_START, pa.int64()), (WINDOW_END, pa.int64())] if inherits else []),
+            *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
+        ]
+    )
+    return _make_plan(options, tuple(takes), schema, shards)
+
+
+def _make_plan(options: WindowOptions, takes: tuple[Relation, ...], schema: pa.Schema, shards: int) -> WindowPlan:
+    keys = takes[0].keys
+    for name in keys:
+        type_ = find_column(schema, f"key_by({name!r})", name).type
+        if not is_groupable(type_):
+            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    window_columns = options.window.columns if options.window else ()
+    for name in window_columns:
+        find_column(schema, f"window({options.window!r})", name)
+    accumulations = tuple(bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema))
+    everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
+    wanted = {SIGN, *keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
+    travelling = [field for field in schema if everything or field.name in wanted]
+    windowings = {name: _make_plan(one, takes, schema, shards) for name, one in options.windowings.items()}
+    return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, windowings)
+
+
+def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
+    """What is known of a window stage's panes before there is data."""
+    windowing = (WINDOWING,) if options.windowings else ()
+    return Relation(
+        keys=(*takes[0].keys, *windowing),
+        window=options.window,
+        retracts=options.retracts,
+        watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
+    )
+
+
+def is_groupable(type_: pa.DataType) -> bool:
+    """Whether a column of this type can be a key."""
+    if pa.types.is_struct(type_):
+        return all(is_groupable(field.type) for field in type_)
+    return not pa.types.is_nested(type_)

@@ -1,0 +1,74 @@
+"""The contract of a stage: a value that says what becomes of what it takes.
+
+A stage knows no data. It is checked when it is composed, described in words, and bound to relations whose columns
+are known; what it is bound to is an operator (``engine/operator.py``), which runs in process and on Spark alike. A
+new kind of stage is a file here with its operator in the engine: flows, runners and explain need no change.
+
+Laws:
+
+1. A stage is a frozen value: equal by value, hashable, picklable.
+2. ``gives(takes)`` equals ``bind(takes, shards).gives``, but for the schema, which is known only when bound.
+3. What ``check`` accepts ``bind`` refuses only for its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, Self
+
+from beamish.engine.operator import Operator
+from beamish.plan.relation import Relation
+
+
+class Stage(Protocol):
+    """What becomes of the rows or panes that it takes."""
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        """Check it as a whole, with what it takes; schemas may be missing.
+
+        Raises:
+            PipelineError: something is missing, or things do not go together.
+        """
+        ...
+
+    def check_stream(self, takes: Sequence[Relation]) -> None:
+        """Check that something would come out of it on a stream that does not end.
+
+        Raises:
+            PipelineError: nothing ever would.
+        """
+        ...
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        """What it gives, as far as it is known without data."""
+        ...
+
+    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str] | None:
+        """The columns that it names of input ``source``, beside keys and event time; None: it takes all there are."""
+        ...
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        """Bind it to columns and types.
+
+        Args:
+            takes: what it takes, each with its schema.
+            shards: number of shards, where it can be cut into so many.
+
+        Raises:
+            ColumnError: a column is missing or of the wrong type.
+        """
+        ...
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        """What it will do, for explain: subject and words; ``operator`` where the columns are known."""
+        ...
+
+    @property
+    def final(self) -> Self:
+        """What a batch needs of it."""
+        ...
+
+    @property
+    def with_dropped(self) -> bool:
+        """Whether dropped rows come out beside its panes; no other stage can then take them."""
+        ...

@@ -1,0 +1,224 @@
+"""The window stage: rows in windows, triggers, panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.one_input import OfInput, OfInputs
+from beamish.engine.operator import Operator
+from beamish.engine.windowing.operator import WindowOperator
+from beamish.errors import PipelineError
+from beamish.kernels.reserved import PREFIX, is_reserved
+from beamish.modes import AccumulationMode
+from beamish.options import WindowOptions
+from beamish.plan.relation import PANE_COLUMNS, Relation
+from beamish.plan.window_plan import gives, make_plan
+from beamish.stages.window_words import describe
+from beamish.triggers.default import Default
+from beamish.windows.inherited import InheritedWindows
+from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING, Windowings
+
+
+@attrs.frozen
+class WindowStage:
+    """What becomes of rows in windows (see ``stages/stage.py``)."""
+
+    options: WindowOptions = WindowOptions()
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.options.with_dropped
+
+    @property
+    def final(self) -> WindowStage:
+        return WindowStage(self.options.final)
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        options = self._with_inherited(takes)
+        _check_options(attrs.evolve(options, mode=self.options.mode))
+        _check_names(options, takes)
+        _check_retractions(options, takes)
+        for name, accumulation in options.accumulations.items():
+            accumulation.check(name, merging=options.window is not None and options.window.merging)
+            _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
+        for name, one in options.windowings.items():
+            try:
+                WindowStage(one).check(takes)
+            except PipelineError as error:
+                raise PipelineError(f"windowing {name!r}: {error}") from None
+
+    def check_stream(self, takes: Sequence[Relation]) -> None:
+        options = self._with_inherited(takes)
+        for one in options.windowings.values() or (options,):
+            if one.window is not None and one.window.is_all_of_time and not one.trigger.can_fire_before_end():
+                raise PipelineError(
+                    f"GlobalWindow() with {one.trigger!r}: it waits for the end of time, which a stream does not reach, so "
+                    "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
+                    "AfterWatermark(early=AfterProcessingTime('1 minute')), or windows that end"
+                )
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        return gives(self._with_inherited(takes), takes)
+
+    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str] | None:
+        options, name = self.options, takes[source].name
+        asked = list(options.window.columns) if options.window else []
+        everything = options.with_dropped
+        for accumulation in options.accumulations.values():
+            if isinstance(accumulation, OfInputs):
+                asked += accumulation.columns_of(str(name))
+            elif accumulation.inputs is None:
+                everything = True
+            else:
+                asked += accumulation.inputs
+        return None if everything else tuple(dict.fromkeys(asked))
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        return WindowOperator(make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1))
+
+    def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
+        """The options with what the stage has of those before it: their windows, and one pane that holds all."""
+        options = self.options
+        if options.window is None and any(relation.window is not None for relation in takes):
+            options = attrs.evolve(options, window=InheritedWindows(_common_window(takes)))
+        if options.mode is None and any(relation.retracts for relation in takes):
+            options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
+        return options
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        plan = operator.plan if isinstance(operator, WindowOperator) else None
+        return describe(self._with_inherited(takes), takes, plan)
+
+
+def _common_window(takes: Sequence[Relation]) -> WindowOption:
+    """The window option of all inputs.
+
+    Raises:
+        PipelineError: they have not the same one, or one is a source, whose rows are in no window.
+    """
+    first = takes[0].window
+    for relation in takes:
+        if relation.window is None or first is None:
+            raise PipelineError(
+                f"merge: no window: {relation.name or takes[0].name} brings rows that are in none; give the merge a window of "
+                "its own, such as .window(bm.FixedWindows('1 minute')): each pane then falls where its timestamp does"
+            )
+        if relation.window != first:
+            raise PipelineError(
+                f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {relation.window!r}, so their panes never "
+                "share a window; give both the same, or the merge a window of its own"
+            )
+    assert first is not None  # noqa: S101 - a stage takes something
+    return first
+
+
+def _check_options(options: WindowOptions) -> None:
+    """The rules that the options must keep together."""
+    if options.window is None:
+        raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
+    if not options.accumulations:
+        raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
+    if options.mode is None and not (options.trigger == Default() and not options.allowed_lateness):
+        raise PipelineError(
+            f"trigger {options.trigger!r} with allowed lateness {str(options.allowed_lateness)!r} may give a window several "
+            "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
+        )
+    if options.only_updated and options.discards:
+        raise PipelineError(
+            "only_updated_panes with discarding: a discarding pane holds only what is new, so equal panes do not "
+            "mean that nothing changed; use accumulating() or accumulating_and_retracting()"
+        )
+    if options.retract_merged is not None and not options.retracts:
+        raise PipelineError(f"retract_merged({options.retract_merged!r}) needs accumulating_and_retracting()")
+    if options.retract_merged is not None and not options.window.merging:
+        raise PipelineError(
+            f"retract_merged({options.retract_merged!r}) with {options.window!r}: only windows that merge, such as "
+            "bm.Sessions, vanish into others; leave it out"
+        )
+    if options.trigger.may_lose_rows(int(options.allowed_lateness)) and not options.allow_data_loss:
+        raise PipelineError(
+            f"trigger {options.trigger!r} may finish while rows can still come (allowed lateness "
+            f"{str(options.allowed_lateness)!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "
+            "a late trigger, or say .trigger(..., allow_data_loss=True)"
+        )
+
+
+def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """The names of the output's columns must differ, also for Spark, which does not tell upper from lower case."""
+    windowings = isinstance(options.window, Windowings)
+    taken = dict.fromkeys(PANE_COLUMNS, "the output has a column of this name")
+    if windowings:
+        taken[WINDOWING] = "with several windowings the output has a column of this name"
+    for name in takes[0].keys:
+        _check_name(str(name), "", taken)
+        taken[str(name).lower()] = f"{name!r} is a key column too"
+    for name in options.accumulations:
+        _check_name(name, f"accumulate({name}=...): ", taken)
+        taken[name.lower()] = f"{name!r} is accumulated too"
+    if isinstance(options.window, InheritedWindows) and isinstance(options.window.of, Windowings):
+        _check_inherits(takes, options.window.of)
+
+
+def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
+    if name.lower() in taken:
+        raise PipelineError(
+            f"{where}column {name!r}: {taken[name.lower()]}, and Spark does not tell upper from lower case; choose another"
+        )
+    if is_reserved(name):
+        raise PipelineError(
+            f"{where}column {name!r}: names that begin with {PREFIX!r} are beamish's own; choose another"
+        )
+
+
+def _check_inherits(takes: Sequence[Relation], windowings: Windowings) -> None:
+    if any(WINDOWING not in relation.keys for relation in takes):
+        raise PipelineError(
+            f"a stage that keeps the windows of several windowings must tell them apart: key_by({WINDOWING!r}, ...), or "
+            "give it a window of its own"
+        )
+    if any(option.is_all_of_time for option in windowings.options.values()):
+        raise PipelineError(
+            f"a stage that keeps the windows of {windowings!r}: one is all of time, which the others are not; give "
+            "the stage a window of its own"
+        )
+
+
+def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    if not any(relation.retracts for relation in takes):
+        return
+    if options.window is not None and options.window.merging:
+        raise PipelineError(
+            f"window({options.window!r}) over a stage that retracts: taking a row back may split a merged window; use a "
+            "window that does not merge, or let the stage before be accumulating() or discarding()"
+        )
+    if options.discards:
+        raise PipelineError(
+            "discarding over a stage that retracts: what is removed is of an earlier pane; use accumulating() or "
+            "accumulating_and_retracting()"
+        )
+
+
+def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions, names: Sequence[str]) -> None:
+    where = f"accumulate({name}={accumulation!r})"
+    if not isinstance(accumulation, OfInputs):
+        if names and accumulation.inputs != ():
+            raise PipelineError(
+                f"{where}: a merge has columns of {', '.join(names)}; say whose: {OfInput(accumulation, names[0])!r}"
+            )
+        return
+    if not names:
+        raise PipelineError(
+            f"{where}: this pipeline has one input without a name; inputs are named by bm.merge(orders=..., clicks=...)"
+        )
+    for of in accumulation.names_of_inputs:
+        if of not in names:
+            raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
+    if accumulation.explodes and len(options.accumulations) > 1:
+        raise PipelineError(
+            f"{where}: a join gives a row for each pair, so it must be the only accumulation; use CoGroup beside others, "
+            "or a second pipeline"
+        )

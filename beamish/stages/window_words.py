@@ -1,0 +1,152 @@
+"""What a window stage will do, in words for explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
+from beamish.options import WindowOptions
+from beamish.plan.relation import Relation
+from beamish.plan.window_plan import WindowPlan
+from beamish.windows.windowings import WINDOWING
+
+
+def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
+    """Subjects and words, in order.
+
+    Args:
+        options: what the stage is told.
+        takes: what it takes.
+        plan: where the columns are known.
+    """
+    if any(relation.is_panes for relation in takes):
+        yield "takes", _takes(takes)
+    yield "rows", _rows(options, takes)
+    yield "windows", _windows(options)
+    yield "watermark", _watermark(takes)
+    yield "clock", _clock(options, takes)
+    yield "panes", f"a window fires {options.trigger.describe()}"
+    yield "late", _late(options)
+    yield "closing", _closing(options)
+    yield "a pane holds", _mode(options)
+    yield "timestamp", _timestamp(options)
+    yield "dropped", _dropped(options)
+    if plan is not None:
+        yield "carried", _carried(plan)
+        yield "state", _state(plan)
+
+
+def _takes(takes: Sequence[Relation]) -> str:
+    panes = [relation for relation in takes if relation.is_panes]
+    named = ", ".join(str(relation.name) for relation in panes)
+    whose = "the panes of the stage before" if panes[0].name is None else f"the panes of {named}"
+    removal = "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
+    return f"{whose}, before the clocks move{removal}"
+
+
+def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    keys = ", ".join(map(str, takes[0].keys))
+    by = f"by {keys}" if keys else "not keyed: all rows are of one key"
+    if takes[0].name is not None:
+        by = f"of {len(takes)} inputs, {by}"
+    values = ", ".join(f"{name} = {accumulation!r}" for name, accumulation in options.accumulations.items())
+    return f"{by}; {'; '.join(map(_times, takes))}; accumulated: {values}"
+
+
+def _times(relation: Relation) -> str:
+    time = "event time is the panes' timestamp" if relation.is_panes else f"event time in {relation.event_time}"
+    if relation.name is None:
+        return time
+    return f"{relation.name}: {time}" + (f", keyed by {', '.join(map(str, relation.keys))}" * bool(relation.keys))
+
+
+def _windows(options: WindowOptions) -> str:
+    assert options.window is not None  # noqa: S101 - checked before it is described
+    if options.windowings:
+        each = "; ".join(f"{name}: {_windows(one)}" for name, one in options.windowings.items())
+        return f"{len(options.windowings)} windowings in one pass, told apart by the column {WINDOWING}: {each}"
+    return options.window.describe()
+
+
+def _watermark(takes: Sequence[Relation]) -> str:
+    if takes[0].name is None:
+        return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
+    words = "the least of the inputs'; until every input has one there is none"
+    for relation in takes:
+        own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
+        words += f". {relation.name}: {own}"
+    if any(policy.moved_by_rows for relation in takes for policy in relation.watermarks):
+        words += ". Until every input has had a row there is no watermark"
+    patient = [
+        str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)
+    ]
+    if patient:
+        words += f"; when rows of {' or '.join(patient)} stop, it stops, since there is no idle_timeout"
+    return words
+
+
+def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    if options.trigger.needs_clock or any(policy.needs_clock for relation in takes for policy in relation.watermarks):
+        return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every trigger interval"
+    return "not needed: nothing here depends on processing time"
+
+
+def _late(options: WindowOptions) -> str:
+    lateness = options.allowed_lateness
+    after = f"until the watermark is {lateness} past it" if lateness else "not at all"
+    return f"rows that come after the watermark has passed their window's end are late; they are taken {after}"
+
+
+def _closing(options: WindowOptions) -> str:
+    at = f" plus {options.allowed_lateness}" if options.allowed_lateness else ""
+    words = f"a window expires when the watermark is at its end{at}: what is in no pane yet comes out"
+    if options.closing is ClosingBehavior.FIRE_ALWAYS:
+        words += " (and a last pane even if nothing is)"
+    words += " and its state goes"
+    if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
+        return words + "; the on-time pane comes even if nothing is new in it"
+    return words + "; an on-time pane comes only if something is new in it"
+
+
+def _mode(options: WindowOptions) -> str:
+    if options.discards:
+        return "what came since the window's last pane"
+    words = "all that came so far"
+    if options.retracts:
+        words += "; before it a RETRACTION repeats the pane it takes back"
+        if options.window is not None and options.window.merging:
+            when = "at once" if options.retracts_at_merge else "together with the merged window's next pane"
+            words += f"; panes of windows merged away are retracted {when}"
+    if options.only_updated:
+        words += "; a pane with the same values as the one before is left out"
+    return words
+
+
+def _timestamp(options: WindowOptions) -> str:
+    if options.combiner is TimestampCombiner.END_OF_WINDOW:
+        endless = options.window is not None and options.window.is_all_of_time
+        return "null" if endless else "the last microsecond of the window"
+    return f"the {options.combiner.value} event time among the rows new in the pane that came in time"
+
+
+def _dropped(options: WindowOptions) -> str:
+    words = (
+        "rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows whose "
+        "trigger has finished; "
+    )
+    return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
+
+
+def _carried(plan: WindowPlan) -> str:
+    if plan.windowings:
+        return "; ".join(f"{name}: {_carried(of)}" for name, of in plan.windowings.items())
+    if plan.preaggregates:
+        return "rows are summed up by key and window before the shuffle"
+    return f"rows are packed, not summed up, before the shuffle: {plan.why_not_preaggregated}"
+
+
+def _state(plan: WindowPlan) -> str:
+    columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
+    live = ", and the values last emitted" if plan.keeps_live else ""
+    window = "windowing, key and window" if plan.windowings else "key and window"
+    return f"{plan.shards} shards; a row for each {window} with {columns}{live}"
