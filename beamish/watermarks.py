@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 
-from beamish.durations import Duration, not_negative, positive
+from beamish.durations import Duration, read_not_negative, read_positive
 from beamish.errors import OptionError
 
 
@@ -15,18 +13,6 @@ class Watermark:
 
     needs_clock: bool = False
     """Whether the watermark depends on the processing-time clock."""
-
-
-def _read_delay(value: Any) -> Duration:
-    return not_negative("BoundedOutOfOrderness(delay)", value)
-
-
-def _read_max_future(value: Any) -> Duration | None:
-    return None if value is None else positive("BoundedOutOfOrderness(max_future)", value)
-
-
-def _read_idle_timeout(value: Any) -> Duration | None:
-    return None if value is None else positive("BoundedOutOfOrderness(idle_timeout)", value)
 
 
 @attrs.frozen
@@ -44,24 +30,20 @@ class BoundedOutOfOrderness(Watermark):
         OptionError: a negative delay, or a max_future or idle_timeout that is not above 0.
     """
 
-    delay: Duration = attrs.field(converter=_read_delay)
-    max_future: Duration | None = attrs.field(default=None, converter=_read_max_future)
-    idle_timeout: Duration | None = attrs.field(default=None, converter=_read_idle_timeout)
+    delay: Duration = attrs.field(converter=read_not_negative)
+    max_future: Duration | None = attrs.field(default=None, converter=attrs.converters.optional(read_positive))
+    idle_timeout: Duration | None = attrs.field(default=None, converter=attrs.converters.optional(read_positive))
 
     @property
     def needs_clock(self) -> bool:  # type: ignore[override]
         return self.idle_timeout is not None
 
 
-def _read_lag(value: Any) -> Duration:
-    return not_negative("ProcessingTimeLag(lag)", value)
-
-
 @attrs.frozen
 class ProcessingTimeLag(Watermark):
     """The watermark is the batch's clock minus ``lag`` (the fixed watermark)."""
 
-    lag: Duration = attrs.field(converter=_read_lag)
+    lag: Duration = attrs.field(converter=read_not_negative)
     needs_clock = True
 
 

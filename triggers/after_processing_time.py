@@ -7,12 +7,8 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration, not_negative
+from beamish.durations import Duration, read_not_negative
 from beamish.triggers.trigger import NEVER_US, Merge, Now, Rows, State, Trigger
-
-
-def _read_delay(value: Any) -> Duration:
-    return not_negative("AfterProcessingTime(delay)", value)
 
 
 @attrs.frozen
@@ -29,7 +25,7 @@ class AfterProcessingTime(Trigger):
         OptionError: a negative delay.
     """
 
-    delay: Duration = attrs.field(default=Duration(0), converter=_read_delay)
+    delay: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
     needs_clock = True
 
     @property
@@ -38,7 +34,7 @@ class AfterProcessingTime(Trigger):
 
     def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
         waiting = at[s["target_us"][at] == NEVER_US]
-        s["target_us"][waiting] = now.clock_us + int(self.delay)
+        s["target_us"][waiting] = now.clock_us + self.delay.us
 
     def ready(self, s: State, at: Rows, now: Now) -> Any:
         return s["target_us"][at] <= now.clock_us

@@ -8,13 +8,7 @@ from typing import Any, ClassVar
 import attrs
 
 from beamish.triggers.repeatedly import Repeatedly
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
-
-
-def _optional_trigger(name: str) -> Any:
-    return attrs.field(
-        default=None, converter=lambda t: t if t is None else check_trigger(f"AfterWatermark({name})", t)
-    )
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, read_trigger
 
 
 @attrs.frozen
@@ -33,8 +27,8 @@ class AfterWatermark(Trigger):
         OptionError: early or late is no trigger.
     """
 
-    early: Trigger | None = _optional_trigger("early")
-    late: Trigger | None = _optional_trigger("late")
+    early: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))
+    late: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))
     waits_for_end: ClassVar[bool] = True
 
     @property

@@ -10,15 +10,7 @@ import attrs
 from beamish.triggers.after_watermark import AfterWatermark
 from beamish.triggers.default import Default
 from beamish.triggers.never import Never
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
-
-
-def _read_main(t: Any) -> Trigger:
-    return check_trigger("OrFinally(main)", t)
-
-
-def _read_finally(t: Any) -> Trigger:
-    return check_trigger("OrFinally(finally_)", t)
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, read_trigger
 
 
 @attrs.frozen
@@ -36,8 +28,8 @@ class OrFinally(Trigger):
         OptionError: one of them is no trigger.
     """
 
-    main: Trigger = attrs.field(converter=_read_main)
-    finally_: Trigger = attrs.field(converter=_read_finally)
+    main: Trigger = attrs.field(converter=read_trigger)
+    finally_: Trigger = attrs.field(converter=read_trigger)
 
     @property
     def parts(self) -> tuple[Trigger, ...]:

@@ -7,11 +7,7 @@ from typing import Any
 
 import attrs
 
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
-
-
-def _read_trigger(t: Any) -> Trigger:
-    return check_trigger("Repeatedly(trigger)", t)
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, read_trigger
 
 
 @attrs.frozen
@@ -25,7 +21,7 @@ class Repeatedly(Trigger):
         OptionError: it is no trigger.
     """
 
-    trigger: Trigger = attrs.field(converter=_read_trigger)
+    trigger: Trigger = attrs.field(converter=read_trigger)
 
     @property
     def parts(self) -> tuple[Trigger, ...]:

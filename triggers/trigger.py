@@ -22,7 +22,7 @@ about columns then call them window by window. The built-in triggers redefine th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
@@ -260,3 +260,16 @@ def check_trigger(where: str, value: Any) -> Trigger:
     if not isinstance(value, Trigger):
         raise OptionError(f"{where}={value!r}: must be a trigger, such as AfterWatermark() or AfterCount(100)")
     return value
+
+
+if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+
+    def read_trigger(value: Trigger) -> Trigger:
+        """Read a field as ``check_trigger`` does."""
+
+else:
+
+    def _read_trigger(value: Any, option: Any, field: Any) -> Trigger:  # names class and attribute in what it refuses
+        return check_trigger(f"{type(option).__name__}({field.name})", value)
+
+    read_trigger = attrs.Converter(_read_trigger, takes_self=True, takes_field=True)
