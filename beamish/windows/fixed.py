@@ -27,6 +27,9 @@ class FixedWindows(WindowOption):
     size: Duration = attrs.field(converter=read_positive)
     offset: Duration = attrs.field(default=Duration(0), converter=read_duration)
 
+    def describe(self) -> str:
+        return f"fixed, {self.size} long" + (f", shifted by {self.offset}" if self.offset else "")
+
     @property
     def period_us(self) -> int:
         return self.size.us
@@ -36,5 +39,8 @@ class FixedWindows(WindowOption):
         yield start, start + self.size.us
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        start = timestamps_us - (timestamps_us - self.offset.us % self.size.us) % self.size.us
+        start = self.slices(timestamps_us)
         return np.arange(len(start), dtype=np.int64), start, start + self.size.us
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return timestamps_us - (timestamps_us - self.offset.us % self.size.us) % self.size.us

@@ -28,6 +28,9 @@ class Sessions(WindowOption):
     gap: Duration = attrs.field(converter=read_positive)
     merging: ClassVar[bool] = True
 
+    def describe(self) -> str:
+        return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows come"
+
     @property
     def period_us(self) -> int:
         return self.gap.us

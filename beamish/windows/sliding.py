@@ -31,6 +31,11 @@ class SlidingWindows(WindowOption):
     period: Duration = attrs.field(converter=read_positive)
     offset: Duration = attrs.field(default=Duration(0), converter=read_duration)
 
+    def describe(self) -> str:
+        sampled = self.period > self.size
+        rule = "sampled: rows between them are in none" if sampled else "a row is in every one that holds it"
+        return f"sliding, {self.size} long, a new one every {self.period}; {rule}"
+
     @property
     def period_us(self) -> int:
         return self.period.us
@@ -54,3 +59,6 @@ class SlidingWindows(WindowOption):
         before = np.repeat(np.cumsum(windows) - windows, windows)
         start = (timestamps_us - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
         return row, start, start + size
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return timestamps_us - (timestamps_us - self.offset.us % self.slice_us) % self.slice_us
