@@ -211,7 +211,7 @@ class State:
         if not self.plan.options.trigger.needs_clock:
             return due, _NEVER
         open_ = rows[~table["closed"][rows]]
-        return due, int(self.plan.options.trigger.wake_us(table.trigger, open_).min(initial=_NEVER))
+        return due, int(self.plan.options.trigger.wakes_at_columns(table.trigger, open_).min(initial=_NEVER))
 
     def _with_orphans(self) -> set[int]:
         return set(self.index["segment"][self.index["orphans"] > 0].tolist())
