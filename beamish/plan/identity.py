@@ -32,4 +32,4 @@ def identity_of_plan(plan: WindowPlan) -> dict[str, Any]:
 
 def changeable(plan: WindowPlan) -> dict[str, Any]:
     """What may change, but makes the state be read through once."""
-    return {"trigger": identity(plan.options.trigger), "lateness": int(plan.options.allowed_lateness)}
+    return {"trigger": identity(plan.options.trigger), "lateness": plan.options.allowed_lateness.us}

@@ -189,7 +189,7 @@ class WindowPlan:
 
     def expiry_us(self, end_us: Any) -> Any:
         """The watermark at which windows with these ends expire."""
-        lateness = int(self.options.allowed_lateness)
+        lateness = self.options.allowed_lateness.us
         return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
 
     @cached_property

@@ -139,7 +139,7 @@ def _check_options(options: WindowOptions) -> None:
             f"retract_merged({options.retract_merged!r}) with {options.window!r}: only windows that merge, such as "
             "bm.Sessions, vanish into others; leave it out"
         )
-    if options.trigger.may_lose_rows(int(options.allowed_lateness)) and not options.allow_data_loss:
+    if options.trigger.may_lose_rows(options.allowed_lateness.us) and not options.allow_data_loss:
         raise PipelineError(
             f"trigger {options.trigger!r} may finish while rows can still come (allowed lateness "
             f"{str(options.allowed_lateness)!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "

@@ -59,7 +59,7 @@ class _NativeWindow:
     """
 
     group: Callable[[Any, Column], list[Column]]
-    why_not: Callable[[Any, pa.Schema], str] = lambda window, keys: ""
+    why_not: Callable[[Any, pa.Schema], str] = lambda *_: ""
     added_us: int = 0
 
 
@@ -68,7 +68,7 @@ def _window(time: Column, size: Duration, period: Duration, offset: Duration) ->
     return [F.window(time, *words).alias(_WINDOW)]
 
 
-def _why_not_sliding(window: SlidingWindows, keys: pa.Schema) -> str:
+def _why_not_sliding(window: SlidingWindows, _: pa.Schema) -> str:
     return "Spark's window() takes no slide above the size" if window.period > window.size else ""
 
 
@@ -89,7 +89,7 @@ _WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
         _why_not_sessions,
         added_us=1,
     ),
-    GlobalWindow: _NativeWindow(lambda w, time: []),
+    GlobalWindow: _NativeWindow(lambda *_: []),
 }
 
 
