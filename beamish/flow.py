@@ -13,6 +13,7 @@ from beamish.errors import PipelineError
 from beamish.plan.relation import Relation
 from beamish.source import Source
 from beamish.stages.stage import Stage
+from beamish.watermarks import Watermark
 
 
 @attrs.frozen
@@ -72,7 +73,8 @@ class Flow:
     @property
     def takes(self) -> tuple[Relation, ...]:
         """What the stage takes, as far as it is known without data."""
-        return tuple(_relation(one) for one in self.inputs)
+        relations = tuple(_relation(one) for one in self.inputs)
+        return relations if len(relations) > 1 else tuple(attrs.evolve(one, name=None) for one in relations)
 
     @property
     def gives(self) -> Relation:
@@ -162,3 +164,8 @@ class BoundFlow:
     def needs_clock(self) -> bool:
         """Whether the processing-time clock must be brought in."""
         return any(flow.operator.needs_clock for flow in self.flows)
+
+    @property
+    def policies(self) -> tuple[Watermark, ...]:
+        """How the watermarks of its sources move."""
+        return tuple(source.watermark for source in self.sources if source.watermark is not None)

@@ -31,7 +31,7 @@ from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
-from beamish.spark.compile.stream import panes_of_stream
+from beamish.spark.compile.stream import needs_ticks, panes_of_stream
 from beamish.spark.millis import is_watermark, watermark_row_us
 from beamish.spark.rows.pack import NO_CLOCK
 from beamish.spark.rows.watermark_column import SourceRows
@@ -77,14 +77,14 @@ def trace_on_spark(
         return [(event, []) for event in events]
     with _partitions(spark, partitions), tempfile.TemporaryDirectory(prefix="beamish-script-") as folder:
         bound = flow.bind(rows.schemas, shards=shard_count(spark, shards))
-        if heartbeats is False and bound.needs_clock:
+        if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
-        needs_clock = bound.needs_clock if heartbeats is None else heartbeats
+        ticking = needs_ticks(bound) if heartbeats is None else heartbeats
         rest = {source.name: cut(source, events, rows.tables[source.name]) for source in flow.sources}
         first = first_batch(events)
         for stop in sorted({first + at + 1 for at in restart_after} | {first + len(events)}):
             sources = {source.name: _stream(spark, source, rest[source.name], stop) for source in flow.sources}
-            ticks = script_stream(spark, clock_rows(events), stop) if needs_clock else None
+            ticks = script_stream(spark, clock_rows(events), stop) if ticking else None
             _run_query(panes_of_stream(bound, sources, ticks), Path(folder))
         return _by_event(Path(folder), bound.operator.gives, events)
 

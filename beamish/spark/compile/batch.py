@@ -91,7 +91,7 @@ def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> Dat
         if isinstance(one, Source) and not isinstance(one, StoredPanes):
             event_time_us = F.unix_micros(column(one.event_time))
             rows = select_read(operator, number, SourceRows(frames[one.name], event_time_us), report=False)
-            packer = source_packer(operator, number, streaming=False)
+            packer = source_packer(operator, number)
         else:
             rows = frames[one.name] if isinstance(one, Source) else panes_of_batch(one, frames)
             packer = pane_packer(operator, number, streaming=False, read=iter)

@@ -28,7 +28,7 @@ from beamish.spark.operator.processor import OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import NO_INPUT, PACKED, Packer, pane_packer, source_packer
-from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.session import check_least_watermark, warn_of_single_batches
@@ -43,13 +43,13 @@ def panes_of_stream(
     Args:
         flow: bound to their columns.
         rows: the rows of each source.
-        ticks: heartbeats (``clock_us``), one per batch; None: those of the clock, where the flow needs it.
+        ticks: heartbeats (``clock_us``), one per batch; None: those of the clock, where they are needed.
     """
     spark = next(iter(rows.values())).df.sparkSession
-    if flow.needs_clock and ticks is None:
+    if needs_ticks(flow) and ticks is None:
         warn_of_single_batches()
         ticks = heartbeats(spark)
-    if ticks is not None and not any(policy.moved_by_rows for policy in _policies(flow)):
+    if ticks is not None and not any(policy.moved_by_rows for policy in flow.policies):
         # Spark wants a watermark in the query; the shards follow the clock.
         ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
     reports = needs_reports(flow)
@@ -65,13 +65,14 @@ def needs_reports(flow: BoundFlow) -> bool:
     The query's is the least of all sources'. It is every stage's own if they all see all sources, and if no source's
     policy follows the clock, which Spark does not know. (Of one stage with one source the engine follows it.)
     """
-    if any(policy.needs_clock for policy in _policies(flow)):
+    if any(policy.needs_clock for policy in flow.policies):
         return len(flow.sources) > 1 or len(flow.flows) > 1
     return sum(any(isinstance(one, Source) for one in stage.inputs) for stage in flow.flows) > 1
 
 
-def _policies(flow: BoundFlow) -> Iterable[object]:
-    return [source.watermark for source in flow.sources if source.watermark is not None]
+def needs_ticks(flow: BoundFlow) -> bool:
+    """Whether heartbeats are needed: for the clock, or so that what was reported is taken up though rows have stopped."""
+    return flow.needs_clock or needs_reports(flow)
 
 
 def _operated(
@@ -92,7 +93,12 @@ def _operated(
             frames.append(_packed(rows[one.name].df, pane_packer(operator, number, streaming=True, read=iter)))
         elif isinstance(one, Source):
             selected = select_read(operator, number, rows[one.name], report=own)
-            frames.append(_packed(selected, source_packer(operator, number, streaming=True)))
+            frames.append(
+                _packed(
+                    selected,
+                    source_packer(operator, number, calls=shard_ids(operator.shards) if own else (FIRST_SHARD,)),
+                )
+            )
         else:
             below = _operated(one, rows, ticks, reports=reports, tells=reports)
             frames.append(_packed(below, pane_packer(operator, number, streaming=True, read=from_bytes)))

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 
 from beamish.engine.operator import Operator
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
+from beamish.spark.rows.shard_ids import shard_ids
 
 PACKED = pa.schema(
     [
@@ -37,14 +37,18 @@ _MOST_ROWS = 500_000
 _MOST_BYTES = 64 * 2**20
 
 
-def source_packer(operator: Operator, number: int, *, streaming: bool) -> Packer:
+def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ()) -> Packer:
     """A function for ``mapInArrow`` that packs the rows of a source.
 
     Its columns are those that the operator reads, by number (``mapInArrow`` does not find columns with a dot in their
     names), the event time and, where there are, IS_ROW and REPORT.
 
-    In a stream each task that has rows also calls the first shard: it is then in every batch with rows, and so the
-    shard count of a checkpoint is checked before anything is written (``operator/notes.py``).
+    Args:
+        operator: of the stage that takes them.
+        number: the number of the input.
+        calls: the ids of the shards that each task calls which has rows. In a stream the first one, which is then in
+            every batch with rows, so that the shard count of a checkpoint is checked before anything is written
+            (``operator/notes.py``); all, where what was reported in earlier batches must reach all at once.
     """
     schema = operator.takes[number].schema
     carried = pa.schema([*(schema.field(name) for name in operator.reads(number)), (EVENT_TIME, pa.int64())])
@@ -58,8 +62,8 @@ def source_packer(operator: Operator, number: int, *, streaming: bool) -> Packer
             yield packed([(ids[shard], payload) for shard, payload in operator.pack(number, rows)])
         if reports:
             yield _reported(ids, number, max(reports))
-        elif seen and streaming:
-            yield packed([(FIRST_SHARD, None)])
+        if seen and calls:
+            yield packed([(shard, None) for shard in calls])
 
     return pack
 
