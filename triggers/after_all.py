@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from beamish.triggers.composite import Composite
-from beamish.triggers.trigger import Merge, Now, State, WindowIndices
+from beamish.triggers.trigger import Merge, Now, Rows, State
 
 
 class AfterAll(Composite):
@@ -17,30 +15,26 @@ class AfterAll(Composite):
     """
 
     __slots__ = ()
-    _fires = "at the last of"
 
-    def can_fire_before_end(self) -> bool:
-        return all(part.can_fire_before_end() for part in self.parts)
-
-    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
             unfinished = ~state.finished[at]
-            part.on_rows_columns(state, at[unfinished], count[unfinished], now)
+            part.see(state, at[unfinished], count[unfinished], now)
 
-    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
-        ready = np.ones(len(at), dtype=bool)
+    def ready(self, s: State, at: Rows, now: Now) -> Any:
+        ready = now.at_end[at] | True
         for part, state in zip(self.parts, s.parts, strict=True):
-            ready &= state.finished[at] | part.should_fire_columns(state, at, now)
+            ready &= state.finished[at] | part.ready(state, at, now)
         return ready
 
-    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
+    def fire(self, s: State, at: Rows, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.on_fire_columns(state, at[~state.finished[at]], now)
+            part.fire(state, at[~state.finished[at]], now)
         s.finished[at] = True
 
-    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
-        finished = np.ones(len(m.into), dtype=bool)
+    def merge(self, s: State, m: Merge, now: Now) -> None:
+        finished = now.at_end[m.into] | True
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.on_merge_columns(state, m, now)
+            part.merge(state, m, now)
             finished &= state.finished[m.into]
         s.finished[m.into] = finished

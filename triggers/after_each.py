@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from beamish.triggers.composite import Composite
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
 
 
 class AfterEach(Composite):
@@ -19,45 +17,41 @@ class AfterEach(Composite):
     """
 
     __slots__ = ()
-    _fires = "in turn"
 
-    def can_fire_before_end(self) -> bool:
-        return self.parts[0].can_fire_before_end()
-
-    def _current(self, s: State, at: WindowIndices) -> Iterator[tuple[Trigger, State, Any]]:
+    def _current(self, s: State, at: Rows) -> Iterator[tuple[Trigger, State, Any]]:
         """Each part with its state and in which of the windows ``at`` it is the current one."""
-        reached = np.ones(len(at), dtype=bool)
+        reached = s.finished[at] | True
         for part, state in zip(self.parts, s.parts, strict=True):
             finished = state.finished[at]
             yield part, state, reached & ~finished
             reached = reached & finished
 
-    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
         for part, state, current in self._current(s, at):
             shown = current | now.merging
-            part.on_rows_columns(state, at[shown], count[shown], now)
+            part.see(state, at[shown], count[shown], now)
 
-    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
-        ready = np.zeros(len(at), dtype=bool)
+    def ready(self, s: State, at: Rows, now: Now) -> Any:
+        ready = now.at_end[at] & False
         for part, state, current in self._current(s, at):
-            ready[current] = part.should_fire_columns(state, at[current], now)
+            ready[current] = part.ready(state, at[current], now)
         return ready
 
-    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
-        passed = np.zeros(len(at), dtype=bool)
-        finished = np.ones(len(at), dtype=bool)
+    def fire(self, s: State, at: Rows, now: Now) -> None:
+        passed = s.finished[at] & False
+        finished = s.finished[at] | True
         for part, state, current in list(self._current(s, at)):
             if now.merging:
                 part.clear(state, at[passed])
-            part.on_fire_columns(state, at[current], now)
+            part.fire(state, at[current], now)
             passed |= current
             finished &= state.finished[at]
         s.finished[at] = finished
 
-    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
-        reached = np.ones(len(m.into), dtype=bool)
+    def merge(self, s: State, m: Merge, now: Now) -> None:
+        reached = now.at_end[m.into] | True
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.on_merge_columns(state, m.only(reached), now)
+            part.merge(state, m.only(reached), now)
             part.reset(state, m.into[~reached])
             reached = reached & state.finished[m.into]
         s.finished[m.into] = reached

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
+from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
 
 
 @attrs.frozen
@@ -16,29 +16,20 @@ class Default(Trigger):
 
     waits_for_end: ClassVar[bool] = True
 
-    def describe(self) -> str:
-        return "when the watermark passes its end, then with every bundle of late rows"
-
-    def describe_repeated(self) -> str:
-        return self.describe()
-
-    def can_fire_before_end(self) -> bool:
-        return False
-
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {}
 
-    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
+    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
         now.ask_at_end(at)
 
-    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+    def ready(self, s: State, at: Rows, now: Now) -> Any:
         return now.at_end[at].copy()
 
-    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
+    def fire(self, s: State, at: Rows, now: Now) -> None:
         pass
 
-    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
+    def merge(self, s: State, m: Merge, now: Now) -> None:
         pass
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
