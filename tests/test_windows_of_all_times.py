@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -142,3 +143,21 @@ def test_an_option_that_does_not_say_slices_is_not_preaggregated():
     ] * 4
     assert [option.preaggregates for option in (OwnSlices(), BySize(10), bm.GlobalWindow())] == [True] * 3
     assert bm.Sessions(10).slices(np.array([5])) is None
+
+
+@attrs.frozen
+class Ends(WindowOption):
+    """A user's windows from the row to a given end."""
+
+    end: int
+
+    def assign(self, timestamp_us, *values):
+        yield timestamp_us, self.end
+
+
+def test_a_users_window_beyond_64_bits_is_refused_with_the_window():
+    row, start, end = Ends(END_OF_TIME_US).assign_columns(np.array([5]))
+    assert (row.tolist(), start.tolist(), end.tolist()) == ([0], [5], [END_OF_TIME_US])
+    for far in (END_OF_TIME_US + 1, 5):
+        with pytest.raises(bm.UserFunctionError, match=rf"window \(5, {far}\): start must be before end"):
+            Ends(far).assign_columns(np.array([5]))

@@ -119,8 +119,8 @@ class WindowOption:
         for row, arguments in enumerate(zip(timestamps_us.tolist(), *columns, strict=True)):
             try:
                 for start, end in self.assign(*arguments):
-                    if not start < end:
-                        raise ValueError(f"window ({start}, {end}): start must be before end")
+                    if not -END_OF_TIME_US <= start < end <= END_OF_TIME_US:
+                        raise ValueError(f"window ({start}, {end}): start must be before end, and both within 64 bits")
                     rows.append(row)
                     bounds.append((int(start), int(end)))
             except Exception as error:
