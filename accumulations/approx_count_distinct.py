@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, numbers, plain, valid
+from beamish.kernels.buffers import Flags, column_of, list_lengths, numbers, plain, valid
 from beamish.kernels.hashing import hash_values
-from beamish.kernels.lists import list_lengths
 from beamish.kernels.order import Keys
 
 _FINEST, _COARSEST = 0.00217, 0.39  # 2**18 and 2**4 registers

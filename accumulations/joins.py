@@ -19,9 +19,19 @@ from numpy.typing import NDArray
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
 from beamish.errors import ColumnError, OptionError
-from beamish.kernels.buffers import column_of, flags, list_column, numbers, pick, plain, plain_type, struct_column
+from beamish.kernels.buffers import (
+    cast,
+    column_of,
+    flags,
+    list_column,
+    list_lengths,
+    numbers,
+    pick,
+    plain_type,
+    struct_column,
+)
 from beamish.kernels.grouping import Field
-from beamish.kernels.lists import gather_lists, list_lengths, merge_lists
+from beamish.kernels.lists import gather_lists, merge_lists
 from beamish.kernels.order import Keys, is_orderable, sort_keys
 from beamish.kernels.reserved import INPUT
 
@@ -265,7 +275,7 @@ class Gathered(Accumulation):
         state = []
         for side, values in zip(self.sides, self._by_side(columns), strict=True):
             own = which == side.number
-            kept = [plain(column).filter(flags(own)).cast(_kept_type(column.type)) for column in values]
+            kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
             row = _struct(kept, side.fields, int(own.sum()))
             items = struct_column([column_of(event_time_us[own]), row], ["time", "row"])
             state.append(gather_lists(items, group[own], groups, _keys))

@@ -23,7 +23,7 @@ def normalise(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         positive = pc.add(column, pa.scalar(0.0, column.type))
         return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
-    if pa.types.is_struct(column.type):
+    if pa.types.is_struct(column.type) and column.type.num_fields:
         children = [normalise(child) for child in column.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(column.type), mask=column.is_null())
     return column

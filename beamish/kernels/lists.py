@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import Groups, column_of, flags, list_column, numbers, valid
+from beamish.kernels.buffers import Groups, column_of, flags, list_column, list_lengths
 from beamish.kernels.order import Keys, run_starts, sort_order
 
 KeysOf = Callable[[pa.Array], Keys]
@@ -25,13 +24,6 @@ def lift_items(items: pa.Array, present: NDArray[np.bool_] | None = None) -> pa.
     if present is None:
         return list_column(items, np.ones(len(items), np.int64))
     return list_column(items.filter(flags(present)), present.astype(np.int64))
-
-
-def list_lengths(lists: pa.Array) -> NDArray[np.int64]:
-    """How many items each list has; 0 for null."""
-    lengths = numbers(pc.list_value_length(lists)).astype(np.int64)
-    present = valid(lists)
-    return lengths if present is None else np.where(present, lengths, 0)
 
 
 def items_of(lists: pa.Array, group: Groups) -> tuple[pa.Array, Groups]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import is_whole, limbs, numbers, valid
+from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, valid
 
 Key = NDArray[np.int64]
 Keys = list[Key]
@@ -63,7 +63,8 @@ def _value_keys(column: pa.Array) -> Keys:
         high, low = limbs(column)
         return [low.astype(np.uint64).view(np.int64)] if type_.precision <= 18 else [high, _unsigned_key(low)]
     if kind.is_struct(type_):
-        return [key for i in range(type_.num_fields) for key in sort_keys(column.field(i))]
+        keys = [key for i in range(type_.num_fields) for key in sort_keys(column.field(i))]
+        return keys or [np.zeros(len(column), np.int64)]
     if kind.is_list(type_):
         return [_list_key(column)]
     encoded = column.dictionary_encode()
@@ -88,10 +89,7 @@ def _unsigned_key(values: NDArray[np.uint64]) -> Key:
 def _list_key(column: pa.Array) -> Key:
     # From the last position to the first, a list that reaches so far is ranked by (item here, rank of what follows).
     items = column.flatten()
-    lengths = numbers(pc.list_value_length(column)).astype(np.int64)
-    present = valid(column)
-    if present is not None:
-        lengths = np.where(present, lengths, 0)
+    lengths = list_lengths(column)
     starts = np.cumsum(lengths) - lengths
     item_rank = ranks(sort_keys(items))
     rank = np.zeros(len(column), np.int64)
