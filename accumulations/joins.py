@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
+from beamish.accumulations.columnar import Columnar
 from beamish.errors import ColumnError, OptionError
 from beamish.kernels.buffers import (
     cast,
@@ -30,12 +31,12 @@ from beamish.kernels.buffers import (
     plain_type,
     struct_column,
 )
-from beamish.kernels.grouping import Field
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
 from beamish.kernels.lists import gather_lists, merge_lists
 from beamish.kernels.order import Keys, is_orderable, sort_keys
 from beamish.kernels.reserved import INPUT
 
-Groups = NDArray[np.int64]
 Times = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -230,7 +231,7 @@ def _side(where: str, input_: MergedInput) -> Side:
 
 
 @attrs.frozen(repr=False)
-class Gathered(Accumulation):
+class Gathered(Columnar):
     """Rows of the inputs, kept. Its first input column numbers the input; then come the columns of each side.
 
     Attributes:
@@ -240,8 +241,6 @@ class Gathered(Accumulation):
 
     said: _Gathering
     sides: tuple[Side, ...]
-
-    python: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return repr(self.said)
@@ -270,7 +269,7 @@ class Gathered(Accumulation):
             Field(pa.list_(pa.struct([("time", pa.int64()), ("row", row)])), None, ()) for row in self.row_types(types)
         )
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         which = numbers(columns[0])
         state = []
         for side, values in zip(self.sides, self._by_side(columns), strict=True):
@@ -278,18 +277,11 @@ class Gathered(Accumulation):
             kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
             row = _struct(kept, side.fields, int(own.sum()))
             items = struct_column([column_of(event_time_us[own]), row], ["time", "row"])
-            state.append(gather_lists(items, group[own], groups, _keys))
+            state.append(gather_lists(items, groups[own], _keys))
         return state
 
-    def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
-    ) -> list[pa.Array]:
-        new = self.reduce(columns, event_time_us, group, groups)
-        both = [pa.concat_arrays(pair) for pair in zip(state, new, strict=True)]
-        return self.combine(np.tile(np.arange(groups, dtype=np.int64), 2), groups, both)
-
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return [merge_lists(lists, group, groups, _keys) for lists in state]
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [merge_lists(lists, groups, _keys) for lists in state]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         lists = [list_column(items.flatten().field("row"), list_lengths(items)) for items in state]

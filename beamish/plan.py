@@ -15,7 +15,8 @@ from beamish.accumulations.adapters.one_input import MergedInput, OfInputs, merg
 from beamish.accumulations.adapters.retractable import removable
 from beamish.accumulations.joins import Pairs
 from beamish.errors import ColumnError, PipelineError
-from beamish.kernels.grouping import Field
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import INPUT, SIGN, WINDOW_END, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import Options
@@ -223,7 +224,7 @@ class Plan:
         columns: list[pa.Array] = []
         for bound in self.accumulations:
             none = [pa.array([], field.type) for field in bound.fields]
-            columns.extend(bound.accumulation.combine(np.empty(0, dtype=np.int64), 1, none))
+            columns.extend(bound.accumulation.combine(Groups(np.empty(0, dtype=np.int64), 1), none))
         return pa.table(columns, schema=self.state_schema)
 
     def expiry_us(self, end_us: Any) -> Any:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from beamish.accumulations.accumulation import Accumulation
 from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.buffers import flags, numbers, struct_column
-from beamish.kernels.grouping import Field
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import INPUT
 
-Groups = NDArray[np.int64]
 Times = NDArray[np.int64]
 
 
@@ -153,18 +153,18 @@ class OneInput(Accumulation):
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return self.said.inner.fields(self._types(types))
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         own, values = self._own(columns)
-        return self.said.inner.reduce(values, event_time_us[own], group[own], groups)
+        return self.said.inner.reduce(values, event_time_us[own], groups[own])
 
     def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, groups: Groups
     ) -> list[pa.Array]:
         own, values = self._own(columns)
-        return self.said.inner.add_rows(state, values, event_time_us[own], group[own], groups)
+        return self.said.inner.add_rows(state, values, event_time_us[own], groups[own])
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return self.said.inner.combine(group, groups, state)
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return self.said.inner.combine(groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.said.inner.extract_columns(state, self._types(types))

@@ -8,7 +8,7 @@ keeps the rows, each once with how often it is there, and accumulates what is le
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.python import add_rows
+from beamish.accumulations.columnar import Columnar
 from beamish.accumulations.count import Count
 from beamish.accumulations.sums import Mean, Sum
 from beamish.kernels.buffers import column_of, list_column, numbers, pick, plain, struct_column, valid
-from beamish.kernels.grouping import Field, combine_fields
+from beamish.kernels.fields import Field, combine_fields
+from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
 
-Groups = NDArray[np.int64]
 Times = NDArray[np.int64]
 
 
@@ -41,9 +42,8 @@ def removable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accum
 
 
 @attrs.frozen
-class _Signed(Accumulation):
+class _Signed(Columnar):
     inner: Accumulation
-    python: ClassVar[bool] = False
 
     @property
     def inputs(self) -> tuple[str, ...] | None:
@@ -55,13 +55,6 @@ class _Signed(Accumulation):
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return self.inner.value_type(types)
 
-    def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
-    ) -> list[pa.Array]:
-        new = self.reduce(columns, event_time_us, group, groups)
-        both = [pa.concat_arrays(pair) for pair in zip(state, new, strict=True)]
-        return self.combine(np.tile(np.arange(groups, dtype=np.int64), 2), groups, both)
-
 
 @attrs.frozen
 class Subtracting(_Signed):
@@ -70,7 +63,7 @@ class Subtracting(_Signed):
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return (*self.inner.fields(types), Field(pa.int64(), "sum", 0))
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
         signs = numbers(sign).astype(np.int64)
         for column in values:
@@ -79,12 +72,12 @@ class Subtracting(_Signed):
         lifted = [
             pc.if_else(pc.less(sign, 0), pc.negate(column), column) for column in self.inner.lift(values, event_time_us)
         ]
-        return self.combine(group, groups, [*lifted, column_of(signs)])
+        return self.combine(groups, [*lifted, column_of(signs)])
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         initials = self._initials(len(state) - 1)
         fields = [Field(column.type, "sum", initial) for column, initial in zip(state, [*initials, 0], strict=True)]
-        return combine_fields(fields, group, groups, state)
+        return combine_fields(fields, groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         *sums, held = state
@@ -115,20 +108,20 @@ class Retracting(_Signed):
             return self.inner.add(accumulator, row)
         return self.inner.retract(accumulator, row)  # type: ignore[misc]
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
-        return self.add_rows([pa.nulls(groups, pa.binary())], columns, event_time_us, group, groups)
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+        return self.add_rows([pa.nulls(groups.count, pa.binary())], columns, event_time_us, groups)
 
     def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, groups: Groups
     ) -> list[pa.Array]:
         sign, *own = columns
         rows = [plain(column).to_pylist() for column in own]
         values = list(zip(sign.to_pylist(), rows[0] if len(rows) == 1 else zip(*rows, strict=True), strict=True))
         removed_last = (numbers(sign) < 0).astype(np.int64)
-        return [add_rows(self, state[0], values, group, [removed_last, event_time_us])]
+        return [add_rows(self, state[0], values, groups, [removed_last, event_time_us])]
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return self.inner.combine(group, groups, state)
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return self.inner.combine(groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.inner.extract_columns(state, types)
@@ -146,29 +139,28 @@ class Keeping(_Signed):
         ]
         return (Field(pa.list_(pa.struct(columns)), None, ()),)
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
         names = ["time", *(f"value{i}" for i in range(len(values))), "times"]
         items = struct_column([column_of(event_time_us), *values, sign.cast(pa.int64())], names)
-        return [_count_items(items, group, groups)]
+        return [_count_items(items, groups)]
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return [_count_items(*items_of(state[0], group), groups)]
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [_count_items(*items_of(state[0], groups))]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
-        groups = len(state[0])
-        items, group = items_of(state[0], np.arange(groups, dtype=np.int64))
+        items, groups = items_of(state[0], Groups.each(len(state[0])))
         *columns, times = items.flatten()
         rows = np.repeat(np.arange(len(items), dtype=np.int64), np.maximum(numbers(times), 0))
         time, *values = (pick(column, rows) for column in columns)
-        inner = self.inner.reduce(values, numbers(time), group[rows], groups)
+        inner = self.inner.reduce(values, numbers(time), groups[rows])
         return self.inner.extract_columns(inner, types)
 
 
-def _count_items(items: pa.Array, group: Groups, groups: int) -> pa.Array:
-    """Lists of distinct items, one a group, each with the sum of its times; none with a sum of 0."""
+def _count_items(items: pa.Array, groups: Groups) -> pa.Array:
+    """Lists of distinct items, one per group, each with the sum of its times; none with a sum of 0."""
     *columns, times = items.flatten()
-    keys = [group, *(key for column in columns for key in sort_keys(plain(column)))]
+    keys = [groups.of, *(key for column in columns for key in sort_keys(plain(column)))]
     order = sort_order(keys)
     starts = np.flatnonzero(run_starts([key[order] for key in keys]))
     total = np.add.reduceat(numbers(times)[order], starts) if len(starts) else np.zeros(0, dtype=np.int64)
@@ -176,4 +168,4 @@ def _count_items(items: pa.Array, group: Groups, groups: int) -> pa.Array:
     rows = order[starts[kept]]
     names = [field.name for field in items.type]
     distinct = struct_column([*(pick(column, rows) for column in columns), column_of(total[kept])], names)
-    return list_column(distinct, np.bincount(group[rows], minlength=groups))
+    return list_column(distinct, groups[rows].sizes())

@@ -28,7 +28,7 @@ from beamish.engine.windowing.inherited_panes import Orphans
 from beamish.engine.windowing.window_table import NEW_SEGMENT, Indices, Pool, WindowTable, rows_without_columns
 from beamish.errors import StateError
 from beamish.kernels.codec import decode, encode
-from beamish.kernels.codes import code_values, hash_rows
+from beamish.kernels.codes import factorize_values, hash_rows
 from beamish.plan import Plan
 from beamish.windows.option import END_OF_TIME_US
 
@@ -164,7 +164,7 @@ class State:
         known, with_orphans = set(self.index["segment"].tolist()), self._with_orphans()
         self._drop_from_index(dirty)
         rows = np.flatnonzero(kept & np.isin(target, dirty))
-        code, _ = code_values(target[rows])
+        code = factorize_values(target[rows]).of
         order = np.argsort(code, kind="stable")
         segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
         entries = [self._save_one(int(target[one[0]]), one, table, orphans) for one in segments if len(one)]

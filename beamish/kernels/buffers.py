@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
 Flags = NDArray[np.bool_]
-Groups = NDArray[np.int64]
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:

@@ -144,23 +144,3 @@ def ranks(keys: Sequence[Key]) -> Key:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.cumsum(run_starts([key[order] for key in keys])) - 1
     return rank
-
-
-def least(group: NDArray[np.int64], groups: int, keys: Sequence[Key]) -> Rows:
-    """The row of the least keys in each group, the first of equal ones; -1 for a group without rows.
-
-    Args:
-        group: one a row, 0 to groups - 1, in any order.
-        groups: how many there are.
-        keys: as long as ``group`` each, the first the most significant. None: the first row of each group.
-    """
-    rows = np.arange(len(group), dtype=np.int64)
-    for key in keys:
-        here = key if len(rows) == len(key) else key[rows]
-        best = np.full(groups, _GREATEST, np.int64)
-        np.minimum.at(best, group, here)
-        keep = here == best[group]
-        rows, group = rows[keep], group[keep]
-    result = np.full(groups, -1, np.int64)
-    result[group[::-1]] = rows[::-1]
-    return result

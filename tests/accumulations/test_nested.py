@@ -10,6 +10,7 @@ import beamish as bm
 from beamish.accumulations import Collect, CollectSet, CountDistinct, First, Last, Max, Min, TopN, TopNByKey
 from beamish.accumulations.adapters.retractable import removable
 from beamish.kernels.buffers import cast
+from beamish.kernels.groups import Groups
 from beamish.testing import TestStream
 from tests.accumulations.laws import FEW, GROUPS
 from tests.accumulations.test_min_max import order
@@ -60,7 +61,7 @@ def bundles(draw):
 def columns(rows, type_):
     padded = pa.array([row[2] for row in [*rows, *rows, *rows]], type_)
     times, group = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
-    return padded.slice(len(rows), len(rows)), times, group
+    return padded.slice(len(rows), len(rows)), times, Groups(group, GROUPS)
 
 
 @pytest.mark.parametrize(("accumulation", "expected"), CASES, ids=lambda case: getattr(case, "__name__", repr(case)))
@@ -68,11 +69,11 @@ def columns(rows, type_):
 @given(bundles())
 def test_nested_values_are_those_of_plain_python_over_several_bundles(accumulation, expected, drawn):
     type_, parts = drawn
-    state = accumulation.reduce(*asked(accumulation, [], type_), GROUPS)
+    state = accumulation.reduce(*asked(accumulation, [], type_))
     for rows in parts:
-        state = through(accumulation.add_rows(state, *asked(accumulation, rows, type_), GROUPS))
-    # Merged as sessions are: groups 0 and 1 become one, of entries that do not lie in order.
-    merged = accumulation.combine(np.array([3, 0, 0, 1]), GROUPS, [column.take(BACKWARDS) for column in state])
+        state = through(accumulation.add_rows(state, *asked(accumulation, rows, type_)))
+    # Merged as sessions are: groups 1 and 2 become one, of entries that do not lie in order.
+    merged = accumulation.combine(Groups(np.array([3, 0, 0, 1]), GROUPS), [column.take(BACKWARDS) for column in state])
     everything = [row for rows in parts for row in rows if row[2] is not None]
 
     def of(groups):
@@ -87,12 +88,12 @@ def test_nested_values_are_those_of_plain_python_over_several_bundles(accumulati
 def test_nested_values_can_be_taken_back(drawn):
     type_, parts = drawn
     over = removable(Collect("x"), (type_,))
-    state = over.reduce(*signed([], 1, type_), GROUPS)
+    state = over.reduce(*signed([], 1, type_))
     for rows in parts:
-        state = through(over.add_rows(state, *signed(rows, 1, type_), GROUPS))
+        state = through(over.add_rows(state, *signed(rows, 1, type_)))
     assert told(over, state, type_)
     for rows in parts:
-        state = through(over.add_rows(state, *signed(rows, -1, type_), GROUPS))
+        state = through(over.add_rows(state, *signed(rows, -1, type_)))
     assert told(over, state, type_) == [[]] * GROUPS
 
 
@@ -100,13 +101,13 @@ BACKWARDS = pa.array(range(GROUPS - 1, -1, -1))
 
 
 def asked(accumulation, rows, type_):
-    column, times, group = columns(rows, type_)
-    return [column] * len(accumulation.inputs), times, group
+    column, times, groups = columns(rows, type_)
+    return [column] * len(accumulation.inputs), times, groups
 
 
 def signed(rows, sign, type_):
-    column, times, group = columns(rows, type_)
-    return [pa.array(np.full(len(rows), sign, np.int8)), column], times, group
+    column, times, groups = columns(rows, type_)
+    return [pa.array(np.full(len(rows), sign, np.int8)), column], times, groups
 
 
 def through(state):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from beamish import accumulations as a
 from beamish.accumulations.adapters.retractable import Keeping, Retracting, Subtracting, removable
+from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_same, values
 
 LONG, STRING, DOUBLE, COST = pa.int64(), pa.string(), pa.float64(), pa.decimal128(10, 2)
@@ -91,12 +92,13 @@ def stored(state):
 def signed(rows, sign, types):
     columns = [pa.array([row[2 + i] for row in rows], type_) for i, type_ in enumerate(types)]
     signs = pa.array(np.full(len(rows), sign, dtype=np.int8))
-    return [signs, *columns], *(np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+    times, group = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+    return [signs, *columns], times, Groups(group, GROUPS)
 
 
 def joined(first, second):
     columns = [pa.concat_arrays(pair) for pair in zip(first[0], second[0], strict=True)]
-    return columns, *(np.concatenate([first[i], second[i]]) for i in (1, 2))
+    return columns, np.concatenate([first[1], second[1]]), first[2].followed_by(second[2])
 
 
 def drawn(data, types):
@@ -122,16 +124,16 @@ def test_rows_less_those_removed_are_the_rest(accumulation, types, data):
     told = partial(over.extract_columns, types=types)
     in_, out = signed(rows, 1, types), signed(taken, -1, types)
 
-    added = stored(over.reduce(*in_, GROUPS))
+    added = stored(over.reduce(*in_))
     assert [column.type for column in added] == [field.type for field in over.fields(types)]
-    later = stored(over.add_rows(added, *out, GROUPS))
+    later = stored(over.add_rows(added, *out))
     assert told(later).type == accumulation.value_type(types)
     assert_same(told(later).to_pylist(), expected, floats)
 
-    at_once = over.reduce(*joined(in_, out), GROUPS)
+    at_once = over.reduce(*joined(in_, out))
     assert_same(told(at_once).to_pylist(), expected, floats)
 
-    again = over.add_rows(later, *signed(taken, 1, types), GROUPS)
+    again = over.add_rows(later, *signed(taken, 1, types))
     assert_same(told(again).to_pylist(), values(accumulation, rows, *types), floats)
 
 
@@ -141,8 +143,8 @@ def test_all_rows_removed_are_no_rows(accumulation, types):
         (1, 0, *(min((v for v in (1, "a", 0.25, Decimal("1.25")) if accepts(type_, v)), key=str) for type_ in types))
     ]
     over = removable(accumulation, types)
-    state = over.add_rows(over.reduce(*signed(rows, 1, types), 1), *signed(rows, -1, types), 1)
-    assert over.extract_columns(state, types).to_pylist() == values(accumulation, [], *types, groups=1)
+    state = over.add_rows(over.reduce(*signed(rows, 1, types)), *signed(rows, -1, types))
+    assert over.extract_columns(state, types).to_pylist() == values(accumulation, [], *types)
 
 
 def accepts(type_, value):
