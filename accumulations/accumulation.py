@@ -14,8 +14,8 @@ do not pre-aggregate: to these new rows are added by ``add_rows``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from beamish.kernels.buffers import plain
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
 from beamish.kernels.type_names import arrow_type
+
+if TYPE_CHECKING:
+    from beamish.accumulations.adapters.one_input import MergedInput
 
 
 class Accumulation:
@@ -92,6 +95,44 @@ class Accumulation:
 
     python: ClassVar[bool] = True
     """Whether the methods above do the work; False for the built-in accumulations, which work on columns."""
+
+    # What only an accumulation in a merge of several inputs says (see adapters/one_input.py and joins.py).
+
+    explodes: ClassVar[bool] = False
+    """Whether a pane comes out as several rows, or none: ``explode`` says which. It is then alone in its pipeline."""
+
+    @property
+    def names_of_inputs(self) -> tuple[str, ...]:
+        """The inputs of a merge whose rows it takes, by name; none: it names none."""
+        return ()
+
+    def columns_of(self, input_: str) -> Iterable[str]:
+        """The columns it asks for by name of that input."""
+        return ()
+
+    def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
+        """The same over the merged rows of the inputs; ``name`` is the output column.
+
+        Raises:
+            ColumnError: an input lacks a column, or has it with a type that does not go.
+        """
+        return self
+
+    def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        """The type of its output column: that of its value, unless it explodes."""
+        return self.value_type(types)
+
+    def explode(self, values: pa.Array, whole: NDArray[np.bool_]) -> tuple[NDArray[np.int64], pa.Array]:
+        """The rows that values come out as.
+
+        Args:
+            values: one per pane.
+            whole: bool, one per pane: whether it comes out as one row whatever its value, which is then null.
+
+        Returns:
+            for each row the number of its pane, and the rows, of the output type.
+        """
+        raise NotImplementedError
 
     @property
     def preaggregates(self) -> bool:

@@ -24,7 +24,11 @@ class Columnar(Accumulation):
 
     python: ClassVar[bool] = False
     mergers: ClassVar[tuple[tuple[Merger | None, Any], ...]] = ()
-    """For each column of the state: how two are merged, and its value for no rows."""
+    """Per column of the state: how two are merged, and its value for no rows."""
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        """Whether its state is sums, and taking a row away undoes adding it exactly."""
+        return False
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         """The types of the state's columns; by default the one of its value."""
@@ -63,7 +67,7 @@ class Columnar(Accumulation):
 
 
 class ListColumnar(Columnar):
-    """An accumulation whose state is a list of items for each group, in order of their sort keys."""
+    """An accumulation whose state is one list of items per group, in order of their sort keys."""
 
     __slots__ = ()
 
@@ -74,6 +78,10 @@ class ListColumnar(Columnar):
     def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         """The type of an item; by default that of the column."""
         return plain_type(types[0])
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        """Whether its state is sums, and taking a row away undoes adding it exactly."""
+        return False
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         return (pa.list_(self.item_type(types)),)

@@ -42,6 +42,9 @@ class Count(Columnar):
     def inputs(self) -> tuple[str, ...]:
         return () if self.column is None else (self.column,)
 
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        return True
+
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.int64()
 

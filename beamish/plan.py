@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.gathered import Pairs
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs, merged_name
-from beamish.accumulations.adapters.retractable import removable
-from beamish.accumulations.joins import Pairs
+from beamish.accumulations.adapters.retractable import retractable
 from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
@@ -193,7 +193,7 @@ class Plan:
         if self.join is None:
             return self.value_schema
         (bound,) = self.accumulations
-        return pa.schema([(bound.name, self.join.pair_type(bound.types))])
+        return pa.schema([(bound.name, self.join.output_type(bound.types))])
 
     @cached_property
     def row_type(self) -> pa.DataType:
@@ -393,7 +393,7 @@ def _bind(options: Options, schema: pa.Schema) -> Iterator[BoundAccumulation]:
         types = tuple(_column(schema, where, column).type for column in columns)
         types = (pa.struct(public),) if whole_rows else types
         accumulation.check_types(name, types)
-        bound = removable(accumulation, types) if SIGN in schema.names else accumulation
+        bound = retractable(accumulation, types) if SIGN in schema.names else accumulation
         yield BoundAccumulation(name, bound, columns, types, tuple(bound.fields(types)), first)
         first += len(bound.fields(types))
 

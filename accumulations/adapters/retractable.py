@@ -1,8 +1,8 @@
 """Accumulations over rows that may be taken back: what a later stage makes of another stage's retractions.
 
 Each row carries a sign, 1 for a row and -1 for the removal of an equal one. Where taking away undoes adding exactly
-- counts, sums and means of whole numbers and decimals, a user's ``retract`` - the accumulator does so. Otherwise it
-keeps the rows, each once with how often it is there, and accumulates what is left when asked.
+(counts, sums and means of whole numbers and decimals, a user's ``retract``) the accumulator does so. Otherwise it is
+the multiset of the rows, which are accumulated when a value is asked for.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.python import add_rows
 from beamish.accumulations.columnar import Columnar
-from beamish.accumulations.count import Count
-from beamish.accumulations.sums import Mean, Sum
 from beamish.kernels.buffers import column_of, list_column, numbers, pick, plain, struct_column, valid
 from beamish.kernels.fields import Field, combine_fields
 from beamish.kernels.groups import Groups
@@ -30,19 +28,17 @@ from beamish.kernels.order import run_starts, sort_keys, sort_order
 Times = NDArray[np.int64]
 
 
-def removable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
-    """The same accumulation over signed rows: its first input column is the sign, int8."""
-    if isinstance(accumulation, Count) or (
-        isinstance(accumulation, (Sum, Mean)) and not pa.types.is_floating(types[0])
-    ):
-        return Subtracting(accumulation)
+def retractable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
+    """The accumulation over signed rows: its first input column is the sign, int8."""
+    if isinstance(accumulation, Columnar) and accumulation.is_invertible(types):
+        return Invertible(accumulation)
     if accumulation.python and accumulation.retract is not None:
         return Retracting(accumulation)
-    return Keeping(accumulation)
+    return Multiset(accumulation)
 
 
 @attrs.frozen
-class _Signed(Columnar):
+class _Retractable(Columnar):
     inner: Accumulation
 
     @property
@@ -57,8 +53,10 @@ class _Signed(Columnar):
 
 
 @attrs.frozen
-class Subtracting(_Signed):
-    """Sums of which a part can be taken away. The last column of the state counts the values in it."""
+class Invertible(_Retractable):
+    """Sums that a part can be taken away from. The last column of the state counts the values in it."""
+
+    inner: Columnar
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return (*self.inner.fields(types), Field(pa.int64(), "sum", 0))
@@ -75,8 +73,8 @@ class Subtracting(_Signed):
         return self.combine(groups, [*lifted, column_of(signs)])
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
-        initials = self._initials(len(state) - 1)
-        fields = [Field(column.type, "sum", initial) for column, initial in zip(state, [*initials, 0], strict=True)]
+        initials = [*self._initials(), 0]
+        fields = [Field(column.type, "sum", initial) for column, initial in zip(state, initials, strict=True)]
         return combine_fields(fields, groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
@@ -84,17 +82,17 @@ class Subtracting(_Signed):
         none = pc.equal(held, 0)
         left = [
             pc.if_else(none, pa.scalar(initial, column.type), column)
-            for column, initial in zip(sums, self._initials(len(sums)), strict=True)
+            for column, initial in zip(sums, self._initials(), strict=True)
         ]
         return self.inner.extract_columns(left, types)
 
-    def _initials(self, columns: int) -> list[Any]:
-        return [0] if isinstance(self.inner, Count) else [None, 0][:columns]
+    def _initials(self) -> list[Any]:
+        return [initial for _, initial in self.inner.mergers]
 
 
 @attrs.frozen
-class Retracting(_Signed):
-    """A user's own accumulation, whose ``retract`` is called for removals, after the bundle's rows are added."""
+class Retracting(_Retractable):
+    """A user's own accumulation: ``retract`` is called for removals, after the bundle's rows are added."""
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return self.inner.fields(types)
@@ -128,8 +126,8 @@ class Retracting(_Signed):
 
 
 @attrs.frozen
-class Keeping(_Signed):
-    """Rows kept as a list of (event time, values, how often), from which the accumulator is made when asked."""
+class Multiset(_Retractable):
+    """Rows kept as a list of (event time, values, times), accumulated when a value is asked for."""
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         columns = [

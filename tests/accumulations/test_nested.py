@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, CollectSet, CountDistinct, First, Last, Max, Min, TopN, TopNByKey
-from beamish.accumulations.adapters.retractable import removable
+from beamish.accumulations.adapters.retractable import retractable
 from beamish.kernels.buffers import cast
 from beamish.kernels.groups import Groups
 from beamish.testing import TestStream
@@ -87,7 +87,7 @@ def test_nested_values_are_those_of_plain_python_over_several_bundles(accumulati
 @given(bundles())
 def test_nested_values_can_be_taken_back(drawn):
     type_, parts = drawn
-    over = removable(Collect("x"), (type_,))
+    over = retractable(Collect("x"), (type_,))
     state = over.reduce(*signed([], 1, type_))
     for rows in parts:
         state = through(over.add_rows(state, *signed(rows, 1, type_)))

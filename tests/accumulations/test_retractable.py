@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import accumulations as a
-from beamish.accumulations.adapters.retractable import Keeping, Retracting, Subtracting, removable
+from beamish.accumulations.adapters.retractable import Invertible, Multiset, Retracting, retractable
 from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_same, values
 
@@ -118,7 +118,7 @@ def drawn(data, types):
 @FEW
 def test_rows_less_those_removed_are_the_rest(accumulation, types, data):
     rows, taken, left = drawn(data, types)
-    over = removable(accumulation, types)
+    over = retractable(accumulation, types)
     expected = values(accumulation, left, *types)
     floats = 1e-9 if over.value_type(types) == DOUBLE else 0.0
     told = partial(over.extract_columns, types=types)
@@ -142,7 +142,7 @@ def test_all_rows_removed_are_no_rows(accumulation, types):
     rows = [
         (1, 0, *(min((v for v in (1, "a", 0.25, Decimal("1.25")) if accepts(type_, v)), key=str) for type_ in types))
     ]
-    over = removable(accumulation, types)
+    over = retractable(accumulation, types)
     state = over.add_rows(over.reduce(*signed(rows, 1, types)), *signed(rows, -1, types))
     assert over.extract_columns(state, types).to_pylist() == values(accumulation, [], *types)
 
@@ -158,13 +158,13 @@ def accepts(type_, value):
 @pytest.mark.parametrize(
     ("accumulation", "types", "how"),
     [
-        (a.Count(), (), Subtracting),
-        (a.Sum("x"), (LONG,), Subtracting),
-        (a.Mean("x"), (COST,), Subtracting),
-        (a.Sum("x"), (DOUBLE,), Keeping),  # adding and taking away a float need not undo each other
-        (a.Max("x"), (LONG,), Keeping),
+        (a.Count(), (), Invertible),
+        (a.Sum("x"), (LONG,), Invertible),
+        (a.Mean("x"), (COST,), Invertible),
+        (a.Sum("x"), (DOUBLE,), Multiset),  # adding and taking away a float need not undo each other
+        (a.Max("x"), (LONG,), Multiset),
         (Balance("x"), (LONG,), Retracting),
     ],
 )
-def test_what_can_subtract_exactly_does_so_and_the_others_keep_their_rows(accumulation, types, how):
-    assert type(removable(accumulation, types)) is how
+def test_what_can_be_taken_away_exactly_is_and_the_others_keep_their_rows(accumulation, types, how):
+    assert type(retractable(accumulation, types)) is how

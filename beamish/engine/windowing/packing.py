@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, hash_rows, normalise
 from beamish.kernels.groups import Groups
+from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.plan import Plan
 from beamish.windows.sliding import SlidingWindows
 
 _NULL_TIMES = b"null_event_times"
-_WRITE = pa.ipc.IpcWriteOptions()
 
 
 def pack(plan: Plan, rows: pa.Table) -> list[tuple[int, bytes]]:
@@ -54,10 +54,7 @@ def pack(plan: Plan, rows: pa.Table) -> list[tuple[int, bytes]]:
 
 def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int]:
     """The payloads of a shard as one table, and how many rows without event time were left out of it."""
-    tables = []
-    for payload in payloads:
-        with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-            tables.append(reader.read_all())
+    tables = [from_bytes(payload) for payload in payloads]
     left_out = sum(int((table.schema.metadata or {}).get(_NULL_TIMES, 0)) for table in tables)
     return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks(), left_out
 
@@ -119,11 +116,4 @@ def _split(
     ends = np.searchsorted(shard[order], shards, side="right")
     for number, start, end in zip(shards.tolist(), starts.tolist(), ends.tolist(), strict=True):
         left_out = int(null_times[number]) if number < len(null_times) else 0
-        yield number, _bytes(table.slice(start, end - start).replace_schema_metadata({_NULL_TIMES: str(left_out)}))
-
-
-def _bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=_WRITE) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        yield number, to_bytes(table.slice(start, end - start).replace_schema_metadata({_NULL_TIMES: str(left_out)}))
