@@ -98,15 +98,12 @@ def _object_identity(value: Any, inner: Identify) -> Any:
         return _ADDRESS.sub("", repr(value))
     else:
         return {"is": kind.__qualname__, **{name: inner(own) for name, own in _attributes(value).items()}}
-    own_fields = {name: (inner(own), default) for name, own, default in fields}
-    return {
-        "is": kind.__qualname__,
-        **{
-            name: own
-            for name, (own, default) in own_fields.items()
-            if default is attrs.NOTHING or not same_identity(inner(default), own)
-        },
-    }
+    result: dict[str, Any] = {"is": kind.__qualname__}
+    for name, own, default in fields:
+        mine = inner(own)
+        if default is attrs.NOTHING or not same_identity(inner(default), mine):
+            result[name] = mine
+    return result
 
 
 def _attrs_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -123,10 +120,9 @@ def _attrs_default(value: Any, field: attrs.Attribute[Any]) -> Any:
     if default is attrs.NOTHING or field.converter is None:
         return default
     convert: Any = field.converter
-    if not isinstance(field.converter, attrs.Converter):
-        return convert(default)
-    arguments = [value] * convert.takes_self + [field] * convert.takes_field
-    return convert.converter(default, *arguments)
+    takes = (getattr(convert, "takes_self", False), value), (getattr(convert, "takes_field", False), field)
+    arguments = [argument for wanted, argument in takes if wanted]
+    return getattr(convert, "converter", convert)(default, *arguments)
 
 
 def _attributes(value: Any) -> dict[str, Any]:
