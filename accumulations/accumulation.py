@@ -14,8 +14,8 @@ do not pre-aggregate: to these new rows are added by ``add_rows``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,12 @@ from numpy.typing import NDArray
 from beamish.accumulations.adapters import python as rows
 from beamish.errors import OptionError, PipelineError
 from beamish.kernels.buffers import plain
-from beamish.kernels.grouping import Field
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
 from beamish.kernels.type_names import arrow_type
+
+if TYPE_CHECKING:
+    from beamish.accumulations.adapters.one_input import MergedInput
 
 
 class Accumulation:
@@ -92,6 +96,44 @@ class Accumulation:
     python: ClassVar[bool] = True
     """Whether the methods above do the work; False for the built-in accumulations, which work on columns."""
 
+    # What only an accumulation in a merge of several inputs says (see adapters/one_input.py and joins.py).
+
+    explodes: ClassVar[bool] = False
+    """Whether a pane comes out as several rows, or none: ``explode`` says which. It is then alone in its pipeline."""
+
+    @property
+    def names_of_inputs(self) -> tuple[str, ...]:
+        """The inputs of a merge whose rows it takes, by name; none: it names none."""
+        return ()
+
+    def columns_of(self, input_: str) -> Iterable[str]:
+        """The columns it asks for by name of that input."""
+        return ()
+
+    def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
+        """The same over the merged rows of the inputs; ``name`` is the output column.
+
+        Raises:
+            ColumnError: an input lacks a column, or has it with a type that does not go.
+        """
+        return self
+
+    def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        """The type of its output column: that of its value, unless it explodes."""
+        return self.value_type(types)
+
+    def explode(self, values: pa.Array, whole: NDArray[np.bool_]) -> tuple[NDArray[np.int64], pa.Array]:
+        """The rows that values come out as.
+
+        Args:
+            values: one per pane.
+            whole: bool, one per pane: whether it comes out as one row whatever its value, which is then null.
+
+        Returns:
+            for each row the number of its pane, and the rows, of the output type.
+        """
+        raise NotImplementedError
+
     @property
     def preaggregates(self) -> bool:
         """Whether rows may be combined before they reach their window, in any order (Fold without merge: no)."""
@@ -99,7 +141,7 @@ class Accumulation:
 
     @property
     def inputs(self) -> tuple[str, ...] | None:
-        """The columns it reads; None: all of them, as a dict a row."""
+        """The columns it reads; None: all of them, one dict per row."""
         if self.column is None or isinstance(self.column, str):
             return None if self.column is None else (self.column,)
         return tuple(self.column)
@@ -134,66 +176,60 @@ class Accumulation:
         return arrow_type(f"{type(self).__name__}(result_type)", self.result_type)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        """The columns of its state. Where all have a merger, ``grouping.combine_fields`` does what ``combine`` does."""
+        """The columns of its state. Where all have a merger, ``fields.combine_fields`` does what ``combine`` does."""
         return (Field(pa.binary()),)
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
-        """Make each row an accumulator of its own: the state's columns, one entry a row."""
-        count = len(event_time_us)
-        return self.reduce(columns, event_time_us, np.arange(count, dtype=np.int64), count)
+        """Make each row an accumulator of its own: the state's columns, one entry per row."""
+        return self.reduce(columns, event_time_us, Groups.each(len(event_time_us)))
 
-    def reduce(
-        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
-    ) -> list[pa.Array]:
-        """Accumulate rows group by group: ``combine(group, groups, lift(...))``, by whatever way is fastest.
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
+        """Accumulate rows group by group: ``combine(groups, lift(...))``, by whatever way is fastest.
 
         Args:
             columns: the input columns.
-            event_time_us: int64, microseconds since the epoch, one a row.
-            group: for each row the group it belongs to, 0 to groups - 1, in any order.
-            groups: how many there are; a group with no row gets the accumulator of no rows.
+            event_time_us: int64, microseconds since the epoch, one per row.
+            groups: of the rows; a group with no row gets the accumulator of no rows.
 
         Returns:
-            the state's columns, one entry a group.
+            the state's columns, one entry per group.
         """
-        return self.add_rows([rows.no_rows(groups)], columns, event_time_us, group, groups)
+        return self.add_rows([rows.no_rows(groups.count)], columns, event_time_us, groups)
 
     def add_rows(
         self,
         state: Sequence[pa.Array],
         columns: Sequence[pa.Array],
         event_time_us: NDArray[np.int64],
-        group: NDArray[np.int64],
-        groups: int,
+        groups: Groups,
     ) -> list[pa.Array]:
         """Go on from earlier accumulators with new rows: ``combine`` of ``state`` and ``reduce`` of the rows.
 
         The one way to continue a Fold without ``merge``, whose function is called with the old accumulator.
 
         Args:
-            state: the state's columns, one entry a group, by number (the accumulator of no rows for a new group).
-            columns, event_time_us, group, groups: as for ``reduce``.
+            state: the state's columns, one entry per group (the accumulator of no rows for a new group).
+            columns, event_time_us, groups: as for ``reduce``.
 
         Returns:
-            the state's columns, one entry a group.
+            the state's columns, one entry per group.
         """
         values = [column.to_pylist() for column in map(plain, columns)]
         pairs = values[0] if len(values) == 1 else list(zip(*values, strict=True))
-        return [rows.add_rows(self, state[0], pairs, group, [event_time_us])]
+        return [rows.add_rows(self, state[0], pairs, groups, [event_time_us])]
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         """Merge accumulators group by group.
 
         Args:
-            group: for each entry of ``state`` the group it belongs to, 0 to groups - 1, in any order.
-            groups: how many there are; a group with no entry gets the accumulator of no rows.
+            groups: of the entries of ``state``; a group with no entry gets the accumulator of no rows.
             state: the state's columns.
 
         Returns:
-            the state's columns, one entry a group.
+            the state's columns, one entry per group.
         """
-        return [rows.merge_accumulators(self, state[0], group, groups)]
+        return [rows.merge_accumulators(self, state[0], groups)]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
-        """The values, one an accumulator."""
+        """The values, one per accumulator."""
         return rows.extract(self, state[0], self.value_type(types))

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, numbers, plain, valid
+from beamish.kernels.buffers import Flags, column_of, list_lengths, numbers, plain, valid
+from beamish.kernels.groups import Groups
 from beamish.kernels.hashing import hash_values
-from beamish.kernels.lists import list_lengths
 from beamish.kernels.order import Keys
 
 _FINEST, _COARSEST = 0.00217, 0.39  # 2**18 and 2**4 registers
@@ -91,15 +91,13 @@ class ApproxCountDistinct(ListColumnar):
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         sizes = list_lengths(state[0])
-        groups, m, q = len(sizes), float(2**self.precision), 64 - self.precision
-        group = np.repeat(np.arange(groups), sizes)
+        m, q = float(2**self.precision), 64 - self.precision
+        groups = Groups.each(len(sizes)).repeat(sizes)
         rank = numbers(state[0].flatten()).astype(np.int64) & 255
-        full = np.bincount(group[rank > q], minlength=groups)
+        full = groups[rank > q].sizes()
         weights = np.where(rank > q, 0.0, np.ldexp(1.0, -rank.astype(np.int32)))
-        z = np.zeros(groups)
-        np.add.at(z, group, weights)
-        z += m * math.ldexp(1.0, -q) * _tau(1.0 - full / m) + m * _sigma(1.0 - sizes / m)
-        estimate = np.divide(m * m / (2.0 * math.log(2.0)), z, out=np.zeros(groups), where=sizes > 0)
+        z = groups.sum(weights) + m * math.ldexp(1.0, -q) * _tau(1.0 - full / m) + m * _sigma(1.0 - sizes / m)
+        estimate = np.divide(m * m / (2.0 * math.log(2.0)), z, out=np.zeros(groups.count), where=sizes > 0)
         return column_of(np.rint(estimate).astype(np.int64))
 
 

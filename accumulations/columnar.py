@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.kernels.buffers import Flags, flags, plain, plain_type, valid
-from beamish.kernels.grouping import Field, Merger, combine_fields
+from beamish.kernels.fields import Field, Merger, combine_fields
+from beamish.kernels.groups import Groups
 from beamish.kernels.lists import gather_lists, lift_items, merge_lists
 from beamish.kernels.order import Keys, sort_keys
 
@@ -23,7 +24,11 @@ class Columnar(Accumulation):
 
     python: ClassVar[bool] = False
     mergers: ClassVar[tuple[tuple[Merger | None, Any], ...]] = ()
-    """For each column of the state: how two are merged, and its value for no rows."""
+    """Per column of the state: how two are merged, and its value for no rows."""
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        """Whether its state is sums, and taking a row away undoes adding it exactly."""
+        return False
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         """The types of the state's columns; by default the one of its value."""
@@ -39,32 +44,30 @@ class Columnar(Accumulation):
             for type_, (merger, initial) in zip(state_types, self.mergers, strict=True)
         )
 
-    def reduce(
-        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
-    ) -> list[pa.Array]:
-        return self.combine(group, groups, self.lift(columns, event_time_us))
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
+        return self.combine(groups, self.lift(columns, event_time_us))
 
     def add_rows(
         self,
         state: Sequence[pa.Array],
         columns: Sequence[pa.Array],
         event_time_us: NDArray[np.int64],
-        group: NDArray[np.int64],
-        groups: int,
+        groups: Groups,
     ) -> list[pa.Array]:
-        new = self.reduce(columns, event_time_us, group, groups)
+        new = self.reduce(columns, event_time_us, groups)
+        each = Groups.each(groups.count)
         both = [pa.concat_arrays([old, added]) for old, added in zip(state, new, strict=True)]
-        return self.combine(np.tile(np.arange(groups, dtype=np.int64), 2), groups, both)
+        return self.combine(each.followed_by(each), both)
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return combine_fields(self._fields([column.type for column in state]), group, groups, state)
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return combine_fields(self._fields([column.type for column in state]), groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return state[0]
 
 
 class ListColumnar(Columnar):
-    """An accumulation whose state is a list of items for each group, in order of their sort keys."""
+    """An accumulation whose state is one list of items per group, in order of their sort keys."""
 
     __slots__ = ()
 
@@ -75,6 +78,10 @@ class ListColumnar(Columnar):
     def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         """The type of an item; by default that of the column."""
         return plain_type(types[0])
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        """Whether its state is sums, and taking a row away undoes adding it exactly."""
+        return False
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         return (pa.list_(self.item_type(types)),)
@@ -99,13 +106,11 @@ class ListColumnar(Columnar):
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
         return [lift_items(*self.items(columns, event_time_us))]
 
-    def reduce(
-        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
-    ) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
         items, present = self.items(columns, event_time_us)
         if present is not None:
-            items, group = items.filter(flags(present)), group[present]
-        return [gather_lists(items, group, groups, self.keys_of, distinct=self.distinct, keep=self.keep)]
+            items, groups = items.filter(flags(present)), groups[present]
+        return [gather_lists(items, groups, self.keys_of, distinct=self.distinct, keep=self.keep)]
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return [merge_lists(state[0], group, groups, self.keys_of, distinct=self.distinct, keep=self.keep)]
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [merge_lists(state[0], groups, self.keys_of, distinct=self.distinct, keep=self.keep)]

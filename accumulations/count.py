@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import column_field
 from beamish.accumulations.columnar import Columnar
 from beamish.kernels.buffers import column_of, valid
+from beamish.kernels.groups import Groups
 
 
 @attrs.frozen
@@ -41,6 +42,9 @@ class Count(Columnar):
     def inputs(self) -> tuple[str, ...]:
         return () if self.column is None else (self.column,)
 
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        return True
+
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return pa.int64()
 
@@ -49,8 +53,6 @@ class Count(Columnar):
         ones = np.ones(len(event_time_us), np.int64) if present is None else present.astype(np.int64)
         return [column_of(ones)]
 
-    def reduce(
-        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
-    ) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
         present = valid(columns[0]) if columns else None
-        return [column_of(np.bincount(group if present is None else group[present], minlength=groups))]
+        return [column_of((groups if present is None else groups[present]).sizes())]

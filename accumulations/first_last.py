@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_orderable, column_field, flag_field
 from beamish.accumulations.columnar import Columnar
 from beamish.kernels.buffers import column_of, numbers, pick, plain, plain_type, valid
-from beamish.kernels.order import least, sort_keys
+from beamish.kernels.groups import Groups
+from beamish.kernels.order import sort_keys
 
 
 class _Edge(Columnar):
@@ -39,29 +40,23 @@ class _Edge(Columnar):
         values = plain(columns[0])
         return [column_of(event_time_us, pa.int64(), valid(values) if self.ignore_nulls else None), values]
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         times, values = state
         present = valid(times)
         rows = np.arange(len(times)) if present is None else np.flatnonzero(present)
-        chosen = self._edge(group, groups, numbers(times), values, rows)
+        chosen = self._edge(groups, numbers(times), values, rows)
         return [pick(times, chosen), pick(values, chosen)]
 
     def _edge(
-        self,
-        group: NDArray[np.int64],
-        groups: int,
-        times: NDArray[np.int64],
-        values: pa.Array,
-        rows: NDArray[np.int64],
+        self, groups: Groups, times: NDArray[np.int64], values: pa.Array, rows: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         # Values are ordered only among the rows of a group's edge time.
         key = times[rows]
         key = ~key if self.latest else key
-        best = np.full(groups, np.iinfo(np.int64).max, np.int64)
-        np.minimum.at(best, group[rows], key)
-        rows = rows[key == best[group[rows]]]
+        there = groups[rows]
+        rows = rows[key == there.least(key)[there.of]]
         keys = sort_keys(values.take(column_of(rows)))
-        chosen = least(group[rows], groups, [~key for key in keys] if self.latest else keys)
+        chosen = groups[rows].first([~key for key in keys] if self.latest else keys)
         found = chosen >= 0
         chosen[found] = rows[chosen[found]]
         return chosen

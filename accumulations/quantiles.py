@@ -14,8 +14,7 @@ from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.accumulations.sums import as_double
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, list_column, numbers, valid
-from beamish.kernels.lists import list_lengths
+from beamish.kernels.buffers import Flags, column_of, list_column, list_lengths, numbers, valid
 
 
 class _Sorted(ListColumnar):

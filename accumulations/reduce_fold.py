@@ -12,12 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.adapters.python import add_rows, failed, merge_accumulators, runs, typed
+from beamish.accumulations.adapters.python import add_rows, failed, merge_accumulators, typed
 from beamish.accumulations.arguments import column_field, function_field
 from beamish.errors import OptionError, PipelineError
 from beamish.kernels.buffers import flags, plain, plain_type, valid
 from beamish.kernels.codec import ALLOWED, encode
-from beamish.kernels.grouping import Field
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
 from beamish.kernels.order import Keys, is_orderable, sort_keys, sort_order
 from beamish.kernels.type_names import arrow_type
 
@@ -77,32 +78,29 @@ class Reduce(Accumulation):
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
         return [plain(columns[0])]
 
-    def reduce(
-        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
-    ) -> list[pa.Array]:
-        return self.combine(group, groups, self.lift(columns, event_time_us))
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
+        return self.combine(groups, self.lift(columns, event_time_us))
 
     def add_rows(
         self,
         state: Sequence[pa.Array],
         columns: Sequence[pa.Array],
         event_time_us: NDArray[np.int64],
-        group: NDArray[np.int64],
-        groups: int,
+        groups: Groups,
     ) -> list[pa.Array]:
         values = pa.concat_arrays([state[0], *self.lift(columns, event_time_us)])
-        return self.combine(np.concatenate([np.arange(groups, dtype=np.int64), group]), groups, [values])
+        return self.combine(Groups.each(groups.count).followed_by(groups), [values])
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         column, present = state[0], valid(state[0])
         if present is not None:
-            column, group = column.filter(flags(present)), group[present]
-        order = sort_order([group])
+            column, groups = column.filter(flags(present)), groups[present]
+        order = sort_order([groups.of])
         values = column.to_pylist()
         place = order.tolist()
-        result: list[Any] = [None] * groups
+        result: list[Any] = [None] * groups.count
         fn = self.fn
-        for number, start, end in runs(group[order]):
+        for number, start, end in groups[order].runs():
             reduced = values[place[start]]
             value = None
             try:
@@ -205,23 +203,22 @@ class Fold(Accumulation):
         state: Sequence[pa.Array],
         columns: Sequence[pa.Array],
         event_time_us: NDArray[np.int64],
-        group: NDArray[np.int64],
-        groups: int,
+        groups: Groups,
     ) -> list[pa.Array]:
         column = plain(columns[0])
         values = column.to_pylist()
         keys = _row_keys(column, values)
-        return [add_rows(self, state[0], values, group, [event_time_us, *keys])]
+        return [add_rows(self, state[0], values, groups, [event_time_us, *keys])]
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         if self.merge is None:
             present = valid(state[0])
-            entries = np.bincount(group if present is None else group[present], minlength=groups)
-            if bool((entries > 1).any()):
+            entries = groups if present is None else groups[present]
+            if bool((entries.sizes() > 1).any()):
                 raise PipelineError(
                     f"{self!r}: accumulators cannot be merged; give merge=, a function of two accumulators"
                 )
-        return [merge_accumulators(self, state[0], group, groups)]
+        return [merge_accumulators(self, state[0], groups)]
 
 
 def _row_keys(column: pa.Array, values: Sequence[Any]) -> Keys:

@@ -25,6 +25,11 @@ def _sum_type(type_: pa.DataType) -> pa.DataType:
     return pa.int64() if pa.types.is_integer(type_) else pa.float64()
 
 
+def _is_exact(type_: pa.DataType) -> bool:
+    """Whether adding and taking away undo each other: not so for floats."""
+    return not pa.types.is_floating(type_)
+
+
 def as_double(column: pa.Array) -> pa.Array:
     """A column of numbers as double."""
     column = plain(column)
@@ -45,7 +50,7 @@ class Sum(Columnar):
     Raises:
         OptionError: the column is no name.
         ColumnError: it is no number.
-        NumericOverflowError: a sum does not fit its type, be it on the way to one that would.
+        NumericOverflowError: a sum, or an intermediate sum, does not fit its type.
     """
 
     column: str = column_field()
@@ -54,6 +59,9 @@ class Sum(Columnar):
 
     def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
         check_numbers(name, self, types)
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        return _is_exact(types[0])
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return _sum_type(types[0])
@@ -86,6 +94,9 @@ class Mean(Columnar):
 
     def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
         check_numbers(name, self, types)
+
+    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
+        return _is_exact(types[0])
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         type_ = plain_type(types[0])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_orderable, column_field, count_field
 from beamish.accumulations.columnar import Columnar, ListColumnar
 from beamish.kernels.buffers import flags, plain, plain_type, struct_column, valid
+from beamish.kernels.groups import Groups
 from beamish.kernels.lists import gather_lists, items_of, lift_items
 from beamish.kernels.order import Keys, sort_keys
 
@@ -83,23 +84,21 @@ class TopNByKey(Columnar):
         keys, values = map(plain, columns)
         return [lift_items(struct_column([keys, values], ["key", "value"]), valid(values))]
 
-    def reduce(
-        self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], group: NDArray[np.int64], groups: int
-    ) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
         keys, values = map(plain, columns)
         items, present = struct_column([keys, values], ["key", "value"]), valid(values)
         if present is not None:
-            items, group = items.filter(flags(present)), group[present]
-        return [self._top(items, group, groups)]
+            items, groups = items.filter(flags(present)), groups[present]
+        return [self._top(items, groups)]
 
-    def combine(self, group: NDArray[np.int64], groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return [self._top(*items_of(state[0], group), groups)]
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [self._top(*items_of(state[0], groups))]
 
-    def _top(self, items: pa.Array, group: NDArray[np.int64], groups: int) -> pa.Array:
+    def _top(self, items: pa.Array, groups: Groups) -> pa.Array:
         # A key among the first n of all is among the first n of the part that holds its greatest value.
         distinct = len(sort_keys(items.flatten()[0]))
-        best = gather_lists(items, group, groups, _by_key, distinct=distinct)
-        return gather_lists(*items_of(best, np.arange(groups, dtype=np.int64)), groups, _by_value, keep=self.n)
+        best = gather_lists(items, groups, _by_key, distinct=distinct)
+        return gather_lists(*items_of(best, Groups.each(groups.count)), _by_value, keep=self.n)
 
 
 def _by_key(items: pa.Array) -> Keys:

@@ -18,15 +18,9 @@ from beamish.accumulations.arguments import check_numbers, column_field, flag_fi
 from beamish.accumulations.columnar import Columnar
 from beamish.accumulations.sums import as_double
 from beamish.kernels.buffers import column_of, numbers, valid
+from beamish.kernels.groups import Groups
 
 Doubles = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-
-def _sums(group: Counts, groups: int, values: NDArray[np.float64]) -> Doubles:
-    sums = np.zeros(groups)
-    np.add.at(sums, group, values)
-    return sums
 
 
 class _Spread(Columnar):
@@ -53,20 +47,19 @@ class _Spread(Columnar):
             counts, values = present.astype(np.int64), np.where(present, values, 0.0)
         return [column_of(counts), column_of(values), column_of(np.zeros(len(values)))]
 
-    def combine(self, group: Counts, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         n, mean, m2 = (numbers(column) for column in state)
         some = n > 0
         if not some.all():
-            group, n, mean, m2 = group[some], n[some], mean[some], m2[some]
-        total = np.zeros(groups, np.int64)
-        np.add.at(total, group, n)
+            groups, n, mean, m2 = groups[some], n[some], mean[some], m2[some]
+        total = groups.sum(n)
         # Means are taken as distances from one of the group's, so that a part alone keeps its own to the last bit.
-        near = np.zeros(groups)
-        near[group] = mean
+        near = np.zeros(groups.count)
+        near[groups.of] = mean
         with np.errstate(invalid="ignore", over="ignore"):
             divisor = np.maximum(total, 1)
-            merged = near + _sums(group, groups, n * (mean - near[group])) / divisor
-            squares = _sums(group, groups, m2 + n * (mean - merged[group]) ** 2)
+            merged = near + groups.sum(n * (mean - near[groups.of])) / divisor
+            squares = groups.sum(m2 + n * (mean - merged[groups.of]) ** 2)
         return [column_of(total), column_of(merged), column_of(squares)]
 
     def _variance(self, state: Sequence[pa.Array]) -> tuple[Doubles, NDArray[np.bool_]]:

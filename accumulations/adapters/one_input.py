@@ -1,8 +1,8 @@
-"""Accumulations in a merge: each says which input's rows it takes.
+"""Accumulations in a merge: each names the input whose rows it takes.
 
 The rows of all inputs of a merge are one table: a column that numbers the input, and columns ``input.column``, null
-in the rows of the other inputs. What is said of inputs by name is bound to their numbers and columns when a pipeline
-meets its data.
+in the rows of the other inputs. What is declared by the names of inputs is bound to their numbers and columns when a
+pipeline meets its data.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from beamish.accumulations.accumulation import Accumulation
 from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.buffers import flags, numbers, struct_column
-from beamish.kernels.grouping import Field
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import INPUT
 
-Groups = NDArray[np.int64]
 Times = NDArray[np.int64]
 
 
@@ -52,30 +52,15 @@ def merged_name(input_: str, column: str) -> str:
 
 
 class OfInputs(Accumulation):
-    """An accumulation that names the inputs it takes rows of."""
+    """An accumulation that names the inputs it takes rows of; ``bind`` gives one over the merged rows."""
 
     __slots__ = ()
 
     python: ClassVar[bool] = False
-    explodes: ClassVar[bool] = False
-    """Whether a pane is a row for each pair."""
-
-    @property
-    def names_of_inputs(self) -> tuple[str, ...]:
-        """The inputs it takes rows of."""
-        raise NotImplementedError
-
-    def columns_of(self, input_: str) -> Iterable[str]:
-        """The columns it asks for by name of that input."""
-        return ()
 
     def bound_to(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
-        """The same over the merged rows; ``name`` is the output column.
-
-        Raises:
-            ColumnError: an input has no such column, or of a type that does not go.
-        """
-        raise NotImplementedError
+        """As ``bind``."""
+        return self.bind(name, inputs)
 
 
 @attrs.frozen(repr=False)
@@ -96,13 +81,13 @@ class OfInput(OfInputs):
         return (self.inner.inputs or ()) if input_ == self.input else ()
 
     def check(self, name: str, *, merging: bool) -> None:
-        if isinstance(self.inner, OfInputs):
+        if self.inner.names_of_inputs:
             raise PipelineError(
                 f"accumulate({name}={self!r}): {self.inner!r} names its inputs itself; leave the last .of() out"
             )
         self.inner.check(name, merging=merging)
 
-    def bound_to(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
+    def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
         own = inputs[self.input]
         whole_rows = self.inner.inputs is None
         columns = tuple(own.columns) if self.inner.inputs is None else self.inner.inputs
@@ -118,56 +103,56 @@ class OfInput(OfInputs):
 
 @attrs.frozen(repr=False)
 class OneInput(Accumulation):
-    """An accumulation that passes over the rows of the other inputs. Its first input column numbers the input.
+    """An accumulation that skips the rows of the other inputs. Its first input column numbers the input.
 
     Attributes:
-        said: what the pipeline says.
+        declared: what the pipeline declares.
         number: the input's.
         columns: the columns it reads, as the merged rows call them.
         row: where it takes whole rows: what these columns are called in a row.
     """
 
-    said: OfInput
+    declared: OfInput
     number: int
     columns: tuple[str, ...]
     row: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return repr(self.said)
+        return repr(self.declared)
 
     @property
     def python(self) -> bool:  # type: ignore[override]
-        return self.said.inner.python
+        return self.declared.inner.python
 
     @property
     def preaggregates(self) -> bool:
-        return self.said.inner.preaggregates
+        return self.declared.inner.preaggregates
 
     @property
     def inputs(self) -> tuple[str, ...]:
         return (INPUT, *self.columns)
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
-        return self.said.inner.value_type(self._types(types))
+        return self.declared.inner.value_type(self._types(types))
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        return self.said.inner.fields(self._types(types))
+        return self.declared.inner.fields(self._types(types))
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         own, values = self._own(columns)
-        return self.said.inner.reduce(values, event_time_us[own], group[own], groups)
+        return self.declared.inner.reduce(values, event_time_us[own], groups[own])
 
     def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, groups: Groups
     ) -> list[pa.Array]:
         own, values = self._own(columns)
-        return self.said.inner.add_rows(state, values, event_time_us[own], group[own], groups)
+        return self.declared.inner.add_rows(state, values, event_time_us[own], groups[own])
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return self.said.inner.combine(group, groups, state)
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return self.declared.inner.combine(groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
-        return self.said.inner.extract_columns(state, self._types(types))
+        return self.declared.inner.extract_columns(state, self._types(types))
 
     def _types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         own = types[1:]

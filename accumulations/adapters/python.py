@@ -5,42 +5,35 @@ An accumulator is one Arrow binary value: the bytes of ``codec``, or null for th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from beamish.errors import UserFunctionError
-from beamish.kernels.buffers import Groups, binary_column
+from beamish.kernels.buffers import binary_column
 from beamish.kernels.codec import ALLOWED, decode, encode
+from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key, sort_order
 
 _LONGEST_ARGUMENT = 200
 
 
-def runs(group: Groups) -> Iterator[tuple[int, int, int]]:
-    """For groups in order: each group that is there, and where its rows begin and end."""
-    starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]]) if len(group) else np.zeros(0, np.int64)
-    ends = np.append(starts, len(group))[1:]
-    return zip(group[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
-
-
-def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], group: Groups, keys: Sequence[Key]) -> pa.Array:
+def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], groups: Groups, keys: Sequence[Key]) -> pa.Array:
     """Call ``owner.add`` for each row, in the order of (group, keys).
 
     Args:
         owner: the accumulation.
-        state: the accumulators so far, one a group.
-        values: one a row.
-        group: for each row its group.
+        state: the accumulators so far, one per group.
+        values: one per row.
+        groups: of the rows.
         keys: by which the rows of a group are ordered.
     """
-    order = sort_order([group, *keys])
+    order = sort_order([groups.of, *keys])
     rows = [values[row] for row in order.tolist()]
     accumulators: list[bytes | None] = state.to_pylist()
     add = owner.add
-    for number, start, end in runs(group[order]):
+    for number, start, end in groups[order].runs():
         before = accumulators[number]
         accumulator = _create(owner, number) if before is None else decode(before)
         value = None
@@ -53,13 +46,13 @@ def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], group: Groups, 
     return binary_column(accumulators)
 
 
-def merge_accumulators(owner: Any, state: pa.Array, group: Groups, groups: int) -> pa.Array:
+def merge_accumulators(owner: Any, state: pa.Array, groups: Groups) -> pa.Array:
     """Call ``owner.merge`` for the accumulators of each group, in their order; alone, one stays as it is."""
-    order = sort_order([group])
+    order = sort_order([groups.of])
     encoded: list[bytes | None] = state.to_pylist()
-    result: list[bytes | None] = [None] * groups
+    result: list[bytes | None] = [None] * groups.count
     place = order.tolist()
-    for number, start, end in runs(group[order]):
+    for number, start, end in groups[order].runs():
         parts = [part for row in place[start:end] if (part := encoded[row]) is not None]
         if len(parts) < 2:
             result[number] = parts[0] if parts else None

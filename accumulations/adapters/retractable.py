@@ -1,14 +1,14 @@
 """Accumulations over rows that may be taken back: what a later stage makes of another stage's retractions.
 
 Each row carries a sign, 1 for a row and -1 for the removal of an equal one. Where taking away undoes adding exactly
-- counts, sums and means of whole numbers and decimals, a user's ``retract`` - the accumulator does so. Otherwise it
-keeps the rows, each once with how often it is there, and accumulates what is left when asked.
+(counts, sums and means of whole numbers and decimals, a user's ``retract``) the accumulator does so. Otherwise it is
+the multiset of the rows, which are accumulated when a value is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,32 +18,28 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.python import add_rows
-from beamish.accumulations.count import Count
-from beamish.accumulations.sums import Mean, Sum
+from beamish.accumulations.columnar import Columnar
 from beamish.kernels.buffers import column_of, list_column, numbers, pick, plain, struct_column, valid
-from beamish.kernels.grouping import Field, combine_fields
+from beamish.kernels.fields import Field, combine_fields
+from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
 
-Groups = NDArray[np.int64]
 Times = NDArray[np.int64]
 
 
-def removable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
-    """The same accumulation over signed rows: its first input column is the sign, int8."""
-    if isinstance(accumulation, Count) or (
-        isinstance(accumulation, (Sum, Mean)) and not pa.types.is_floating(types[0])
-    ):
-        return Subtracting(accumulation)
+def retractable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
+    """The accumulation over signed rows: its first input column is the sign, int8."""
+    if isinstance(accumulation, Columnar) and accumulation.is_invertible(types):
+        return Invertible(accumulation)
     if accumulation.python and accumulation.retract is not None:
         return Retracting(accumulation)
-    return Keeping(accumulation)
+    return Multiset(accumulation)
 
 
 @attrs.frozen
-class _Signed(Accumulation):
+class _Retractable(Columnar):
     inner: Accumulation
-    python: ClassVar[bool] = False
 
     @property
     def inputs(self) -> tuple[str, ...] | None:
@@ -55,22 +51,17 @@ class _Signed(Accumulation):
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return self.inner.value_type(types)
 
-    def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
-    ) -> list[pa.Array]:
-        new = self.reduce(columns, event_time_us, group, groups)
-        both = [pa.concat_arrays(pair) for pair in zip(state, new, strict=True)]
-        return self.combine(np.tile(np.arange(groups, dtype=np.int64), 2), groups, both)
-
 
 @attrs.frozen
-class Subtracting(_Signed):
-    """Sums of which a part can be taken away. The last column of the state counts the values in it."""
+class Invertible(_Retractable):
+    """Sums that a part can be taken away from. The last column of the state counts the values in it."""
+
+    inner: Columnar
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return (*self.inner.fields(types), Field(pa.int64(), "sum", 0))
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
         signs = numbers(sign).astype(np.int64)
         for column in values:
@@ -79,29 +70,29 @@ class Subtracting(_Signed):
         lifted = [
             pc.if_else(pc.less(sign, 0), pc.negate(column), column) for column in self.inner.lift(values, event_time_us)
         ]
-        return self.combine(group, groups, [*lifted, column_of(signs)])
+        return self.combine(groups, [*lifted, column_of(signs)])
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        initials = self._initials(len(state) - 1)
-        fields = [Field(column.type, "sum", initial) for column, initial in zip(state, [*initials, 0], strict=True)]
-        return combine_fields(fields, group, groups, state)
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        initials = [*self._initials(), 0]
+        fields = [Field(column.type, "sum", initial) for column, initial in zip(state, initials, strict=True)]
+        return combine_fields(fields, groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         *sums, held = state
         none = pc.equal(held, 0)
         left = [
             pc.if_else(none, pa.scalar(initial, column.type), column)
-            for column, initial in zip(sums, self._initials(len(sums)), strict=True)
+            for column, initial in zip(sums, self._initials(), strict=True)
         ]
         return self.inner.extract_columns(left, types)
 
-    def _initials(self, columns: int) -> list[Any]:
-        return [0] if isinstance(self.inner, Count) else [None, 0][:columns]
+    def _initials(self) -> list[Any]:
+        return [initial for _, initial in self.inner.mergers]
 
 
 @attrs.frozen
-class Retracting(_Signed):
-    """A user's own accumulation, whose ``retract`` is called for removals, after the bundle's rows are added."""
+class Retracting(_Retractable):
+    """A user's own accumulation: ``retract`` is called for removals, after the bundle's rows are added."""
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return self.inner.fields(types)
@@ -115,28 +106,28 @@ class Retracting(_Signed):
             return self.inner.add(accumulator, row)
         return self.inner.retract(accumulator, row)  # type: ignore[misc]
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
-        return self.add_rows([pa.nulls(groups, pa.binary())], columns, event_time_us, group, groups)
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+        return self.add_rows([pa.nulls(groups.count, pa.binary())], columns, event_time_us, groups)
 
     def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, groups: Groups
     ) -> list[pa.Array]:
         sign, *own = columns
         rows = [plain(column).to_pylist() for column in own]
         values = list(zip(sign.to_pylist(), rows[0] if len(rows) == 1 else zip(*rows, strict=True), strict=True))
         removed_last = (numbers(sign) < 0).astype(np.int64)
-        return [add_rows(self, state[0], values, group, [removed_last, event_time_us])]
+        return [add_rows(self, state[0], values, groups, [removed_last, event_time_us])]
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return self.inner.combine(group, groups, state)
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return self.inner.combine(groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.inner.extract_columns(state, types)
 
 
 @attrs.frozen
-class Keeping(_Signed):
-    """Rows kept as a list of (event time, values, how often), from which the accumulator is made when asked."""
+class Multiset(_Retractable):
+    """Rows kept as a list of (event time, values, times), accumulated when a value is asked for."""
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         columns = [
@@ -146,29 +137,28 @@ class Keeping(_Signed):
         ]
         return (Field(pa.list_(pa.struct(columns)), None, ()),)
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, group: Groups, groups: int) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
         names = ["time", *(f"value{i}" for i in range(len(values))), "times"]
         items = struct_column([column_of(event_time_us), *values, sign.cast(pa.int64())], names)
-        return [_count_items(items, group, groups)]
+        return [_count_items(items, groups)]
 
-    def combine(self, group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return [_count_items(*items_of(state[0], group), groups)]
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [_count_items(*items_of(state[0], groups))]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
-        groups = len(state[0])
-        items, group = items_of(state[0], np.arange(groups, dtype=np.int64))
+        items, groups = items_of(state[0], Groups.each(len(state[0])))
         *columns, times = items.flatten()
         rows = np.repeat(np.arange(len(items), dtype=np.int64), np.maximum(numbers(times), 0))
         time, *values = (pick(column, rows) for column in columns)
-        inner = self.inner.reduce(values, numbers(time), group[rows], groups)
+        inner = self.inner.reduce(values, numbers(time), groups[rows])
         return self.inner.extract_columns(inner, types)
 
 
-def _count_items(items: pa.Array, group: Groups, groups: int) -> pa.Array:
-    """Lists of distinct items, one a group, each with the sum of its times; none with a sum of 0."""
+def _count_items(items: pa.Array, groups: Groups) -> pa.Array:
+    """Lists of distinct items, one per group, each with the sum of its times; none with a sum of 0."""
     *columns, times = items.flatten()
-    keys = [group, *(key for column in columns for key in sort_keys(plain(column)))]
+    keys = [groups.of, *(key for column in columns for key in sort_keys(plain(column)))]
     order = sort_order(keys)
     starts = np.flatnonzero(run_starts([key[order] for key in keys]))
     total = np.add.reduceat(numbers(times)[order], starts) if len(starts) else np.zeros(0, dtype=np.int64)
@@ -176,4 +166,4 @@ def _count_items(items: pa.Array, group: Groups, groups: int) -> pa.Array:
     rows = order[starts[kept]]
     names = [field.name for field in items.type]
     distinct = struct_column([*(pick(column, rows) for column in columns), column_of(total[kept])], names)
-    return list_column(distinct, np.bincount(group[rows], minlength=groups))
+    return list_column(distinct, groups[rows].sizes())

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
 Flags = NDArray[np.bool_]
-Groups = NDArray[np.int64]
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -30,7 +30,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
         return pa.float32()
     if kind.is_decimal(type_) and type_.bit_width < 128:
         return pa.decimal128(type_.precision, type_.scale)
-    if kind.is_large_list(type_) or kind.is_fixed_size_list(type_):
+    if _is_some_list(type_) and not kind.is_list(type_):
         return pa.list_(plain_type(type_.value_type))
     return type_
 
@@ -39,8 +39,45 @@ def plain(column: pa.Array) -> pa.Array:
     """The column in its plain type."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    type_ = plain_type(column.type)
-    return column if type_ == column.type else column.cast(type_)
+    return cast(column, plain_type(column.type))
+
+
+def cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """The column in another type.
+
+    Lists and structs go part by part: Arrow's own cast cuts void fields of structs in lists to a wrong length, also
+    where the type stays the same.
+    """
+    if column.type == type_:
+        return column
+    if _is_some_list(column.type) and pa.types.is_list(type_):
+        return list_column(cast(column.flatten(), type_.value_type), list_lengths(column), valid(column), type_)
+    if pa.types.is_struct(column.type) and pa.types.is_struct(type_) and _names(column.type) == _names(type_):
+        parts = [cast(part, field.type) for part, field in zip(column.flatten(), type_, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(type_), mask=column.is_null())
+    return column.cast(type_)
+
+
+def _is_some_list(type_: pa.DataType) -> bool:
+    kind = pa.types
+    return bool(
+        kind.is_list(type_)
+        or kind.is_large_list(type_)
+        or kind.is_fixed_size_list(type_)
+        or kind.is_list_view(type_)
+        or kind.is_large_list_view(type_)
+    )
+
+
+def _names(type_: pa.StructType) -> list[str]:
+    return [field.name for field in type_]
+
+
+def list_lengths(lists: pa.Array) -> NDArray[np.int64]:
+    """The number of items in each list; 0 for null."""
+    lengths = numbers(pc.list_value_length(lists)).astype(np.int64)
+    present = valid(lists)
+    return lengths if present is None else np.where(present, lengths, 0)
 
 
 def is_whole(type_: pa.DataType) -> bool:
@@ -147,14 +184,16 @@ def decimal_column(
     return pa.Array.from_buffers(type_, len(high), [_packed(present), _buffer(words)])
 
 
-def list_column(items: pa.Array, lengths: NDArray[np.int64], present: Flags | None = None) -> pa.Array:
+def list_column(
+    items: pa.Array, lengths: NDArray[np.int64], present: Flags | None = None, type_: pa.DataType | None = None
+) -> pa.Array:
     """A list column whose entries take ``lengths`` items each, in order; null where not ``present``."""
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     if ends[-1] > np.iinfo(np.int32).max:
         raise OverflowError("more than 2,147,483,647 items in the lists of one column; use more shards")
     buffers = [_packed(present), _buffer(ends.astype(np.int32))]
-    return pa.Array.from_buffers(pa.list_(items.type), len(lengths), buffers, children=[items])
+    return pa.Array.from_buffers(type_ or pa.list_(items.type), len(lengths), buffers, children=[items])
 
 
 def binary_column(values: Sequence[bytes | None]) -> pa.Array:

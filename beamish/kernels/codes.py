@@ -1,4 +1,4 @@
-"""Keys as numbers: equal rows of key columns get the same code.
+"""Keys as numbers: equal rows of key columns are one group.
 
 Equal is what Spark's groupBy calls equal: null equals null, -0.0 equals 0.0, all NaN are one key.
 """
@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.kernels.buffers import plain
+from beamish.kernels.groups import Groups
 from beamish.kernels.hashing import hash_values
-
-Codes = NDArray[np.int64]
 
 
 def normalise(column: pa.Array) -> pa.Array:
@@ -23,49 +22,49 @@ def normalise(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         positive = pc.add(column, pa.scalar(0.0, column.type))
         return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
-    if pa.types.is_struct(column.type):
+    if pa.types.is_struct(column.type) and column.type.num_fields:
         children = [normalise(child) for child in column.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(column.type), mask=column.is_null())
     return column
 
 
-def code_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> tuple[Codes, int]:
-    """Code rows by the values of their key columns.
+def factorize_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Groups:
+    """Groups of equal rows, numbered in order of first appearance.
 
     Args:
         columns: normalised key columns, each with ``rows`` entries; none: all rows are equal.
-
-    Returns:
-        codes: int64, one a row, from 0 on in order of first appearance.
-        distinct: how many there are.
+        rows: the number of rows.
     """
-    return code_tuples((_code_column(column) for column in columns), rows)
+    return factorize_tuples(map(_factorize, columns), rows)
 
 
-def code_tuples(parts: Iterable[tuple[Codes, int]], rows: int) -> tuple[Codes, int]:
-    """Code tuples of codes: each part is (codes, how many distinct)."""
-    codes, distinct = np.zeros(rows, dtype=np.int64), min(rows, 1)
-    for number, (part, size) in enumerate(parts):
-        codes, distinct = (part, size) if number == 0 else code_values(codes * size + part)
-    return codes, distinct
+def factorize_tuples(parts: Iterable[Groups], rows: int) -> Groups:
+    """Groups of the rows that are in the same group of each part.
+
+    They are numbered in order of first appearance, but for those of one part alone, which are returned as they are.
+    """
+    result = Groups(np.zeros(rows, dtype=np.int64), min(rows, 1))
+    for number, part in enumerate(parts):
+        result = part if number == 0 else factorize_values(result.of * part.count + part.of)
+    return result
 
 
-def code_values(values: NDArray[np.int64]) -> tuple[Codes, int]:
-    """Code whole numbers: (codes, how many distinct), in order of first appearance."""
+def factorize_values(values: NDArray[np.int64]) -> Groups:
+    """Groups of equal whole numbers, numbered in order of first appearance."""
     encoded = pa.array(values).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    return Groups(encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary))
 
 
-def _code_column(column: pa.Array | pa.ChunkedArray) -> tuple[Codes, int]:
+def _factorize(column: pa.Array | pa.ChunkedArray) -> Groups:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_struct(column.type):
         valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=np.int64)
-        return code_tuples([code_values(valid), *map(_code_column, column.flatten())], len(column))
+        return factorize_tuples([factorize_values(valid), *map(_factorize, column.flatten())], len(column))
     if pa.types.is_null(column.type):
-        return np.zeros(len(column), dtype=np.int64), min(len(column), 1)
+        return factorize_tuples([], len(column))
     encoded = column.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+    return Groups(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary))
 
 
 def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> NDArray[np.uint64]:

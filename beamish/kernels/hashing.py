@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import is_whole, limbs, numbers, offsets, plain, valid
-from beamish.kernels.lists import list_lengths
+from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, offsets, plain, valid
 
 Words = NDArray[np.uint64]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import Groups, column_of, flags, list_column, numbers, valid
+from beamish.kernels.buffers import column_of, flags, list_column, list_lengths
+from beamish.kernels.groups import Groups
 from beamish.kernels.order import Keys, run_starts, sort_order
 
 KeysOf = Callable[[pa.Array], Keys]
@@ -27,55 +27,39 @@ def lift_items(items: pa.Array, present: NDArray[np.bool_] | None = None) -> pa.
     return list_column(items.filter(flags(present)), present.astype(np.int64))
 
 
-def list_lengths(lists: pa.Array) -> NDArray[np.int64]:
-    """How many items each list has; 0 for null."""
-    lengths = numbers(pc.list_value_length(lists)).astype(np.int64)
-    present = valid(lists)
-    return lengths if present is None else np.where(present, lengths, 0)
-
-
-def items_of(lists: pa.Array, group: Groups) -> tuple[pa.Array, Groups]:
-    """The items of all lists and the group of each."""
-    return lists.flatten(), np.repeat(group, list_lengths(lists))
+def items_of(lists: pa.Array, groups: Groups) -> tuple[pa.Array, Groups]:
+    """The items of all lists, in the groups of their lists."""
+    return lists.flatten(), groups.repeat(list_lengths(lists))
 
 
 def merge_lists(
-    lists: pa.Array, group: Groups, groups: int, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
+    lists: pa.Array, groups: Groups, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
 ) -> pa.Array:
     """Merge lists group by group.
 
     Args:
         lists: a list column.
-        group: for each list its group, 0 to groups - 1, in any order.
-        groups: how many there are; one without lists gets an empty list.
+        groups: of the lists; one without lists gets an empty list.
         keys_of: by what the items of a list are ordered.
         distinct: of items alike in so many of the first keys only the first is kept; 0: all are.
         keep: how many items a list may have at most; None: any number.
 
     Returns:
-        a list column, one entry a group.
+        a list column, one entry per group.
     """
-    items, item_group = items_of(lists, group)
-    return gather_lists(items, item_group, groups, keys_of, distinct=distinct, keep=keep)
+    return gather_lists(*items_of(lists, groups), keys_of, distinct=distinct, keep=keep)
 
 
 def gather_lists(
-    items: pa.Array, group: Groups, groups: int, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
+    items: pa.Array, groups: Groups, keys_of: KeysOf, *, distinct: int = 0, keep: int | None = None
 ) -> pa.Array:
-    """As ``merge_lists``, of single items: ``group`` has the group of each."""
-    keys = [group, *keys_of(items)]
+    """As ``merge_lists``, of single items."""
+    keys = [groups.of, *keys_of(items)]
     order = sort_order(keys)
     if distinct:
         order = order[run_starts([key[order] for key in keys[: 1 + distinct]])]
     if keep is not None:
-        order = order[positions(group[order], groups) < keep]
+        order = order[groups[order].positions() < keep]
     if len(order) != len(items) or bool((order[1:] < order[:-1]).any()):
         items = items.take(column_of(order))
-    return list_column(items, np.bincount(group[order], minlength=groups))
-
-
-def positions(group: Groups, groups: int) -> NDArray[np.int64]:
-    """For rows ordered by group: the place of each within its group, from 0."""
-    counts = np.bincount(group, minlength=groups)
-    starts: NDArray[np.int64] = np.cumsum(counts) - counts
-    return np.arange(len(group), dtype=np.int64) - starts[group]
+    return list_column(items, groups[order].sizes())

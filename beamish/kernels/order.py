@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import is_whole, limbs, numbers, valid
+from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, valid
 
 Key = NDArray[np.int64]
 Keys = list[Key]
@@ -63,7 +63,8 @@ def _value_keys(column: pa.Array) -> Keys:
         high, low = limbs(column)
         return [low.astype(np.uint64).view(np.int64)] if type_.precision <= 18 else [high, _unsigned_key(low)]
     if kind.is_struct(type_):
-        return [key for i in range(type_.num_fields) for key in sort_keys(column.field(i))]
+        keys = [key for i in range(type_.num_fields) for key in sort_keys(column.field(i))]
+        return keys or [np.zeros(len(column), np.int64)]
     if kind.is_list(type_):
         return [_list_key(column)]
     encoded = column.dictionary_encode()
@@ -88,10 +89,7 @@ def _unsigned_key(values: NDArray[np.uint64]) -> Key:
 def _list_key(column: pa.Array) -> Key:
     # From the last position to the first, a list that reaches so far is ranked by (item here, rank of what follows).
     items = column.flatten()
-    lengths = numbers(pc.list_value_length(column)).astype(np.int64)
-    present = valid(column)
-    if present is not None:
-        lengths = np.where(present, lengths, 0)
+    lengths = list_lengths(column)
     starts = np.cumsum(lengths) - lengths
     item_rank = ranks(sort_keys(items))
     rank = np.zeros(len(column), np.int64)
@@ -146,23 +144,3 @@ def ranks(keys: Sequence[Key]) -> Key:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.cumsum(run_starts([key[order] for key in keys])) - 1
     return rank
-
-
-def least(group: NDArray[np.int64], groups: int, keys: Sequence[Key]) -> Rows:
-    """The row of the least keys in each group, the first of equal ones; -1 for a group without rows.
-
-    Args:
-        group: one a row, 0 to groups - 1, in any order.
-        groups: how many there are.
-        keys: as long as ``group`` each, the first the most significant. None: the first row of each group.
-    """
-    rows = np.arange(len(group), dtype=np.int64)
-    for key in keys:
-        here = key if len(rows) == len(key) else key[rows]
-        best = np.full(groups, _GREATEST, np.int64)
-        np.minimum.at(best, group, here)
-        keep = here == best[group]
-        rows, group = rows[keep], group[keep]
-    result = np.full(groups, -1, np.int64)
-    result[group[::-1]] = rows[::-1]
-    return result

@@ -9,9 +9,9 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
-from beamish.accumulations.adapters.retractable import removable
-from beamish.kernels.grouping import Field
+from beamish.accumulations.adapters.one_input import MergedInput
+from beamish.accumulations.adapters.retractable import retractable
+from beamish.kernels.fields import Field
 from beamish.kernels.reserved import SIGN, is_reserved
 from beamish.plan.inputs import find_column
 
@@ -22,8 +22,8 @@ class BoundAccumulation:
 
     Attributes:
         name: its output column.
-        accumulation: what works on the rows.
-        declared: what the pipeline says; ``accumulation`` may be that inside an adapter.
+        accumulation: what works on the rows: ``bound``, or an adapter around it where rows can be removed.
+        bound: what the pipeline declares, over the columns of the rows.
         columns: the input columns it reads, with their types.
         fields: the columns of its state.
         first: the place of the first of them among all accumulations' state columns.
@@ -31,7 +31,7 @@ class BoundAccumulation:
 
     name: str
     accumulation: Accumulation
-    declared: Accumulation
+    bound: Accumulation
     columns: tuple[str, ...]
     types: tuple[pa.DataType, ...]
     fields: tuple[Field, ...]
@@ -75,14 +75,14 @@ def bind_accumulations(
     first = 0
     public = [field for field in schema if not is_reserved(field.name)]
     for name, declared in accumulations.items():
-        accumulation = declared.bound_to(name, inputs) if isinstance(declared, OfInputs) else declared
+        accumulation = declared.bind(name, inputs)
         where = f"accumulate({name}={accumulation!r})"
         whole_rows = accumulation.inputs is None
         columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
         types = tuple(find_column(schema, where, column).type for column in columns)
         types = (pa.struct(public),) if whole_rows else types
         accumulation.check_types(name, types)
-        bound = removable(accumulation, types) if SIGN in schema.names else accumulation
-        fields = tuple(bound.fields(types))
-        yield BoundAccumulation(name, bound, accumulation, columns, types, fields, first)
+        adapted = retractable(accumulation, types) if SIGN in schema.names else accumulation
+        fields = tuple(adapted.fields(types))
+        yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
         first += len(fields)

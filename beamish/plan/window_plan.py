@@ -10,8 +10,9 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.accumulations.joins import Pairs
+from beamish.accumulations.accumulation import Accumulation
 from beamish.errors import ColumnError
+from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import SIGN, WINDOW_END, WINDOW_START, is_reserved
 from beamish.modes import TimestampCombiner
 from beamish.options import WindowOptions
@@ -143,18 +144,15 @@ class WindowPlan:
         return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
 
     @property
-    def join(self) -> Pairs | None:
-        """The join, which is then the only accumulation, and whose panes are a row for each pair."""
-        only = self.accumulations[0].declared if self.accumulations else None
-        return only if isinstance(only, Pairs) else None
+    def join(self) -> Accumulation | None:
+        """The join, which is then the only accumulation, and whose panes come out as a row per pair."""
+        only = self.accumulations[0].bound if self.accumulations else None
+        return only if only is not None and only.explodes else None
 
     @cached_property
     def output_schema(self) -> pa.Schema:
         """The panes' values, as they come out."""
-        if self.join is None:
-            return self.value_schema
-        (bound,) = self.accumulations
-        return pa.schema([(bound.name, self.join.pair_type(bound.types))])
+        return pa.schema([(bound.name, bound.bound.output_type(bound.types)) for bound in self.accumulations])
 
     @cached_property
     def row_type(self) -> pa.DataType:
@@ -184,7 +182,7 @@ class WindowPlan:
         columns: list[pa.Array] = []
         for bound in self.accumulations:
             none = [pa.array([], field.type) for field in bound.fields]
-            columns.extend(bound.accumulation.combine(np.empty(0, dtype=np.int64), 1, none))
+            columns.extend(bound.accumulation.combine(Groups(np.empty(0, dtype=np.int64), 1), none))
         return pa.table(columns, schema=self.state_schema)
 
     def expiry_us(self, end_us: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.adapters.one_input import OfInput, OfInputs
+from beamish.accumulations.adapters.one_input import OfInput
 from beamish.engine.operator import Operator
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.errors import PipelineError
@@ -69,7 +69,7 @@ class WindowStage:
         asked = list(options.window.columns) if options.window else []
         everything = options.with_dropped
         for accumulation in options.accumulations.values():
-            if isinstance(accumulation, OfInputs):
+            if accumulation.names_of_inputs:
                 asked += accumulation.columns_of(str(name))
             elif accumulation.inputs is None:
                 everything = True
@@ -204,7 +204,7 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
 
 def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions, names: Sequence[str]) -> None:
     where = f"accumulate({name}={accumulation!r})"
-    if not isinstance(accumulation, OfInputs):
+    if not accumulation.names_of_inputs:
         if names and accumulation.inputs != ():
             raise PipelineError(
                 f"{where}: a merge has columns of {', '.join(names)}; say whose: {OfInput(accumulation, names[0])!r}"

@@ -8,6 +8,8 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from beamish.kernels.groups import Groups
+
 GROUPS = 4
 
 PATIENT = settings(deadline=None, max_examples=50)
@@ -17,18 +19,17 @@ FEW = settings(PATIENT, max_examples=15)
 """For properties that are tried for each of many types."""
 
 
-def columns_of(rows, *types):
-    """Rows (tuples: event time, group, value...) as (columns, event_time_us, group)."""
+def columns_of(rows, *types, groups=GROUPS):
+    """Rows (tuples: event time, group, value...) as (columns, event_time_us, groups)."""
     times = np.array([row[0] for row in rows], dtype=np.int64)
     group = np.array([row[1] for row in rows], dtype=np.int64)
     columns = [pa.array([row[2 + i] for row in rows], type_) for i, type_ in enumerate(types)]
-    return columns, times, group
+    return columns, times, Groups(group, groups)
 
 
 def values(accumulation, rows, *types, groups=GROUPS):
     """What the accumulation gives for rows, one value a group."""
-    columns, times, group = columns_of(rows, *types)
-    state = accumulation.reduce(columns, times, group, groups)
+    state = accumulation.reduce(*columns_of(rows, *types, groups=groups))
     assert [column.type for column in state] == [field.type for field in accumulation.fields(types)]
     result = accumulation.extract_columns(state, types)
     assert result.type == accumulation.value_type(types)
@@ -63,7 +64,7 @@ def rows_of(*values, least=0):
 
 def assert_laws(accumulation, rows, types, cut, tolerance=0.0):
     """Merging in any split, order and grouping, with the accumulator of no rows, from slices: all give the same."""
-    columns, times, group = columns_of(rows, *types)
+    columns, times, groups = columns_of(rows, *types)
     expected = values(accumulation, rows, *types)
     cut = min(cut, len(rows))
 
@@ -72,12 +73,12 @@ def assert_laws(accumulation, rows, types, cut, tolerance=0.0):
 
     def part(start, end):
         parts = [column.slice(start, end - start) for column in columns]
-        return accumulation.reduce(parts, times[start:end], group[start:end], GROUPS)
+        return accumulation.reduce(parts, times[start:end], groups[start:end])
 
     def merged(*states):
-        numbers = np.tile(np.arange(GROUPS), len(states))
+        numbers = Groups(np.tile(np.arange(GROUPS), len(states)), GROUPS)
         together = [pa.concat_arrays(fields) for fields in zip(*states, strict=True)]
-        return accumulation.combine(numbers, GROUPS, together)
+        return accumulation.combine(numbers, together)
 
     first, rest, none = part(0, cut), part(cut, len(rows)), part(0, 0)
     assert_same(told(merged(first, rest)), expected, tolerance)
@@ -86,18 +87,19 @@ def assert_laws(accumulation, rows, types, cut, tolerance=0.0):
     whole = part(0, len(rows))
     assert_same(told(merged(whole, none)), told(whole))
     assert_same(told(merged(none, whole)), told(whole))
-    added = accumulation.add_rows(first, [column.slice(cut) for column in columns], times[cut:], group[cut:], GROUPS)
+    added = accumulation.add_rows(first, [column.slice(cut) for column in columns], times[cut:], groups[cut:])
     assert_same(told(added), expected, tolerance)
-    assert_same(told(accumulation.combine(group, GROUPS, accumulation.lift(columns, times))), expected, tolerance)
+    assert_same(told(accumulation.combine(groups, accumulation.lift(columns, times))), expected, tolerance)
     backwards = [column.take(pa.array(range(len(rows) - 1, -1, -1), pa.int64())) for column in columns]
-    assert_same(told(accumulation.reduce(backwards, times[::-1], group[::-1], GROUPS)), expected, tolerance)
+    assert_same(told(accumulation.reduce(backwards, times[::-1], groups[::-1])), expected, tolerance)
     # Slices of a longer state mean what they hold, and fields are made of the accumulator of no rows.
     padded = [pa.concat_arrays([field, field]).slice(GROUPS) for field in whole]
     assert_same(told(padded), told(whole))
-    assert_same(told(accumulation.combine(np.arange(GROUPS), GROUPS, padded)), told(whole))
+    assert_same(told(accumulation.combine(Groups.each(GROUPS), padded)), told(whole))
     for field, column in zip(accumulation.fields(types), none, strict=True):
         assert_same(column.to_pylist(), pa.array([field.initial] * GROUPS, field.type).to_pylist())
-    assert accumulation.reduce([column.slice(0, 0) for column in columns], times[:0], group[:0], 0)[0].to_pylist() == []
+    no_rows = [column.slice(0, 0) for column in columns]
+    assert accumulation.reduce(no_rows, times[:0], Groups.each(0))[0].to_pylist() == []
 
 
 def assert_is_a_value(accumulation, names):

@@ -35,6 +35,7 @@ from beamish.accumulations import (
     Variance,
 )
 from beamish.errors import OptionError, PipelineError, UserFunctionError
+from beamish.kernels.groups import Groups
 from beamish.kernels.type_names import arrow_type
 from tests.accumulations.laws import FEW, GROUPS, assert_is_a_value, assert_laws, rows_of, value, values
 
@@ -219,7 +220,7 @@ def test_number_accumulations_take_every_shape_of_column(kind, made):
     accumulation = kind("x")
     accumulation.check_types("x", [made.type])
     zeros = np.zeros(len(made), np.int64)
-    state = accumulation.reduce([made], zeros, zeros, 2)
+    state = accumulation.reduce([made], zeros, Groups(zeros, 2))
     result = accumulation.extract_columns(state, [made.type])
     assert result.type == accumulation.value_type([made.type])
     assert result.to_pylist()[1] is None
@@ -230,7 +231,7 @@ def test_wide_and_dictionary_layouts_are_taken():
         column = pa.array(["b", "a", None], pa.string()).cast(type_)
         for accumulation, expected in ((Max("x"), "b"), (CollectSet("x"), ["a", "b"]), (First("x"), "b")):
             times = np.arange(3)
-            state = accumulation.reduce([column], times, np.zeros(3, np.int64), 1)
+            state = accumulation.reduce([column], times, Groups(np.zeros(3, np.int64), 1))
             assert accumulation.extract_columns(state, [type_]).to_pylist() == [expected]
 
 
@@ -240,12 +241,13 @@ import sys
 import numpy as np, pyarrow as pa
 from beamish.accumulations import *
 from beamish.kernels.buffers import column_of
+from beamish.kernels.groups import Groups
 x = column_of(np.array([1, 2, 2]))
 for a in (Count(), Sum("x"), Mean("x"), Max("x"), Variance("x"), First("x"), Collect("x"), CollectSet("x"),
           CountDistinct("x"), ApproxCountDistinct("x"), TopN(1, "x"), TopNByKey(1, "x", "x"), Quantiles("x"), Median("x")):
     columns = [x for _ in a.inputs]
-    state = a.reduce(columns, np.arange(3), np.array([0, 1, 1]), 3)
-    a.extract_columns(a.combine(np.array([0, 0, 1]), 2, state), [x.type for _ in a.inputs])
+    state = a.reduce(columns, np.arange(3), Groups(np.array([0, 1, 1]), 3))
+    a.extract_columns(a.combine(Groups(np.array([0, 0, 1]), 2), state), [x.type for _ in a.inputs])
 print("pandas" in sys.modules)
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

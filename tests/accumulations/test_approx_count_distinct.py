@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from beamish.accumulations import ApproxCountDistinct
 from beamish.accumulations.approx_count_distinct import _sigma, _tau
 from beamish.errors import OptionError
+from beamish.kernels.groups import Groups
 from beamish.kernels.hashing import hash_values
 from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, rows_of, value, values
-from tests.accumulations.test_extremes import KINDS
+from tests.accumulations.test_min_max import KINDS
 
 HASHES_OF_TEXT = [12035550249420947055, 896903180678302595, 6052018698324344972]
 HASHES_OF_INTS = [16294208416658607535, 10451216379200822465, 16490336266968443936]
@@ -30,7 +31,7 @@ def test_estimates_are_within_four_standard_deviations(rsd, count, text):
     column = pa.array(range(count), pa.int64())
     column = column.cast(pa.string()) if text else column
     accumulation = ApproxCountDistinct("x", rsd)
-    state = accumulation.reduce([column], np.zeros(count, np.int64), np.zeros(count, np.int64), 1)
+    state = accumulation.reduce([column], np.zeros(count, np.int64), Groups(np.zeros(count, np.int64), 1))
     estimate = accumulation.extract_columns(state, [column.type]).to_pylist()[0]
     assert abs(estimate - count) <= 4 * rsd * count
 
@@ -40,7 +41,7 @@ def test_errors_have_the_stated_standard_deviation():
     column = pa.array(np.arange(groups * each))
     group = np.repeat(np.arange(groups), each)
     accumulation = ApproxCountDistinct("x", rsd)
-    state = accumulation.reduce([column], group, group, groups)
+    state = accumulation.reduce([column], group, Groups(group, groups))
     errors = np.array(accumulation.extract_columns(state, [column.type]).to_pylist()) / each - 1
     assert np.sqrt((errors**2).mean()) < rsd * 1.1
     assert abs(errors.mean()) < rsd / 5

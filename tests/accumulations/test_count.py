@@ -10,8 +10,8 @@ ROWS = rows_of(st.none() | st.integers())
 
 def test_count_counts_all_rows_nulls_too():
     rows = [(0, 1, None), (0, 1, 5), (0, 3, 7)]
-    _, times, group = columns_of(rows)
-    assert Count().reduce([], times, group, GROUPS)[0].to_pylist() == [0, 2, 0, 1]
+    _, times, groups = columns_of(rows)
+    assert Count().reduce([], times, groups)[0].to_pylist() == [0, 2, 0, 1]
 
 
 def test_count_of_a_column_leaves_out_nulls():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import Fold, Reduce
 from beamish.errors import OptionError, PipelineError, UserFunctionError
+from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, columns_of, rows_of, value, values
 
 INTS = rows_of(st.none() | st.integers(-100, 100))
@@ -63,27 +64,27 @@ def test_fold_without_a_column_gets_the_row_as_a_dict():
     rows = pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": None}])
     fold = Fold("", lambda text, row: f"{text}{row['a']}{row['b']};")
     assert fold.inputs is None
-    state = fold.reduce([rows], np.array([2, 1]), np.array([0, 0]), 1)
+    state = fold.reduce([rows], np.array([2, 1]), Groups(np.array([0, 0]), 1))
     assert fold.extract_columns(state, [rows.type]).to_pylist() == ["2None;1x;"]
 
 
 def test_fold_without_merge_goes_on_from_the_accumulator_before():
     fold = Fold(0, lambda total, item: total * 10 + item, "x")
-    first, times, group = columns_of([(1, 0, 1), (2, 0, 2)], pa.int64())
-    state = fold.reduce(first, times, group, 2)
-    more, times, group = columns_of([(0, 0, 3), (1, 1, 4)], pa.int64())
-    state = fold.add_rows(state, more, times, group, 2)
+    first, times, groups = columns_of([(1, 0, 1), (2, 0, 2)], pa.int64(), groups=2)
+    state = fold.reduce(first, times, groups)
+    more, times, groups = columns_of([(0, 0, 3), (1, 1, 4)], pa.int64(), groups=2)
+    state = fold.add_rows(state, more, times, groups)
     assert fold.extract_columns(state, [pa.int64()]).to_pylist() == [123, 4]
     assert not fold.preaggregates
 
 
 def test_fold_without_merge_keeps_accumulators_that_meet_none():
     fold = Fold(0, operator.add, "x")
-    columns, times, group = columns_of([(1, 0, 1), (2, 1, 2)], pa.int64())
-    state = fold.reduce(columns, times, group, 2)
-    assert fold.extract_columns(fold.combine(np.array([2, 0]), 3, state), []).to_pylist() == [2, 0, 1]
+    columns, times, groups = columns_of([(1, 0, 1), (2, 1, 2)], pa.int64(), groups=2)
+    state = fold.reduce(columns, times, groups)
+    assert fold.extract_columns(fold.combine(Groups(np.array([2, 0]), 3), state), []).to_pylist() == [2, 0, 1]
     with pytest.raises(PipelineError, match="merge="):
-        fold.combine(np.array([0, 0]), 1, state)
+        fold.combine(Groups(np.array([0, 0]), 1), state)
 
 
 def test_fold_without_merge_is_refused_for_windows_that_merge():

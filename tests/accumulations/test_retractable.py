@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import accumulations as a
-from beamish.accumulations.adapters.retractable import Keeping, Retracting, Subtracting, removable
+from beamish.accumulations.adapters.retractable import Invertible, Multiset, Retracting, retractable
+from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_same, values
 
 LONG, STRING, DOUBLE, COST = pa.int64(), pa.string(), pa.float64(), pa.decimal128(10, 2)
@@ -91,12 +92,13 @@ def stored(state):
 def signed(rows, sign, types):
     columns = [pa.array([row[2 + i] for row in rows], type_) for i, type_ in enumerate(types)]
     signs = pa.array(np.full(len(rows), sign, dtype=np.int8))
-    return [signs, *columns], *(np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+    times, group = (np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1))
+    return [signs, *columns], times, Groups(group, GROUPS)
 
 
 def joined(first, second):
     columns = [pa.concat_arrays(pair) for pair in zip(first[0], second[0], strict=True)]
-    return columns, *(np.concatenate([first[i], second[i]]) for i in (1, 2))
+    return columns, np.concatenate([first[1], second[1]]), first[2].followed_by(second[2])
 
 
 def drawn(data, types):
@@ -116,22 +118,22 @@ def drawn(data, types):
 @FEW
 def test_rows_less_those_removed_are_the_rest(accumulation, types, data):
     rows, taken, left = drawn(data, types)
-    over = removable(accumulation, types)
+    over = retractable(accumulation, types)
     expected = values(accumulation, left, *types)
     floats = 1e-9 if over.value_type(types) == DOUBLE else 0.0
     told = partial(over.extract_columns, types=types)
     in_, out = signed(rows, 1, types), signed(taken, -1, types)
 
-    added = stored(over.reduce(*in_, GROUPS))
+    added = stored(over.reduce(*in_))
     assert [column.type for column in added] == [field.type for field in over.fields(types)]
-    later = stored(over.add_rows(added, *out, GROUPS))
+    later = stored(over.add_rows(added, *out))
     assert told(later).type == accumulation.value_type(types)
     assert_same(told(later).to_pylist(), expected, floats)
 
-    at_once = over.reduce(*joined(in_, out), GROUPS)
+    at_once = over.reduce(*joined(in_, out))
     assert_same(told(at_once).to_pylist(), expected, floats)
 
-    again = over.add_rows(later, *signed(taken, 1, types), GROUPS)
+    again = over.add_rows(later, *signed(taken, 1, types))
     assert_same(told(again).to_pylist(), values(accumulation, rows, *types), floats)
 
 
@@ -140,9 +142,9 @@ def test_all_rows_removed_are_no_rows(accumulation, types):
     rows = [
         (1, 0, *(min((v for v in (1, "a", 0.25, Decimal("1.25")) if accepts(type_, v)), key=str) for type_ in types))
     ]
-    over = removable(accumulation, types)
-    state = over.add_rows(over.reduce(*signed(rows, 1, types), 1), *signed(rows, -1, types), 1)
-    assert over.extract_columns(state, types).to_pylist() == values(accumulation, [], *types, groups=1)
+    over = retractable(accumulation, types)
+    state = over.add_rows(over.reduce(*signed(rows, 1, types)), *signed(rows, -1, types))
+    assert over.extract_columns(state, types).to_pylist() == values(accumulation, [], *types)
 
 
 def accepts(type_, value):
@@ -156,13 +158,13 @@ def accepts(type_, value):
 @pytest.mark.parametrize(
     ("accumulation", "types", "how"),
     [
-        (a.Count(), (), Subtracting),
-        (a.Sum("x"), (LONG,), Subtracting),
-        (a.Mean("x"), (COST,), Subtracting),
-        (a.Sum("x"), (DOUBLE,), Keeping),  # adding and taking away a float need not undo each other
-        (a.Max("x"), (LONG,), Keeping),
+        (a.Count(), (), Invertible),
+        (a.Sum("x"), (LONG,), Invertible),
+        (a.Mean("x"), (COST,), Invertible),
+        (a.Sum("x"), (DOUBLE,), Multiset),  # adding and taking away a float need not undo each other
+        (a.Max("x"), (LONG,), Multiset),
         (Balance("x"), (LONG,), Retracting),
     ],
 )
-def test_what_can_subtract_exactly_does_so_and_the_others_keep_their_rows(accumulation, types, how):
-    assert type(removable(accumulation, types)) is how
+def test_what_can_be_taken_away_exactly_is_and_the_others_keep_their_rows(accumulation, types, how):
+    assert type(retractable(accumulation, types)) is how

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import Mean, Sum
 from beamish.errors import ColumnError, NumericOverflowError
+from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, assert_same, rows_of, value, values
 
 LARGEST = 2**63 - 1
@@ -63,7 +64,7 @@ def test_sum_may_reach_the_ends_of_bigint():
 def test_sum_overflow_of_merged_parts_is_raised():
     parts = pa.array([LARGEST, 1], pa.int64())
     with pytest.raises(NumericOverflowError):
-        Sum("x").combine(np.array([0, 0]), 1, [parts])
+        Sum("x").combine(Groups(np.array([0, 0]), 1), [parts])
 
 
 def test_sum_beyond_38_digits_is_raised():

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import StdDev, Variance
+from beamish.kernels.groups import Groups
 from tests.accumulations.laws import GROUPS, PATIENT, assert_laws, assert_same, rows_of, value, values
 
 
@@ -50,5 +51,5 @@ def test_variance_is_that_of_the_scalar_reference(rows, cut):
 
 def test_a_part_with_nothing_in_it_changes_no_bit_of_the_mean():
     state = [pa.array([3, 0]), pa.array([0.1, 0.0]), pa.array([0.5, 0.0])]
-    n, mean, squares = Variance("x").combine(np.zeros(2, np.int64), 1, state)
+    n, mean, squares = Variance("x").combine(Groups(np.zeros(2, np.int64), 1), state)
     assert (n.to_pylist(), mean.to_pylist(), squares.to_pylist()) == ([3], [0.1], [0.5])

@@ -8,7 +8,7 @@ import beamish as bm
 from beamish.accumulations import Count
 from beamish.engine.state import segment_numbers
 from beamish.engine.windowing.window_table import Pool
-from beamish.kernels.codes import code_rows, code_tuples, hash_rows, normalise
+from beamish.kernels.codes import factorize_rows, factorize_tuples, hash_rows, normalise
 from beamish.testing import TestStream
 from beamish.triggers import Trigger
 from beamish.windows.option import END_OF_TIME_US
@@ -74,11 +74,11 @@ def test_the_hash_of_a_key_never_changes():
 
 def test_rows_of_keys_are_equal_as_in_a_group_by():
     number = normalise(pa.array([0.0, -0.0, float("nan"), -float("nan"), None, 1.0, None]))
-    assert code_rows([number], 7)[0].tolist() == [0, 0, 1, 1, 2, 3, 2]
-    codes, distinct = code_rows([pa.array(["a", "a", "b", "a"]), pa.array([1, 2, 1, 1])], 4)
-    assert (codes.tolist(), distinct) == ([0, 1, 2, 0], 3)
+    assert factorize_rows([number], 7).of.tolist() == [0, 0, 1, 1, 2, 3, 2]
+    groups = factorize_rows([pa.array(["a", "a", "b", "a"]), pa.array([1, 2, 1, 1])], 4)
+    assert (groups.of.tolist(), groups.count) == ([0, 1, 2, 0], 3)
     struct = pa.array([{"x": None}, None, {"x": None}, {"x": 1}])
-    assert code_rows([struct], 4)[0].tolist() == [0, 1, 0, 2]
-    assert code_rows([], 3)[0].tolist() == [0, 0, 0]
-    assert code_rows([], 0)[1] == code_tuples([], 0)[1] == 0
-    assert code_rows([pa.nulls(2)], 2)[1] == 1
+    assert factorize_rows([struct], 4).of.tolist() == [0, 1, 0, 2]
+    assert factorize_rows([], 3).of.tolist() == [0, 0, 0]
+    assert factorize_rows([], 0).count == factorize_tuples([], 0).count == 0
+    assert factorize_rows([pa.nulls(2)], 2).count == 1

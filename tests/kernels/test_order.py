@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from beamish.kernels.order import least, ranks, sort_order
+from beamish.kernels.order import ranks, sort_order
 
 WIDE = 2**62
 
@@ -17,10 +17,3 @@ def test_equal_rows_stay_in_place():
     assert sort_order([np.array([1, 0, 1, 0]), np.array([7, 7, 7, 7])]).tolist() == [1, 3, 0, 2]
     assert sort_order([np.array([1, 1, 2])]).tolist() == [0, 1, 2]
     assert sort_order([np.array([], np.int64), np.array([], np.int64)]).tolist() == []
-
-
-def test_the_least_row_of_each_group_is_the_first_of_equal_ones():
-    group = np.array([2, 0, 2, 0, 2])
-    assert least(group, 3, [np.array([4, 1, 3, 1, 3])]).tolist() == [1, -1, 2]
-    assert least(group, 3, [np.array([4, 1, 3, 1, 3]), np.array([0, 9, 8, 2, 7])]).tolist() == [3, -1, 4]
-    assert least(group, 3, []).tolist() == [1, -1, 0]

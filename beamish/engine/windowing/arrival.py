@@ -28,10 +28,10 @@ from beamish.engine.windowing.output import (
     RETRACTION_KIND,
     WINDOW_FINISHED,
 )
-from beamish.engine.windowing.packing import first_of_each
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_STAMP, WindowTable
-from beamish.kernels.codes import code_rows, code_tuples, code_values
+from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
+from beamish.kernels.groups import Groups
 from beamish.modes import TimestampCombiner
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.option import END_OF_TIME_US
@@ -86,16 +86,16 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
 
 def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> None:
     table = step.table
-    group, groups = code_values(target)
-    at = target[first_of_each(group, groups)]
-    rows = np.bincount(group, weights=bundle.rows[entries.row], minlength=groups).astype(np.int64)
+    groups = factorize_values(target)
+    at = target[groups.first()]
+    rows = groups.sum(bundle.rows[entries.row])
     state_at = table["state_at"][at]
     before = None
     if (state_at != NO_ENTRY).any():
         state_at = np.where(state_at == NO_ENTRY, table.state.append(step.plan.new_state), state_at)
         before = table.state.take(state_at)
     with naming_window(table, at):
-        state = bundle.accumulate(entries.row, group, groups, before)
+        state = bundle.accumulate(entries.row, groups, before)
     table["state_at"][at] = table.state.append(state)
     table["new_rows"][at] += rows
     if step.plan.signed:
@@ -129,16 +129,12 @@ def _find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     known = np.flatnonzero(~table["gone"])
     known_key, own_key, _ = _code_keys(step, bundle, known)
     # Known windows come first and are distinct, so theirs are the codes below their number.
-    code, distinct = code_tuples(
-        [
-            _sized(np.concatenate([known_key, own_key[entries.row]])),
-            code_values(np.concatenate([table["start_us"][known], entries.start_us])),
-            code_values(np.concatenate([table["end_us"][known], entries.end_us])),
-        ],
-        len(known) + len(entries.row),
+    windows = _factorize_windows(
+        np.concatenate([known_key, own_key[entries.row]]),
+        np.concatenate([table["start_us"][known], entries.start_us]),
+        np.concatenate([table["end_us"][known], entries.end_us]),
     )
-    code = code[len(known) :]
-    first = first_of_each(np.concatenate([np.arange(len(known)), code]), distinct)[len(known) :] - len(known)
+    code, first = windows.of[len(known) :], windows.first()[len(known) :] - len(known)
     new = _append_windows(step, entries.start_us[first], entries.end_us[first], entries.key_at[first])
     target = np.concatenate([known, new])[code]
     closed = table["closed"][target]
@@ -166,8 +162,8 @@ def _find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, E
     entry_key = own_key[entries.row]
     own = one = np.arange(len(entry_key))
     if not option.merges_by_overlap:
-        own, owns = _code_windows(entry_key, entries.start_us, entries.end_us)
-        one = first_of_each(own, owns)
+        windows = _factorize_windows(entry_key, entries.start_us, entries.end_us)
+        own, one = windows.of, windows.first()
     key = np.concatenate([live_key, entry_key[one]])
     group, start, end = group_windows(
         option,
@@ -211,7 +207,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     with naming_window(table, m.into):
         for bound in step.plan.accumulations:
             mine = [column.combine_chunks() for column in bound.state_of(parts_state)]
-            group_state.extend(bound.accumulation.combine(m.of, len(m.into), mine))
+            group_state.extend(bound.accumulation.combine(m.groups, mine))
     merged = {
         "new_rows": m.sum(table["new_rows"]),
         "new_since_us": m.least(table["new_since_us"]),
@@ -258,32 +254,30 @@ def _code_keys(step: Step, bundle: Bundle, known: Ints) -> tuple[Ints, Ints, int
     """Codes of the keys of known windows and of the bundle's rows, and how many there are."""
     keys = step.table.keys.take(step.table["key_at"][known])
     both = [pa.chunked_array([*a.chunks, *b.chunks]) for a, b in zip(keys.columns, bundle.keys.columns, strict=True)]
-    code, distinct = code_rows(both, len(known) + len(bundle.time_us))
-    return code[: len(known)], code[len(known) :], distinct
+    keys_of = factorize_rows(both, len(known) + len(bundle.time_us))
+    return keys_of.of[: len(known)], keys_of.of[len(known) :], keys_of.count
 
 
-def _code_windows(key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, int]:
-    return code_tuples([_sized(key), code_values(start_us), code_values(end_us)], len(key))
+def _factorize_windows(key: Ints, start_us: Ints, end_us: Ints) -> Groups:
+    """Groups of equal windows, of keys that are numbers, in order of first appearance."""
+    keys = Groups(key, int(key.max(initial=-1)) + 1)
+    return factorize_tuples([keys, factorize_values(start_us), factorize_values(end_us)], len(key))
 
 
 def _match(  # noqa: PLR0917 - two lists of windows, each as columns
     table: WindowTable, known: Ints, known_key: Ints, key: Ints, start_us: Ints, end_us: Ints
 ) -> Ints:
     """For each of some windows the known one equal to it, or NO_ENTRY; both are distinct."""
-    code, _ = _code_windows(
+    windows = _factorize_windows(
         np.concatenate([known_key, key]),
         np.concatenate([table["start_us"][known], start_us]),
         np.concatenate([table["end_us"][known], end_us]),
     )
-    code = code[len(known) :]
+    code = windows.of[len(known) :]
     found = code < len(known)
     match = np.full(len(key), NO_ENTRY, dtype=np.int64)
     match[found] = known[code[found]]
     return match
-
-
-def _sized(codes: Ints) -> tuple[Ints, int]:
-    return codes, int(codes.max(initial=-1)) + 1
 
 
 def _overlap(rough: int, entries: Entries, start_us: Ints, end_us: Ints) -> Flags:

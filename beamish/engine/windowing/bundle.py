@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from beamish.engine.windowing.packing import unpack
 from beamish.kernels.codes import normalise
+from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
 from beamish.plan.window_plan import WindowPlan
 
@@ -60,14 +61,13 @@ class Bundle:
         signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
         return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
 
-    def accumulate(self, entry: Ints, group: Ints, groups: int, before: pa.Table | None) -> pa.Table:
+    def accumulate(self, entry: Ints, groups: Groups, before: pa.Table | None) -> pa.Table:
         """Add entries to accumulators, group by group.
 
         Args:
             entry: indices of rows or slices.
-            group: for each its group.
-            groups: how many groups there are.
-            before: the accumulators so far, one a group; None: they are new.
+            groups: of the entries.
+            before: the accumulators so far, one per group; None: they are new.
         """
         everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
         table = self.table if everything else self.table.take(pa.array(entry))
@@ -79,17 +79,17 @@ class Bundle:
                 names = [f"{bound.name}.{i}" for i in range(len(bound.fields))]
                 new = [table[name].combine_chunks() for name in names]
                 if old is None:
-                    columns.extend(accumulation.combine(group, groups, new))
+                    columns.extend(accumulation.combine(groups, new))
                 else:
                     both = [pa.concat_arrays(pair) for pair in zip(old, new, strict=True)]
-                    columns.extend(accumulation.combine(np.concatenate([np.arange(groups), group]), groups, both))
+                    columns.extend(accumulation.combine(Groups.each(groups.count).followed_by(groups), both))
             else:
                 inputs = bound.inputs(table)
                 time = self.time_us[entry]
                 if old is None:
-                    columns.extend(accumulation.reduce(inputs, time, group, groups))
+                    columns.extend(accumulation.reduce(inputs, time, groups))
                 else:
-                    columns.extend(accumulation.add_rows(old, inputs, time, group, groups))
+                    columns.extend(accumulation.add_rows(old, inputs, time, groups))
         return pa.table(columns, schema=self.plan.state_schema)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.output import EARLY, LATE, ON_TIME, RETRACTION_KIND
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_STAMP, NOTHING_NEW_US, Indices
-from beamish.kernels.buffers import plain
+from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.modes import ClosingBehavior, OnTimeBehavior
 
@@ -159,7 +159,7 @@ def _extract(step: Step, at: Indices) -> pa.Table:
     with naming_window(step.table, at):
         for bound, field in zip(step.plan.accumulations, step.plan.value_schema, strict=True):
             mine = [column.combine_chunks() for column in bound.state_of(state)]
-            columns.append(bound.accumulation.extract_columns(mine, bound.types).cast(field.type))
+            columns.append(cast(bound.accumulation.extract_columns(mine, bound.types), field.type))
     return pa.table(columns, schema=step.plan.value_schema)
 
 

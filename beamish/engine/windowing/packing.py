@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.kernels.codes import code_rows, code_tuples, code_values, hash_rows, normalise
+from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, hash_rows, normalise
+from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.plan.window_plan import WindowPlan
@@ -49,11 +50,11 @@ def pack(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterato
         return
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
-    key, distinct = code_rows(keys, rows.num_rows)
-    shard = _shards(plan, keys, key, distinct)[key]
+    by_key = factorize_rows(keys, rows.num_rows)
+    shard = _shards(plan, keys, by_key)[by_key.of]
     untimed = np.zeros(0, dtype=np.int64)
     if plan.preaggregates:
-        rows, shard, untimed = _aggregate(plan, rows, keys, (key, distinct), shard)
+        rows, shard, untimed = _aggregate(plan, rows, keys, by_key, shard)
     for to, table in _split(rows, shard, untimed):
         left_out = int(untimed[to]) if to < len(untimed) else 0
         said = json.dumps({"input": number, "untimed": left_out, **about})
@@ -73,17 +74,10 @@ def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int]:
     return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks(), untimed
 
 
-def first_of_each(codes: NDArray[np.int64], distinct: int) -> NDArray[np.int64]:
-    """Where each code, 0 to distinct - 1, appears first."""
-    first = np.empty(distinct, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
-
-
-def _shards(plan: WindowPlan, keys: Sequence[pa.Array], key: NDArray[np.int64], distinct: int) -> NDArray[np.int32]:
+def _shards(plan: WindowPlan, keys: Sequence[pa.Array], by_key: Groups) -> NDArray[np.int32]:
     """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard."""
-    first = pa.array(first_of_each(key, distinct))
-    hashes = hash_rows([column.take(first) for column in keys], distinct)
+    first = pa.array(by_key.first())
+    hashes = hash_rows([column.take(first) for column in keys], by_key.count)
     return ((hashes >> np.uint64(40)) % np.uint64(plan.shards)).astype(np.int32)
 
 
@@ -91,31 +85,28 @@ def _aggregate(
     plan: WindowPlan,
     rows: pa.Table,
     keys: Sequence[pa.Array],
-    coded: tuple[NDArray[np.int64], int],
+    by_key: Groups,
     shard: NDArray[np.int32],
 ) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
-    key, distinct = coded
     known = rows[EVENT_TIME].is_valid().to_numpy()
     untimed = np.zeros(0, dtype=np.int64)
     if not known.all():
         untimed = np.bincount(shard[~known])
         timed = pa.array(known)
-        rows, keys, key, shard = rows.filter(timed), [column.filter(timed) for column in keys], key[known], shard[known]
+        rows, keys = rows.filter(timed), [column.filter(timed) for column in keys]
+        by_key, shard = by_key[known], shard[known]
     time = rows[EVENT_TIME].to_numpy()
     start = plan.window.slices(time)
-    group, groups = code_tuples([(key, distinct), code_values(start)], len(time))
-    first = first_of_each(group, groups)
+    groups = factorize_tuples([by_key, factorize_values(start)], len(time))
+    first = groups.first()
     columns = {name: column.take(pa.array(first)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
     columns[SLICE] = pa.array(start[first])
-    columns[ROWS] = pa.array(np.bincount(group, minlength=groups))
+    columns[ROWS] = pa.array(groups.sizes())
     if plan.combines_timestamps:
-        earliest, latest = time[first].copy(), time[first].copy()
-        np.minimum.at(earliest, group, time)
-        np.maximum.at(latest, group, time)
-        columns |= {FIRST: pa.array(earliest), LAST: pa.array(latest)}
+        columns |= {FIRST: pa.array(groups.least(time)), LAST: pa.array(groups.greatest(time))}
     for bound in plan.accumulations:
         inputs = bound.inputs(rows)
-        state = bound.accumulation.reduce(inputs, time, group, groups)
+        state = bound.accumulation.reduce(inputs, time, groups)
         columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
     return pa.table(columns), shard[first], untimed
 

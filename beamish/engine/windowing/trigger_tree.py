@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import Trigger
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -59,31 +60,27 @@ class TriggerMerge:
         part: the parts' indices in the table.
         of: for each part the number of its result.
         into: the results' indices.
+        groups: the parts by result.
     """
 
     def __init__(self, part: NDArray[np.intp], of: NDArray[np.intp], into: NDArray[np.intp]) -> None:
         self.part, self.of, self.into = part, of, into
+        self.groups = Groups(of, len(into))
 
     def any(self, column: Any) -> Any:
-        return np.bincount(self.of[column[self.part]], minlength=len(self.into)) > 0
+        return self.groups.any(column[self.part])
 
     def all(self, column: Any) -> Any:
-        return ~self.any(~column) & (np.bincount(self.of, minlength=len(self.into)) > 0)
+        return self.groups.all(column[self.part])
 
     def sum(self, column: Any) -> Any:
-        total = np.zeros(len(self.into), dtype=np.int64)
-        np.add.at(total, self.of, column[self.part])
-        return total
+        return self.groups.sum(column[self.part].astype(np.int64, copy=False))
 
     def least(self, column: Any) -> Any:
-        least = np.full(len(self.into), np.iinfo(np.int64).max)
-        np.minimum.at(least, self.of, column[self.part])
-        return least
+        return self.groups.least(column[self.part].astype(np.int64, copy=False))
 
     def greatest(self, column: Any) -> Any:
-        greatest = np.full(len(self.into), np.iinfo(np.int64).min)
-        np.maximum.at(greatest, self.of, column[self.part])
-        return greatest
+        return self.groups.greatest(column[self.part].astype(np.int64, copy=False))
 
     def lists(self, column: Any) -> list[list[Any]]:
         lists: list[list[Any]] = [[] for _ in self.into]

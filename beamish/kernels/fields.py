@@ -1,8 +1,4 @@
-"""Simple fields of accumulators, merged group by group: sums, least and greatest values.
-
-Groups are numbered 0 to groups - 1, so a group's place in the result is its number: no hash table is needed, and
-each field is one or two passes over its buffer.
-"""
+"""The columns of accumulators' state, and how simple ones merge group by group: sums, least and greatest values."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ import pyarrow as pa
 from beamish.errors import NumericOverflowError
 from beamish.kernels.buffers import (
     Flags,
-    Groups,
     Numbers,
     column_of,
     decimal_column,
@@ -27,7 +22,8 @@ from beamish.kernels.buffers import (
     pick,
     valid,
 )
-from beamish.kernels.order import least, sort_keys
+from beamish.kernels.groups import Groups
+from beamish.kernels.order import sort_keys
 
 Merger = Literal["sum", "min", "max"]
 
@@ -53,69 +49,50 @@ _LOW_32 = 0xFFFFFFFF
 _INT64 = np.iinfo(np.int64)
 
 
-def combine_fields(fields: Sequence[Field], group: Groups, groups: int, state: Sequence[pa.Array]) -> list[pa.Array]:
+def combine_fields(fields: Sequence[Field], groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
     """Merge fields that have a merger, of any number of accumulations at once.
 
     Args:
         fields: what the columns of ``state`` are; all have a merger.
-        group: int64, for each entry the group it belongs to, in any order.
-        groups: how many there are.
-        state: one column a field, as long as ``group``. Nulls are ignored.
+        groups: of the entries of ``state``.
+        state: one column per field. Nulls are ignored.
 
     Returns:
-        one column a field, one entry a group, by group number; ``initial`` for a group without entries, null for
+        one column per field, one entry per group; ``initial`` for a group without entries, null for
         one with nulls only (``initial`` if that is 0).
 
     Raises:
         NumericOverflowError: the sum of a group does not fit the field's type.
     """
-    return [_combine(field, group, groups, column) for field, column in zip(fields, state, strict=True)]
+    return [_combine(field, groups, column) for field, column in zip(fields, state, strict=True)]
 
 
-def _combine(field: Field, group: Groups, groups: int, column: pa.Array) -> pa.Array:
+def _combine(field: Field, groups: Groups, column: pa.Array) -> pa.Array:
     if pa.types.is_null(field.type):
-        return pa.nulls(groups)
+        return pa.nulls(groups.count)
     present = valid(column)
     if present is not None:
-        column, group = column.filter(flags(present)), group[present]
-    seen: Flags | None = None
-    if field.initial is None:
-        seen = np.zeros(groups, dtype=bool)
-        seen[group] = True
+        column, groups = column.filter(flags(present)), groups[present]
+    seen = groups.occupied() if field.initial is None else None
     if field.merger == "sum":
-        return _sum(field, group, groups, column, seen)
+        return _sum(field, groups, column, seen)
     if is_fixed(field.type):
-        return column_of(_extreme(field.merger == "max", group, groups, numbers(column)), field.type, seen)
+        reduce = groups.greatest if field.merger == "max" else groups.least
+        return column_of(reduce(numbers(column)), field.type, seen)
     keys = sort_keys(column)
-    return pick(column, least(group, groups, keys if field.merger == "min" else [~key for key in keys]))
+    return pick(column, groups.first(keys if field.merger == "min" else [~key for key in keys]))
 
 
-def _extreme(greatest: bool, group: Groups, groups: int, values: Numbers) -> Numbers:
-    # NaN is the greatest value: np.maximum lets it win, np.fmin passes it over unless there is nothing else.
-    if values.dtype.kind == "f":
-        result = np.full(groups, -np.inf if greatest else np.nan, values.dtype)
-        with np.errstate(invalid="ignore"):
-            (np.maximum if greatest else np.fmin).at(result, group, values)
-        return result
-    bounds = np.iinfo(values.dtype)
-    result = np.full(groups, bounds.min if greatest else bounds.max, values.dtype)
-    (np.maximum if greatest else np.minimum).at(result, group, values)
-    return result
-
-
-def _sum(field: Field, group: Groups, groups: int, column: pa.Array, seen: Flags | None) -> pa.Array:
+def _sum(field: Field, groups: Groups, column: pa.Array, seen: Flags | None) -> pa.Array:
     if pa.types.is_decimal128(field.type):
         high, low = limbs(column)
-        return decimal_column(*_sum_decimals(field, group, groups, high, low), field.type, seen)
+        return decimal_column(*_sum_decimals(field, groups, high, low), field.type, seen)
     values = numbers(column)
-    result = np.zeros(groups, values.dtype)
-    if values.dtype.kind == "f":
+    if values.dtype.kind == "f" or _bound(values) <= _INT64.max:
         with np.errstate(invalid="ignore", over="ignore"):
-            np.add.at(result, group, values)
-    elif _bound(values) <= _INT64.max:
-        np.add.at(result, group, values)
+            result = groups.sum(values)
     else:
-        high, low = _sum_limbs(field, group, groups, values >> 63, values.view(np.uint64))
+        high, low = _sum_limbs(field, groups, values >> 63, values.view(np.uint64))
         _check_fits(field, (high != low.view(np.int64) >> 63))
         result = low.view(np.int64)
     return column_of(result, field.type, seen)
@@ -128,18 +105,17 @@ def _bound(values: Numbers) -> int:
     return max(int(values.max()), -int(values.min())) * len(values)
 
 
-def _sum_decimals(field: Field, group: Groups, groups: int, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
+def _sum_decimals(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
     short = np.ascontiguousarray(low).view(np.int64)
     limit = 10**field.type.precision
     if bool((high == short >> 63).all()):
         bound = _bound(short)
         if bound <= _INT64.max:
-            total = np.zeros(groups, np.int64)
-            np.add.at(total, group, short)
+            total = groups.sum(short)
             if bound >= limit:
                 _check_fits(field, (total >= limit) | (total <= -limit))
             return total >> 63, total.view(np.uint64)
-    sum_high, sum_low = _sum_limbs(field, group, groups, high, low)
+    sum_high, sum_low = _sum_limbs(field, groups, high, low)
     above = _at_least(sum_high, sum_low, limit)
     below = ~_at_least(sum_high, sum_low, 1 - limit)
     _check_fits(field, above | below)
@@ -152,12 +128,10 @@ def _at_least(high: Numbers, low: Numbers, bound: int) -> Flags:
     return result
 
 
-def _sum_limbs(field: Field, group: Groups, groups: int, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
+def _sum_limbs(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:
     # Exact 128-bit sums: 32 bits at a time, so that 2**31 of them fit into 64, and then the carries.
     parts = (low & _LOW_32, low >> 32, high & _LOW_32, high >> 32)
-    sums = [np.zeros(groups, np.int64) for _ in parts]
-    for part, total in zip(parts, sums, strict=True):
-        np.add.at(total, group, part.astype(np.int64))
+    sums = [groups.sum(part.astype(np.int64)) for part in parts]
     for i in range(3):
         sums[i + 1] += sums[i] >> 32
         sums[i] &= _LOW_32

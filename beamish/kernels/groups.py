@@ -1,0 +1,123 @@
+"""A partition of entries into groups, and what the entries of each group come to.
+
+Groups are numbered from 0, so a group's place in a result is its number: no hash table is needed, and each reduction
+is one or two passes over the entries. Arguments have one value per entry, results one per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from beamish.kernels.order import Key
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@attrs.frozen(eq=False)
+class Groups:
+    """Which group each entry belongs to.
+
+    Attributes:
+        of: int64, for each entry the number of its group, 0 to ``count`` - 1, in any order.
+        count: the number of groups; some may have no entry.
+    """
+
+    of: Ints
+    count: int
+
+    @classmethod
+    def each(cls, count: int) -> Groups:
+        """One entry per group, in order."""
+        return cls(np.arange(count, dtype=np.int64), count)
+
+    def __len__(self) -> int:
+        """The number of entries."""
+        return len(self.of)
+
+    def __getitem__(self, entries: Any) -> Groups:
+        """Some of the entries, by flags, indices or a slice, of the same groups."""
+        return Groups(self.of[entries], self.count)
+
+    def followed_by(self, other: Groups) -> Groups:
+        """These entries and then others, of the same groups."""
+        return Groups(np.concatenate([self.of, other.of]), self.count)
+
+    def repeat(self, times: Ints) -> Groups:
+        """Each entry so many times."""
+        return Groups(np.repeat(self.of, times), self.count)
+
+    def sizes(self) -> Ints:
+        """The number of entries."""
+        return np.bincount(self.of, minlength=self.count)
+
+    def occupied(self) -> Flags:
+        """Whether there is an entry."""
+        found = np.zeros(self.count, dtype=bool)
+        found[self.of] = True
+        return found
+
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The sum, of the values' dtype: integers wrap around, floats add up in the order of the entries."""
+        total = np.zeros(self.count, values.dtype)
+        np.add.at(total, self.of, values)
+        return total
+
+    def least(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The least value; NaN is above all others. Without entries: the greatest value of the dtype."""
+        if values.dtype.kind == "f":  # np.fmin passes NaN over unless there is nothing else
+            return self._extreme(np.fmin, values, np.nan)
+        return self._extreme(np.minimum, values, np.iinfo(values.dtype).max)
+
+    def greatest(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The greatest value; NaN is above all others. Without entries: the least value of the dtype."""
+        if values.dtype.kind == "f":  # np.maximum lets NaN win
+            return self._extreme(np.maximum, values, -np.inf)
+        return self._extreme(np.maximum, values, np.iinfo(values.dtype).min)
+
+    def _extreme(self, choose: np.ufunc, values: NDArray[Any], none: float) -> NDArray[Any]:
+        result = np.full(self.count, none, values.dtype)
+        with np.errstate(invalid="ignore"):
+            choose.at(result, self.of, values)
+        return result
+
+    def any(self, flags: Flags) -> Flags:
+        """Whether the flag of some entry is set."""
+        return self[flags].occupied()
+
+    def all(self, flags: Flags) -> Flags:
+        """Whether there is an entry, and the flag of each is set."""
+        return self.occupied() & ~self.any(~flags)
+
+    def first(self, keys: Sequence[Key] = ()) -> Ints:
+        """The entry with the least keys, the first of those with equal ones; -1 without entries.
+
+        Args:
+            keys: the first the most significant; none: the first entry.
+        """
+        entries, of = np.arange(len(self.of), dtype=np.int64), self.of
+        for key in keys:
+            here = key if len(entries) == len(key) else key[entries]
+            edge = here == Groups(of, self.count).least(here)[of]
+            entries, of = entries[edge], of[edge]
+        result = np.full(self.count, -1, np.int64)
+        result[of[::-1]] = entries[::-1]
+        return result
+
+    def positions(self) -> Ints:
+        """For entries ordered by group: the place of each within its group, from 0; one per entry."""
+        sizes = self.sizes()
+        starts: Ints = np.cumsum(sizes) - sizes
+        return np.arange(len(self.of), dtype=np.int64) - starts[self.of]
+
+    def runs(self) -> Iterator[tuple[int, int, int]]:
+        """For entries ordered by group: each group that has entries, and where they begin and end."""
+        sizes = self.sizes()
+        numbers = np.flatnonzero(sizes)
+        ends = np.cumsum(sizes[numbers])
+        return zip(numbers.tolist(), (ends - sizes[numbers]).tolist(), ends.tolist(), strict=True)

@@ -1,0 +1,44 @@
+"""Columns in another type, nested ones and slices of them included."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beamish.kernels.buffers import cast, plain
+from tests.accumulations.laws import PATIENT
+from tests.nested import nested_columns
+
+VOID = pa.struct([("a", pa.null()), ("b", pa.string())])
+ROWS = [[{"a": None, "b": "x"}], None, [{"a": None, "b": "y"}, None], []]
+
+
+@pytest.mark.parametrize("start", range(4))
+@pytest.mark.parametrize("layout", [pa.list_, pa.large_list, pa.list_view])
+def test_lists_of_structs_with_a_void_field_keep_their_items(layout, start):
+    column = pa.array(ROWS, pa.list_(VOID)).slice(start)
+    for made in (cast(column, pa.list_(VOID)), plain(_laid_out(column, layout))):
+        made.validate(full=True)
+        assert (made.type, made.to_pylist()) == (pa.list_(VOID), ROWS[start:])
+
+
+def _laid_out(column, layout):
+    return pa.array(column.to_pylist(), layout(VOID))
+
+
+def test_fields_and_items_are_cast_to_the_types_they_are_to_have():
+    column = pa.array([{"a": [1, None], "b": None}, None], pa.struct([("a", pa.list_(pa.int32())), ("b", pa.null())]))
+    wide = pa.struct([("a", pa.list_(pa.float64())), ("b", pa.int64())])
+    made = cast(column, wide)
+    made.validate(full=True)
+    assert (made.type, made.to_pylist()) == (wide, [{"a": [1.0, None], "b": None}, None])
+
+
+@PATIENT
+@given(nested_columns(), st.booleans())
+def test_a_cast_to_a_plain_type_changes_no_value(column, sliced):
+    column = column.slice(1) if sliced else column
+    made = plain(column)
+    made.validate(full=True)
+    assert made.to_pylist() == column.to_pylist()
+    assert cast(column, column.type).to_pylist() == column.to_pylist()
