@@ -118,9 +118,9 @@ LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_a
 @pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS)
 def test_no_counterexample_is_found_on_spark(spark, law):
+    @said(4)
+    @given(data=st.data())
     def drawn(data):
         LAWS[law](spark, data)
 
-    quick = {"phases": [Phase.generate], "deadline": None, "database": None}
-    health = list(HealthCheck)
-    search(drawn, SPARK_SECONDS / len(LAWS), examples=4, suppress_health_check=health, **quick)
+    search(drawn, SPARK_SECONDS / len(LAWS))
