@@ -20,6 +20,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 settings.register_profile("deep", settings.get_profile("default"), max_examples=500)
+settings.register_profile("few", settings.get_profile("default"), max_examples=3)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

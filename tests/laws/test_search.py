@@ -35,7 +35,7 @@ def collected(root, *arguments, seconds=0):
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments],
         cwd=root,
-        env={**os.environ, "BEAMISH_DEEP_SECONDS": str(seconds), "BEAMISH_DEEP_SEED": "1"},
+        env={**os.environ, "HYPOTHESIS_PROFILE": "few", "BEAMISH_DEEP_SECONDS": str(seconds), "BEAMISH_DEEP_SEED": "1"},
         capture_output=True,
         text=True,
         check=True,
