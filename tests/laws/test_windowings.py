@@ -13,7 +13,9 @@ from beamish.local import run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import differences
-from tests.strategies import pipelines, scripts, windows
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
+from tests.strategies.windows import windows
 from tests.twin import run as twin
 
 

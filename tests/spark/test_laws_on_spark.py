@@ -14,11 +14,12 @@ import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
 from beamish.spark.endless import waits_only_for_end
-from tests import merges
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
-from tests.chains import ANY_FIRST, chains
-from tests.strategies import pipelines, retracting, scripts
+from tests.strategies import merges
+from tests.strategies.chains import ANY_FIRST, chains
+from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.scripts import scripts
 
 pytestmark = pytest.mark.spark
 
