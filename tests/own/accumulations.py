@@ -68,3 +68,26 @@ class PairsSeen(a.Accumulation):
 
     def extract(self, accumulator):
         return accumulator
+
+
+@attrs.frozen
+class Balance(a.Accumulation):
+    """A user's accumulation that can take rows back: a sum, and how many rows are in it."""
+
+    column: str
+    result_type = "array<bigint>"
+
+    def create(self):
+        return (0, 0)
+
+    def add(self, accumulator, value):
+        return accumulator[0] + (value or 0), accumulator[1] + 1
+
+    def merge(self, a, b):
+        return a[0] + b[0], a[1] + b[1]
+
+    def extract(self, accumulator):
+        return list(accumulator)
+
+    def retract(self, accumulator, value):
+        return accumulator[0] - (value or 0), accumulator[1] - 1

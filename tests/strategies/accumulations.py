@@ -7,7 +7,7 @@ import operator
 from hypothesis import strategies as st
 
 from beamish import accumulations as a
-from tests.own.accumulations import PairsSeen, Range, add_scores, join, names_seen, sorted_names
+from tests.own.accumulations import Balance, PairsSeen, Range, add_scores, join, names_seen, sorted_names
 
 any_column = st.sampled_from(["score", "ratio", "name", "cost", "flag"])
 numbers = st.sampled_from(["score", "ratio"])
@@ -38,7 +38,7 @@ fold = st.sampled_from(
 )
 fold_in_order = st.just(a.Fold([], names_seen, result_type="array<string>"))
 """For windows that do not merge."""
-own_accumulations = st.sampled_from([Range("score"), PairsSeen()])
+own_accumulations = st.sampled_from([Range("score"), PairsSeen(), Balance("score")])
 
 exact = st.one_of(
     st.just(a.Count()),
