@@ -23,6 +23,12 @@ own_windows = st.sampled_from([UntilMinute(), OwnGap(), OfABlock()])
 windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows, calendar_windows, own_windows)
 
 
+def windowings(first: bm.WindowOption) -> st.SearchStrategy[bm.Windowings]:
+    """Several windowings: this one and one or two others."""
+    others = st.lists(windows, min_size=1, max_size=2)
+    return others.map(lambda some: bm.Windowings({f"w{i}": option for i, option in enumerate([first, *some])}))
+
+
 def unit(option: bm.WindowOption | None) -> int:
     """What a second of the script stands for: calendar windows are longer than seconds."""
     return 40_000 if isinstance(option, bm.CalendarWindows) else 1
