@@ -1,4 +1,8 @@
-"""Durations: what a user writes ("10 minutes", a timedelta, seconds) and whole microseconds inside."""
+"""Durations: what a user writes ("10 minutes", a timedelta, seconds), a value of whole microseconds inside.
+
+An option's field is read by one of the converters at the end, which name the class and the attribute in what they
+refuse: ``size: Duration = attrs.field(converter=read_positive)`` says ``FixedWindows(size)=0: must be above 0``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import math
 import re
 from datetime import timedelta
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import attrs
 
 from beamish.errors import OptionError
 
@@ -20,28 +26,79 @@ _UNITS_US = {
     "microsecond": 1,
 }
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
-_LONGEST_US = 2**62
+LONGEST_US = 2**62
+"""The longest duration an option takes, so that sums of a time and a duration stay within 64 bits."""
 
 
-class Duration(int):
-    """Whole microseconds that print as text ('2 minutes'); an int in every other way."""
+@attrs.frozen(order=True, repr=False)
+class Duration:
+    """Whole microseconds that print as text ('2 minutes'). It is no number: ``.us`` is.
+
+    Durations are added, subtracted and compared with each other, multiplied by a whole number, and divided by a
+    whole number (a duration) or by each other (how many times one goes into the other).
+
+    Args:
+        us: microseconds.
+    """
+
+    us: int = attrs.field()
+
+    @us.validator
+    def _check(self, _: object, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise OptionError(f"Duration(us={value!r}): a whole number of microseconds")
+
+    def __add__(self, other: Duration) -> Duration:
+        if not isinstance(other, Duration):
+            return NotImplemented
+        return Duration(self.us + other.us)
+
+    def __sub__(self, other: Duration) -> Duration:
+        if not isinstance(other, Duration):
+            return NotImplemented
+        return Duration(self.us - other.us)
+
+    def __mul__(self, times: int) -> Duration:
+        if not isinstance(times, int):
+            return NotImplemented
+        return Duration(self.us * times)
+
+    __rmul__ = __mul__
+
+    @overload
+    def __floordiv__(self, other: Duration) -> int: ...
+    @overload
+    def __floordiv__(self, other: int) -> Duration: ...
+    def __floordiv__(self, other: Duration | int) -> int | Duration:
+        if isinstance(other, Duration):
+            return self.us // other.us
+        if not isinstance(other, int):
+            return NotImplemented
+        return Duration(self.us // other)
+
+    def __neg__(self) -> Duration:
+        return Duration(-self.us)
+
+    def __bool__(self) -> bool:
+        return self.us != 0
 
     def __repr__(self) -> str:
         return repr(str(self))
 
     def __str__(self) -> str:
         for unit, unit_us in _UNITS_US.items():
-            if unit != "week" and self % unit_us == 0 and (self != 0 or unit == "second"):
-                amount = int(self) // unit_us
+            if unit != "week" and self.us % unit_us == 0 and (self.us != 0 or unit == "second"):
+                amount = self.us // unit_us
                 return f"{amount} {unit}{'' if amount == 1 else 's'}"
         raise AssertionError("every whole number is a multiple of one microsecond")
 
-    def __reduce__(self) -> tuple[type[Duration], tuple[int]]:
-        return Duration, (int(self),)
+
+DurationLike: TypeAlias = Duration | timedelta | str | float
+"""What is taken for a duration: text, a timedelta, or a number of seconds."""
 
 
-def duration(where: str, value: Any) -> Duration:
-    """Read a duration given as text, timedelta or seconds.
+def duration(where: str, value: DurationLike) -> Duration:
+    """Read a duration given as text, timedelta, seconds or a Duration.
 
     Args:
         where: what is being read, for the message, such as ``FixedWindows(size)``.
@@ -49,22 +106,27 @@ def duration(where: str, value: Any) -> Duration:
             a timedelta, or a number of seconds. Rounded to the microsecond.
 
     Raises:
-        OptionError: it is none of these, or a month or year, which have no fixed length.
+        OptionError: it is none of these, too long for 64 bits, or a month or year, which have no fixed length.
     """
+    us = _microseconds(where, value)
+    if abs(us) > LONGEST_US:
+        fix = "; give seconds, not micro- or milliseconds" if isinstance(value, (int, float)) else ""
+        raise OptionError(f"{where}={value!r}: longer than 146,000 years{fix}")
+    return Duration(us)
+
+
+def _microseconds(where: str, value: Any) -> int:
     if isinstance(value, Duration):
-        return value
+        return value.us
     if isinstance(value, timedelta):
-        return Duration(value // timedelta(microseconds=1))
+        return value // timedelta(microseconds=1)
     if isinstance(value, str):
-        return Duration(_parse(where, value))
+        return _parse(where, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise OptionError(
             f"{where}={value!r}: a duration is text such as '10 minutes', a timedelta, or a number of seconds"
         )
-    us = round(Fraction(value) * 1_000_000)
-    if abs(us) > _LONGEST_US:
-        raise OptionError(f"{where}={value!r}: longer than 146,000 years; give seconds, not micro- or milliseconds")
-    return Duration(us)
+    return round(Fraction(value) * 1_000_000)
 
 
 def _parse(where: str, text: str) -> int:
@@ -87,30 +149,52 @@ def _parse(where: str, text: str) -> int:
         at = term.end()
     if at < len(text) or not text.strip():
         raise OptionError(f"{where}={text!r}: not a duration; write it as '10 minutes' or '1 hour 30 minutes'")
-    if abs(total) > _LONGEST_US:
-        raise OptionError(f"{where}={text!r}: longer than 146,000 years")
     return round(total)
 
 
-def positive(where: str, value: Any) -> Duration:
+def positive(where: str, value: DurationLike) -> Duration:
     """Read a duration above 0, as ``duration`` does.
 
     Raises:
         OptionError: it is none, or not above 0.
     """
     result = duration(where, value)
-    if result <= 0:
+    if result.us <= 0:
         raise OptionError(f"{where}={value!r}: must be above 0")
     return result
 
 
-def not_negative(where: str, value: Any) -> Duration:
+def not_negative(where: str, value: DurationLike) -> Duration:
     """Read a duration of at least 0, as ``duration`` does.
 
     Raises:
         OptionError: it is none, or negative.
     """
     result = duration(where, value)
-    if result < 0:
+    if result.us < 0:
         raise OptionError(f"{where}={value!r}: must not be negative")
     return result
+
+
+if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+
+    def read_duration(value: DurationLike) -> Duration:
+        """Read a field as ``duration`` does."""
+
+    def read_positive(value: DurationLike) -> Duration:
+        """Read a field as ``positive`` does."""
+
+    def read_not_negative(value: DurationLike) -> Duration:
+        """Read a field as ``not_negative`` does."""
+
+else:
+
+    def _reader(read: Any) -> attrs.Converter:
+        """A converter that says the class and the attribute whose value it refuses."""
+        return attrs.Converter(
+            lambda value, option, field: read(f"{type(option).__name__}({field.name})", value),
+            takes_self=True,
+            takes_field=True,
+        )
+
+    read_duration, read_positive, read_not_negative = _reader(duration), _reader(positive), _reader(not_negative)

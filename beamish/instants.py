@@ -12,12 +12,19 @@ from beamish.errors import ScriptError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 
+EARLIEST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // _US
+"""0001-01-01T00:00:00 UTC: the first event time that has a window."""
+LATEST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _US
+"""9999-12-31T23:59:59.999999 UTC: the last event time that has a window."""
+END_OF_TIME_US = 2**63 - 1
+"""The end of the global window, and the watermark after the last row of all."""
+
 
 def instant_us(where: str, value: Any) -> int:
     """Microseconds since the epoch of an aware datetime or a number of seconds.
 
     Raises:
-        ScriptError: it is neither, or a datetime without a time zone.
+        ScriptError: it is neither, a datetime without a time zone, or does not fit into 64 bits.
     """
     if isinstance(value, datetime):
         if value.tzinfo is None:
@@ -25,9 +32,15 @@ def instant_us(where: str, value: Any) -> int:
         return (value - EPOCH) // _US
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ScriptError(f"{where}={value!r}: a time is seconds since the epoch or an aware datetime")
-    return round(Fraction(value) * 1_000_000)
+    us = round(Fraction(value) * 1_000_000)
+    if abs(us) > END_OF_TIME_US:
+        raise ScriptError(f"{where}={value!r}: beyond 292,000 years; give seconds, not micro- or nanoseconds")
+    return us
 
 
 def instant(us: int) -> datetime:
-    """The aware UTC datetime of microseconds since the epoch."""
-    return EPOCH + us * _US
+    """The aware UTC datetime of microseconds since the epoch; outside the years 1 to 9999 the nearest that there is.
+
+    Windows around the first and the last event times may reach beyond these years.
+    """
+    return EPOCH + min(max(us, EARLIEST_US), LATEST_US) * _US

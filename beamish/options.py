@@ -120,7 +120,7 @@ class Options:
             )
         if not self.accumulations:
             raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
-        if self.mode is None and not (self.trigger == Default() and self.allowed_lateness == 0):
+        if self.mode is None and not (self.trigger == Default() and not self.allowed_lateness):
             raise PipelineError(
                 f"trigger {self.trigger!r} with allowed lateness {str(self.allowed_lateness)!r} may give a window several "
                 "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
@@ -137,7 +137,7 @@ class Options:
                 f"retract_merged({self.retract_merged!r}) with {self.window!r}: only windows that merge, such as "
                 "bm.Sessions, vanish into others; leave it out"
             )
-        if self.trigger.may_lose_rows(int(self.allowed_lateness)) and not self.allow_data_loss:
+        if self.trigger.may_lose_rows(self.allowed_lateness.us) and not self.allow_data_loss:
             raise PipelineError(
                 f"trigger {self.trigger!r} may finish while rows can still come (allowed lateness "
                 f"{str(self.allowed_lateness)!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "

@@ -228,7 +228,7 @@ class Plan:
 
     def expiry_us(self, end_us: Any) -> Any:
         """The watermark at which windows with these ends expire."""
-        lateness = int(self.options.allowed_lateness)
+        lateness = self.options.allowed_lateness.us
         return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
 
     @cached_property
@@ -254,7 +254,7 @@ class Plan:
     @cached_property
     def changeable(self) -> dict[str, Any]:
         """What may change, but makes the state be read through once."""
-        return {"trigger": _stable_repr(self.options.trigger), "lateness": int(self.options.allowed_lateness)}
+        return {"trigger": _stable_repr(self.options.trigger), "lateness": self.options.allowed_lateness.us}
 
 
 _END_US = np.iinfo(np.int64).max

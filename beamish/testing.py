@@ -90,7 +90,7 @@ class TestStream:
             ScriptError: it would go back.
         """
         clock = max((event.us for event in self.events if isinstance(event, ClockTo)), default=0)
-        return self._advance(ClockTo(clock + duration("advance_processing_time_by", delay)))
+        return self._advance(ClockTo(clock + duration("advance_processing_time_by", delay).us))
 
     def _advance(self, event: WatermarkTo | ClockTo) -> TestStream:
         before = [earlier.us for earlier in self.events if _same_clock(earlier, event)]

@@ -1,4 +1,9 @@
-"""Watermarks: how far event time has come, and so what is late."""
+"""Watermarks: how far event time has come, and so what is late.
+
+A policy says in words and values what others would ask its class for: which column of the rows moves the watermark,
+how far it trails, whether the clock is needed. And it advances itself: where the watermark stands after a step is the
+policy's own rule (RULES.md 1, 3, 5).
+"""
 
 from __future__ import annotations
 
@@ -6,27 +11,101 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration, not_negative, positive
+from beamish.durations import Duration, read_not_negative, read_positive
 from beamish.errors import OptionError
+from beamish.instants import END_OF_TIME_US
+
+NO_WATERMARK_US = -(2**63)
+"""The watermark before there is one: less than every time."""
 
 
+@attrs.define
+class Progress:
+    """How far a watermark has come, in microseconds since the epoch.
+
+    Attributes:
+        watermark_us: the watermark rows are judged by; never goes back.
+        source_us: what its source (Spark, a script, the stage before) says it is; the watermark is past it only where the
+            policy moves it with the clock.
+        risen_at_us: the clock of the step in which ``source_us`` last rose.
+    """
+
+    watermark_us: int = NO_WATERMARK_US
+    source_us: int = NO_WATERMARK_US
+    risen_at_us: int = 0
+
+    def rise(self, watermark_us: int) -> None:
+        """The watermark is at least this."""
+        self.watermark_us = max(self.watermark_us, watermark_us)
+
+
+@attrs.frozen
 class Watermark:
-    """Base of the watermark policies; not for subclassing by users, since Spark moves the watermark."""
+    """Base of the watermark policies, and the policy of a stage that is handed its watermark by the stage before.
 
-    needs_clock: bool = False
-    """Whether the watermark depends on the processing-time clock."""
+    Not for subclassing by users, since Spark moves the watermark.
+    """
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the watermark depends on the processing-time clock."""
+        return False
+
+    @property
+    def moved_by_rows(self) -> bool:
+        """Whether rows, or a script in their place, move the watermark; else only the clock does."""
+        return True
+
+    @property
+    def delay(self) -> Duration:
+        """How far the watermark trails the greatest value of the followed column."""
+        return Duration(0)
+
+    @property
+    def max_future(self) -> Duration | None:
+        """Rows later than the clock by more than this do not move the watermark; None: all do."""
+        return None
+
+    @property
+    def idle_timeout(self) -> Duration | None:
+        """After how long without a move the watermark goes on with the clock; None: never."""
+        return None
+
+    @property
+    def lag(self) -> Duration | None:
+        """How far the watermark trails the clock; None: it does not follow the clock."""
+        return None
+
+    def followed_column(self, event_time: Any) -> Any:
+        """The column whose greatest value moves the watermark, given that of the event times; None: no column does."""
+        return None
+
+    def describe(self) -> str:
+        """What the watermark is, in words."""
+        return "that of the stage before"
+
+    def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
+        """Move ``progress`` on by one step.
+
+        Args:
+            progress: is changed.
+            source_us: what the source says the watermark is; None, or what is not above what it said before: no news.
+            clock_us: the clock after the step; None, or what would go back: the step does not move it.
+            clock_before_us: the clock before the step.
+        """
+        self._take_over(progress, source_us, _clock_after(clock_us, clock_before_us))
+
+    def _take_over(self, progress: Progress, source_us: int | None, clock_us: int) -> bool:
+        """Rise to what the source says; gives whether it said more than before."""
+        if source_us is None or source_us <= progress.source_us:
+            return False
+        progress.source_us, progress.risen_at_us = source_us, clock_us
+        progress.rise(source_us)
+        return True
 
 
-def _read_delay(value: Any) -> Duration:
-    return not_negative("BoundedOutOfOrderness(delay)", value)
-
-
-def _read_max_future(value: Any) -> Duration | None:
-    return None if value is None else positive("BoundedOutOfOrderness(max_future)", value)
-
-
-def _read_idle_timeout(value: Any) -> Duration | None:
-    return None if value is None else positive("BoundedOutOfOrderness(idle_timeout)", value)
+def _clock_after(clock_us: int | None, clock_before_us: int) -> int:
+    return clock_before_us if clock_us is None else max(clock_before_us, clock_us)
 
 
 @attrs.frozen
@@ -44,25 +123,61 @@ class BoundedOutOfOrderness(Watermark):
         OptionError: a negative delay, or a max_future or idle_timeout that is not above 0.
     """
 
-    delay: Duration = attrs.field(converter=_read_delay)
-    max_future: Duration | None = attrs.field(default=None, converter=_read_max_future)
-    idle_timeout: Duration | None = attrs.field(default=None, converter=_read_idle_timeout)
+    delay: Duration = attrs.field(converter=read_not_negative)
+    max_future: Duration | None = attrs.field(default=None, converter=attrs.converters.optional(read_positive))
+    idle_timeout: Duration | None = attrs.field(default=None, converter=attrs.converters.optional(read_positive))
 
     @property
-    def needs_clock(self) -> bool:  # type: ignore[override]
+    def needs_clock(self) -> bool:
         return self.idle_timeout is not None
 
+    def followed_column(self, event_time: Any) -> Any:
+        return event_time
 
-def _read_lag(value: Any) -> Duration:
-    return not_negative("ProcessingTimeLag(lag)", value)
+    def describe(self) -> str:
+        words = f"the greatest event time seen, less {self.delay}; it moves between batches"
+        if self.max_future is not None:
+            words += f"; rows later than the clock by more than {self.max_future} do not move it"
+        if self.idle_timeout is not None:
+            return (
+                words + f"; when nothing has moved it for {self.idle_timeout} on the clock, it moves on with the clock"
+            )
+        return words + "; when rows stop it stops, and windows that are open then stay open (idle_timeout closes them)"
+
+    def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
+        if not self._take_over(progress, source_us, _clock_after(clock_us, clock_before_us)):
+            self._idle(progress, clock_before_us)
+
+    def _idle(self, progress: Progress, clock_before_us: int) -> None:
+        # One step late on purpose: rows of the step before have had their chance to move the watermark (RULES.md 3).
+        quiet_us = clock_before_us - progress.risen_at_us
+        if self.idle_timeout is None or progress.source_us == NO_WATERMARK_US or quiet_us < self.idle_timeout.us:
+            return
+        progress.rise(min(progress.source_us + quiet_us, END_OF_TIME_US))
 
 
 @attrs.frozen
 class ProcessingTimeLag(Watermark):
     """The watermark is the batch's clock minus ``lag`` (the fixed watermark)."""
 
-    lag: Duration = attrs.field(converter=_read_lag)
-    needs_clock = True
+    lag: Duration = attrs.field(converter=read_not_negative)
+
+    @property
+    def needs_clock(self) -> bool:
+        return True
+
+    @property
+    def moved_by_rows(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return f"the batch's clock, less {self.lag}"
+
+    def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
+        now_us = _clock_after(clock_us, clock_before_us)
+        self._take_over(progress, source_us, now_us)
+        if clock_us is not None:
+            progress.rise(now_us - self.lag.us)
 
 
 @attrs.frozen
@@ -75,3 +190,9 @@ class Punctuated(Watermark):
     def _check(self, _: object, value: object) -> None:
         if not isinstance(value, str) or not value:
             raise OptionError(f"Punctuated(column)={value!r}: the name of a timestamp column")
+
+    def followed_column(self, event_time: Any) -> Any:
+        return self.column
+
+    def describe(self) -> str:
+        return f"the greatest value of {self.column} seen; it moves between batches"

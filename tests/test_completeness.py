@@ -120,7 +120,6 @@ def test_a_twin_runs_it(kind, option):
     )
 
 
-@pytest.mark.xfail(strict=True, reason="no describe() yet; when it is there, this mark goes")
 @described
 def test_it_has_words_of_its_own_in_explain(kind, option):
     value, default = drawn(kind, option), kind.base.describe

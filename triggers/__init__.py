@@ -1,4 +1,4 @@
-"""Triggers: when a window's panes are fired. One file a trigger; `trigger.py` holds the contract."""
+"""Triggers: when a window's panes are fired. One file per trigger; `trigger.py` holds the contract."""
 
 from beamish.triggers.after_all import AfterAll
 from beamish.triggers.after_any import AfterAny

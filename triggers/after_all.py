@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from beamish.triggers.composite import Composite
-from beamish.triggers.trigger import Merge, Now, Rows, State
+from beamish.triggers.trigger import Merge, Now, State, WindowIndices
 
 
 class AfterAll(Composite):
@@ -15,26 +17,30 @@ class AfterAll(Composite):
     """
 
     __slots__ = ()
+    _fires = "at the last of"
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def can_fire_before_end(self) -> bool:
+        return all(part.can_fire_before_end() for part in self.parts)
+
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
             unfinished = ~state.finished[at]
-            part.see(state, at[unfinished], count[unfinished], now)
+            part.on_rows_columns(state, at[unfinished], count[unfinished], now)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
-        ready = now.at_end[at] | True
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+        ready = np.ones(len(at), dtype=bool)
         for part, state in zip(self.parts, s.parts, strict=True):
-            ready &= state.finished[at] | part.ready(state, at, now)
+            ready &= state.finished[at] | part.should_fire_columns(state, at, now)
         return ready
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.fire(state, at[~state.finished[at]], now)
+            part.on_fire_columns(state, at[~state.finished[at]], now)
         s.finished[at] = True
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
-        finished = now.at_end[m.into] | True
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
+        finished = np.ones(len(m.into), dtype=bool)
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.merge(state, m, now)
+            part.on_merge_columns(state, m, now)
             finished &= state.finished[m.into]
         s.finished[m.into] = finished

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from beamish.triggers.composite import Composite
-from beamish.triggers.trigger import Merge, Now, Rows, State
+from beamish.triggers.trigger import Merge, Now, State, WindowIndices
 
 
 class AfterAny(Composite):
@@ -15,22 +17,26 @@ class AfterAny(Composite):
     """
 
     __slots__ = ()
+    _fires = "at the first of"
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
-        ready = now.at_end[at] & False
+    def can_fire_before_end(self) -> bool:
+        return any(part.can_fire_before_end() for part in self.parts)
+
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+        ready = np.zeros(len(at), dtype=bool)
         for part, state in zip(self.parts, s.parts, strict=True):
-            ready |= state.finished[at] | part.ready(state, at, now)
+            ready |= state.finished[at] | part.should_fire_columns(state, at, now)
         return ready
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
-            fires = part.ready(state, at, now) & ~state.finished[at]
-            part.fire(state, at[fires], now)
+            fires = part.should_fire_columns(state, at, now) & ~state.finished[at]
+            part.on_fire_columns(state, at[fires], now)
             part.clear(state, at[~fires])
         s.finished[at] = True
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         s.finished[m.into] = False
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.merge(state, m, now)
+            part.on_merge_columns(state, m, now)
             s.finished[m.into] |= state.finished[m.into]

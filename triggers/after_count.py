@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from beamish.errors import OptionError
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
 
 
 @attrs.frozen
@@ -34,21 +34,27 @@ class AfterCount(Trigger):
                 f"AfterCount(n={value!r}): n must be a whole number of at least 1; for a pane per bundle use Always()"
             )
 
+    def describe(self) -> str:
+        return "after 1 row" if self.n == 1 else f"after {self.n} rows"
+
+    def describe_repeated(self) -> str:
+        return "every row" if self.n == 1 else f"every {self.n} rows"
+
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {"count": ("int64", 0)}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         s["count"][at] += count
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return s["count"][at] >= self.n
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         self.clear(s, at)
         s.finished[at] = True
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         fired, count = m.any(s.finished), m.sum(s["count"])
         s.finished[m.into] = fired
         s["count"][m.into] = count * ~fired

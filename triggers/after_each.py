@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from beamish.triggers.composite import Composite
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
 
 
 class AfterEach(Composite):
@@ -17,41 +19,45 @@ class AfterEach(Composite):
     """
 
     __slots__ = ()
+    _fires = "in turn"
 
-    def _current(self, s: State, at: Rows) -> Iterator[tuple[Trigger, State, Any]]:
+    def can_fire_before_end(self) -> bool:
+        return self.parts[0].can_fire_before_end()
+
+    def _current(self, s: State, at: WindowIndices) -> Iterator[tuple[Trigger, State, Any]]:
         """Each part with its state and in which of the windows ``at`` it is the current one."""
-        reached = s.finished[at] | True
+        reached = np.ones(len(at), dtype=bool)
         for part, state in zip(self.parts, s.parts, strict=True):
             finished = state.finished[at]
             yield part, state, reached & ~finished
             reached = reached & finished
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         for part, state, current in self._current(s, at):
             shown = current | now.merging
-            part.see(state, at[shown], count[shown], now)
+            part.on_rows_columns(state, at[shown], count[shown], now)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
-        ready = now.at_end[at] & False
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+        ready = np.zeros(len(at), dtype=bool)
         for part, state, current in self._current(s, at):
-            ready[current] = part.ready(state, at[current], now)
+            ready[current] = part.should_fire_columns(state, at[current], now)
         return ready
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
-        passed = s.finished[at] & False
-        finished = s.finished[at] | True
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
+        passed = np.zeros(len(at), dtype=bool)
+        finished = np.ones(len(at), dtype=bool)
         for part, state, current in list(self._current(s, at)):
             if now.merging:
                 part.clear(state, at[passed])
-            part.fire(state, at[current], now)
+            part.on_fire_columns(state, at[current], now)
             passed |= current
             finished &= state.finished[at]
         s.finished[at] = finished
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
-        reached = now.at_end[m.into] | True
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
+        reached = np.ones(len(m.into), dtype=bool)
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.merge(state, m.only(reached), now)
+            part.on_merge_columns(state, m.only(reached), now)
             part.reset(state, m.into[~reached])
             reached = reached & state.finished[m.into]
         s.finished[m.into] = reached

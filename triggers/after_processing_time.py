@@ -7,12 +7,8 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration, not_negative
-from beamish.triggers.trigger import NEVER_US, Merge, Now, Rows, State, Trigger
-
-
-def _read_delay(value: Any) -> Duration:
-    return not_negative("AfterProcessingTime(delay)", value)
+from beamish.durations import Duration, read_not_negative
+from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, WindowIndices
 
 
 @attrs.frozen
@@ -29,26 +25,32 @@ class AfterProcessingTime(Trigger):
         OptionError: a negative delay.
     """
 
-    delay: Duration = attrs.field(default=Duration(0), converter=_read_delay)
+    delay: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
     needs_clock = True
+
+    def describe(self) -> str:
+        return f"{self.delay} on the clock after its first row"
+
+    def describe_repeated(self) -> str:
+        return f"{self.delay} on the clock after each first new row"
 
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {"target_us": ("int64", NEVER_US)}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         waiting = at[s["target_us"][at] == NEVER_US]
-        s["target_us"][waiting] = now.clock_us + int(self.delay)
+        s["target_us"][waiting] = now.clock_us + self.delay.us
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return s["target_us"][at] <= now.clock_us
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         self.clear(s, at)
         s.finished[at] = True
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         s["target_us"][m.into] = m.least(s["target_us"])
 
-    def wake_us(self, s: State, at: Rows) -> Any:
+    def wakes_at_columns(self, s: State, at: WindowIndices) -> Any:
         return s["target_us"][at]

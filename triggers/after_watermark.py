@@ -7,14 +7,9 @@ from typing import Any, ClassVar
 
 import attrs
 
+from beamish.triggers.always import Always
 from beamish.triggers.repeatedly import Repeatedly
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
-
-
-def _optional_trigger(name: str) -> Any:
-    return attrs.field(
-        default=None, converter=lambda t: t if t is None else check_trigger(f"AfterWatermark({name})", t)
-    )
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger
 
 
 @attrs.frozen
@@ -33,9 +28,23 @@ class AfterWatermark(Trigger):
         OptionError: early or late is no trigger.
     """
 
-    early: Trigger | None = _optional_trigger("early")
-    late: Trigger | None = _optional_trigger("late")
+    early: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))
+    late: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))
     waits_for_end: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        at_end = "when the watermark passes its end"
+        if self.late is not None:
+            at_end += f", then {self.late.describe_repeated()}"
+        elif self.early is not None:
+            at_end = f"for the last time {at_end}"
+        return at_end if self.early is None else f"before its end {self.early.describe_repeated()}, then {at_end}"
+
+    def describe_repeated(self) -> str:
+        return AfterWatermark(self.early, Always() if self.late is None else self.late).describe()
+
+    def can_fire_before_end(self) -> bool:
+        return self.early is not None and self.early.can_fire_before_end()
 
     @property
     def parts(self) -> tuple[Trigger, ...]:
@@ -45,29 +54,29 @@ class AfterWatermark(Trigger):
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {"passed": ("bool", False)}
 
-    def _running(self, s: State, at: Rows) -> list[tuple[Trigger, State, Any]]:
+    def _running(self, s: State, at: WindowIndices) -> list[tuple[Trigger, State, Any]]:
         """Each part with its state and in which of the windows ``at`` it is the phase that runs."""
         phases = [phase for phase, part in ((False, self.early), (True, self.late)) if part is not None]
         passed = s["passed"][at]
         return [(part, state, passed == phase) for part, state, phase in zip(self.parts, s.parts, phases, strict=True)]
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         now.ask_at_end(at)
         for part, state, running in self._running(s, at):
             shown = running | now.merging
-            part.see(state, at[shown], count[shown], now)
+            part.on_rows_columns(state, at[shown], count[shown], now)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         ready = now.at_end[at] & ~s["passed"][at]
         for part, state, running in self._running(s, at):
-            ready[running] |= part.ready(state, at[running], now)
+            ready[running] |= part.should_fire_columns(state, at[running], now)
         return ready
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         before_end = ~s["passed"][at]
         ends = before_end & now.at_end[at]
         for part, state, running in self._running(s, at):
-            part.fire(state, at[running & ~ends], now)
+            part.on_fire_columns(state, at[running & ~ends], now)
         for part, state, running in self._running(s, at):
             # The early part is done at the end; the late part forgets what merging windows showed it too soon.
             part.reset(state, at[ends | (before_end & ~running)])
@@ -75,19 +84,19 @@ class AfterWatermark(Trigger):
         if self.late is None:
             s.finished[at[ends]] = True
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         passed = m.all(s["passed"]) & now.at_end[m.into]
         s["passed"][m.into] = passed
         for part, state, running in self._running(s, m.into):
-            part.merge(state, m, now)
+            part.on_merge_columns(state, m, now)
             part.reset(state, m.into[~running])
         s.finished[m.into] = passed & (self.late is None)
 
-    def clear(self, s: State, at: Rows) -> None:
+    def clear(self, s: State, at: WindowIndices) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
             part.clear(state, at)
 
-    def _unfinish(self, s: State, at: Rows) -> None:
+    def _unfinish(self, s: State, at: WindowIndices) -> None:
         s["passed"][at] = False
         super()._unfinish(s, at)
 

@@ -6,28 +6,35 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
 
 
 @attrs.frozen
 class Always(Trigger):
     """Fires whenever it is asked, so with every bundle; never finished."""
 
+    def describe(self) -> str:
+        return "with every bundle of rows"
+
+    def describe_repeated(self) -> str:
+        return self.describe()
+
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         pass
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
-        return now.at_end[at] | True
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+        return np.ones(len(at), dtype=bool)
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         pass
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         pass
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from beamish.errors import OptionError
-from beamish.triggers.trigger import Now, Rows, State, Trigger, check_trigger
+from beamish.triggers.trigger import Now, State, Trigger, WindowIndices, check_trigger
 
 
 class Composite(Trigger):
@@ -20,6 +20,8 @@ class Composite(Trigger):
 
     __slots__ = ("_parts",)
     _parts: tuple[Trigger, ...]
+    _fires: ClassVar[str]
+    """How it fires by its parts, in words, such as "at the first of"."""
 
     def __init__(self, *triggers: Trigger) -> None:
         name = type(self).__name__
@@ -29,6 +31,11 @@ class Composite(Trigger):
             raise OptionError(f"{name}(): needs at least one trigger")
         checked = tuple(check_trigger(f"{name}(#{i + 1})", part) for i, part in enumerate(triggers))
         object.__setattr__(self, "_parts", checked)
+
+    def describe(self) -> str:
+        if len(self.parts) == 1:
+            return self.parts[0].describe()
+        return f"{self._fires} ({'; '.join(part.describe() for part in self.parts)})"
 
     @property
     def parts(self) -> tuple[Trigger, ...]:
@@ -53,6 +60,6 @@ class Composite(Trigger):
     def __reduce__(self) -> tuple[type[Composite], tuple[Trigger, ...]]:
         return type(self), self.parts
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.see(state, at, count, now)
+            part.on_rows_columns(state, at, count, now)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
 
 
 @attrs.frozen
@@ -16,20 +16,29 @@ class Default(Trigger):
 
     waits_for_end: ClassVar[bool] = True
 
+    def describe(self) -> str:
+        return "when the watermark passes its end, then with every bundle of late rows"
+
+    def describe_repeated(self) -> str:
+        return self.describe()
+
+    def can_fire_before_end(self) -> bool:
+        return False
+
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         now.ask_at_end(at)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return now.at_end[at].copy()
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         pass
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         pass
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:

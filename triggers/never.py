@@ -6,29 +6,39 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
 
 
 @attrs.frozen
 class Never(Trigger):
     """Never fires: a window's only pane is the last one, when it expires."""
 
+    def describe(self) -> str:
+        return "only when it expires"
+
+    def describe_repeated(self) -> str:
+        return self.describe()
+
+    def can_fire_before_end(self) -> bool:
+        return False
+
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         pass
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
-        return now.at_end[at] & False
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+        return np.zeros(len(at), dtype=bool)
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         if len(at):
             raise AssertionError("Never is never ready; a composite fired it all the same")
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         pass
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:

@@ -10,15 +10,7 @@ import attrs
 from beamish.triggers.after_watermark import AfterWatermark
 from beamish.triggers.default import Default
 from beamish.triggers.never import Never
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
-
-
-def _read_main(t: Any) -> Trigger:
-    return check_trigger("OrFinally(main)", t)
-
-
-def _read_finally(t: Any) -> Trigger:
-    return check_trigger("OrFinally(finally_)", t)
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger
 
 
 @attrs.frozen
@@ -36,8 +28,17 @@ class OrFinally(Trigger):
         OptionError: one of them is no trigger.
     """
 
-    main: Trigger = attrs.field(converter=_read_main)
-    finally_: Trigger = attrs.field(converter=_read_finally)
+    main: Trigger = attrs.field(converter=read_trigger)
+    finally_: Trigger = attrs.field(converter=read_trigger)
+
+    def describe(self) -> str:
+        return f"{self.main.describe()}, until it fires for the last time {self.finally_.describe()}"
+
+    def describe_repeated(self) -> str:
+        return f"repeatedly ({self.describe()})"
+
+    def can_fire_before_end(self) -> bool:
+        return self.main.can_fire_before_end() or self.finally_.can_fire_before_end()
 
     @property
     def parts(self) -> tuple[Trigger, ...]:
@@ -47,25 +48,25 @@ class OrFinally(Trigger):
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.see(state, at, count, now)
+            part.on_rows_columns(state, at, count, now)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         main, finally_ = s.parts
-        return self.main.ready(main, at, now) | self.finally_.ready(finally_, at, now)
+        return self.main.should_fire_columns(main, at, now) | self.finally_.should_fire_columns(finally_, at, now)
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         main, finally_ = s.parts
-        ends = self.finally_.ready(finally_, at, now)
-        self.finally_.fire(finally_, at[ends], now)
+        ends = self.finally_.should_fire_columns(finally_, at, now)
+        self.finally_.on_fire_columns(finally_, at[ends], now)
         self.main.clear(main, at[ends])
-        self.main.fire(main, at[~ends], now)
+        self.main.on_fire_columns(main, at[~ends], now)
         s.finished[at] = ends | main.finished[at]
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
-            part.merge(state, m, now)
+            part.on_merge_columns(state, m, now)
         s.finished[m.into] = s.parts[0].finished[m.into] | s.parts[1].finished[m.into]
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:

@@ -7,11 +7,7 @@ from typing import Any
 
 import attrs
 
-from beamish.triggers.trigger import Merge, Now, Rows, State, Trigger, check_trigger
-
-
-def _read_trigger(t: Any) -> Trigger:
-    return check_trigger("Repeatedly(trigger)", t)
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger
 
 
 @attrs.frozen
@@ -25,7 +21,16 @@ class Repeatedly(Trigger):
         OptionError: it is no trigger.
     """
 
-    trigger: Trigger = attrs.field(converter=_read_trigger)
+    trigger: Trigger = attrs.field(converter=read_trigger)
+
+    def describe(self) -> str:
+        return self.trigger.describe_repeated()
+
+    def describe_repeated(self) -> str:
+        return self.describe()
+
+    def can_fire_before_end(self) -> bool:
+        return self.trigger.can_fire_before_end()
 
     @property
     def parts(self) -> tuple[Trigger, ...]:
@@ -35,19 +40,19 @@ class Repeatedly(Trigger):
     def columns(self) -> Mapping[str, tuple[str, Any]]:
         return {}
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
-        self.trigger.see(s.parts[0], at, count, now)
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
+        self.trigger.on_rows_columns(s.parts[0], at, count, now)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
-        return self.trigger.ready(s.parts[0], at, now)
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
+        return self.trigger.should_fire_columns(s.parts[0], at, now)
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         (part,) = s.parts
-        self.trigger.fire(part, at, now)
+        self.trigger.on_fire_columns(part, at, now)
         self.trigger.reset(part, at[part.finished[at]])
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
-        self.trigger.merge(s.parts[0], m, now)
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
+        self.trigger.on_merge_columns(s.parts[0], m, now)
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
         return False

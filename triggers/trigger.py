@@ -1,28 +1,29 @@
 """The contract of a trigger: when does a window fire, and when is it finished?
 
-Each (key, window) has its own state for each trigger of the tree. A trigger is asked once a bundle and window,
+Each (key, window) has its own state for each trigger of the tree. A trigger is asked once per bundle and window,
 and when a clock it waits for passes (RULES.md 6). The engine holds the states of many windows as columns and calls
 
-    see    rows have come for some windows
-    ready  which of these windows would fire?
-    fire   these windows fire now
-    merge  some windows become one
-    clear  forget what was counted;  reset: be as new
+    on_rows_columns      rows have come for some windows
+    should_fire_columns  which of these windows would fire?
+    on_fire_columns      these windows fire now
+    on_merge_columns     some windows become one
+    wakes_at_columns     at which clock these windows are to be asked
+    clear                forget what was counted;  reset: be as new
 
 Laws:
 
-1. ``ready`` changes nothing, and depends on nothing but the state, the window, the watermark and the clock.
-2. After ``fire`` a trigger is finished or waits as if it had just begun, but for what its docs say it keeps.
-3. ``merge`` does not depend on the order of its parts, and of no parts it gives a new state.
+1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, the watermark and the clock.
+2. After ``on_fire`` a trigger is finished or waits as if it had just begun, but for what its docs say it keeps.
+3. ``on_merge`` does not depend on the order of its parts, and of no parts it gives a new state.
 
 A trigger of a user's own redefines the methods about a single window (``create`` to ``wakes_at``); the methods
-about columns then call them window by window. The built-in triggers redefine the methods about columns.
+on columns then call them window by window. The built-in triggers redefine the methods on columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError
 
-Rows = NDArray[np.intp]
+WindowIndices = NDArray[np.intp]
 """Indices of windows in the table that the engine works on."""
 Flags = NDArray[np.bool_]
 
@@ -42,10 +43,10 @@ class State(Protocol):
     """The state of one trigger of the tree, for all windows of the table.
 
     Attributes:
-        finished: bool, one a window.
+        finished: bool, one per window.
         parts: the states of the sub-triggers, in order.
 
-    ``state["name"]`` is the column declared under that name in ``Trigger.columns``, one entry a window.
+    ``state["name"]`` is the column declared under that name in ``Trigger.columns``, one entry per window.
     """
 
     @property
@@ -59,7 +60,7 @@ class Now(Protocol):
     """Where the clocks stand, for all windows of the table.
 
     Attributes:
-        at_end: bool, one a window: the watermark is at or past its end.
+        at_end: bool, one per window: the watermark is at or past its end.
         watermark_us: the watermark, or None before there is one.
         clock_us: the processing-time clock.
         merging: whether the windows are of a merging kind.
@@ -73,18 +74,18 @@ class Now(Protocol):
     start_us: Any
     end_us: Any
 
-    def ask_at_end(self, at: Rows) -> None:
+    def ask_at_end(self, at: WindowIndices) -> None:
         """Have these windows asked when the watermark passes their end, unless it has."""
 
 
 class Merge(Protocol):
     """Windows that become one: ``into`` are the results' indices (a result may be one of its own parts).
 
-    ``any``, ``all``, ``sum``, ``least`` and ``lists`` take a column of the whole table and give one entry a result,
+    ``any``, ``all``, ``sum``, ``least`` and ``lists`` take a column of the whole table and give one entry per result,
     over its parts.
     """
 
-    into: Rows
+    into: WindowIndices
 
     def any(self, column: Any) -> Any: ...
     def all(self, column: Any) -> Any: ...
@@ -161,6 +162,18 @@ class Trigger:
         """Whether it can finish while rows may still come, which are then dropped (RULES.md 13)."""
         return True
 
+    def describe(self) -> str:
+        """When a window fires, in words that follow "a window fires"."""
+        return f"as {self!r} says"
+
+    def describe_repeated(self) -> str:
+        """The same words where it is asked again after each firing."""
+        return f"repeatedly {self.describe()}"
+
+    def can_fire_before_end(self) -> bool:
+        """Whether it may fire before the end of its window; if not, nothing comes from a window that has no end."""
+        return True
+
     # The same on columns.
 
     @property
@@ -178,25 +191,25 @@ class Trigger:
         """Whether the processing-time clock can make it fire."""
         return type(self).wakes_at is not Trigger.wakes_at or any(part.needs_clock for part in self.parts)
 
-    def see(self, s: State, at: Rows, count: Any, now: Now) -> None:
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         """``count[i]`` rows (int64, at least 1) of this bundle have come for window ``at[i]``."""
         if self.waits_for_end:
             now.ask_at_end(at)
         for i, rows in zip(at.tolist(), count.tolist(), strict=True):
             s["state"][i] = (self._call(i, "on_rows", self._state(s, i), rows, _context(now, i)),)
 
-    def ready(self, s: State, at: Rows, now: Now) -> Any:
+    def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         """Which of the windows ``at`` would fire: bool, one for each."""
         answers = [self._call(i, "should_fire", self._state(s, i), _context(now, i)) for i in at.tolist()]
         return np.array(answers, dtype=bool)
 
-    def fire(self, s: State, at: Rows, now: Now) -> None:
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         """The windows ``at`` fire."""
         for i in at.tolist():
             state, s.finished[i] = self._call(i, "on_fire", self._state(s, i), _context(now, i))
             s["state"][i] = (state,)
 
-    def merge(self, s: State, m: Merge, now: Now) -> None:
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         """Windows become one. Before the call a new result is as new, one equal to a part is that part."""
         for i, cells in zip(m.into.tolist(), m.lists(s["state"]), strict=True):
             if not cells:
@@ -213,37 +226,37 @@ class Trigger:
             return getattr(self, method)(*arguments)
         except Exception as error:
             result = UserFunctionError(
-                f"{self!r}.{method}{arguments!r} raised {type(error).__name__}: {error}; mend it and start again from "
-                "the checkpoint, nothing was lost"
+                f"{self!r}.{method}{arguments!r} raised {type(error).__name__}: {error}; fix it and restart from "
+                "the checkpoint; no data was lost"
             )
             result.group = window
             raise result from error
 
-    def clear(self, s: State, at: Rows) -> None:
+    def clear(self, s: State, at: WindowIndices) -> None:
         """Forget what was counted and waited for in the windows ``at``, sub-triggers included."""
         for name, (_, new) in self.columns.items():
             s[name][at] = new
         for part, state in zip(self.parts, s.parts, strict=True):
             part.clear(state, at)
 
-    def reset(self, s: State, at: Rows) -> None:
+    def reset(self, s: State, at: WindowIndices) -> None:
         """Be as new in the windows ``at``: clear, and unfinish the whole tree."""
         self.clear(s, at)
         self._unfinish(s, at)
 
-    def _unfinish(self, s: State, at: Rows) -> None:
+    def _unfinish(self, s: State, at: WindowIndices) -> None:
         s.finished[at] = False
         for part, state in zip(self.parts, s.parts, strict=True):
             part._unfinish(state, at)  # noqa: SLF001 - a trigger's own part
 
-    def wake_us(self, s: State, at: Rows) -> Any:
+    def wakes_at_columns(self, s: State, at: WindowIndices) -> Any:
         """The least clock at which the windows ``at`` want to be asked: int64, NEVER_US for none."""
         least = np.full(len(at), NEVER_US, dtype=np.int64)
         if type(self).wakes_at is not Trigger.wakes_at:
             wakes = [self._call(i, "wakes_at", self._state(s, i)) for i in at.tolist()]
             least[:] = [NEVER_US if wake is None else wake for wake in wakes]
         for part, state in zip(self.parts, s.parts, strict=True):
-            least = np.minimum(least, part.wake_us(state, at))
+            least = np.minimum(least, part.wakes_at_columns(state, at))
         return least
 
 
@@ -262,3 +275,16 @@ def check_trigger(where: str, value: Any) -> Trigger:
     if not isinstance(value, Trigger):
         raise OptionError(f"{where}={value!r}: must be a trigger, such as AfterWatermark() or AfterCount(100)")
     return value
+
+
+if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+
+    def read_trigger(value: Trigger) -> Trigger:
+        """Read a field as ``check_trigger`` does."""
+
+else:
+
+    def _read_trigger(value: Any, option: Any, field: Any) -> Trigger:  # names class and attribute in what it refuses
+        return check_trigger(f"{type(option).__name__}({field.name})", value)
+
+    read_trigger = attrs.Converter(_read_trigger, takes_self=True, takes_field=True)

@@ -44,13 +44,13 @@ class Clocks:
         else:
             self._idle(policy, before[1])
         if isinstance(policy, ProcessingTimeLag) and clock_us is not None:
-            self._raise_to(self.clock_us - int(policy.lag))
+            self._raise_to(self.clock_us - policy.lag.us)
         return before
 
     def _idle(self, policy: Watermark | None, clock_before_us: int) -> None:
         timeout = policy.idle_timeout if isinstance(policy, BoundedOutOfOrderness) else None
         quiet = clock_before_us - self.risen_at_us
-        if timeout is not None and self.source_us != NO_WATERMARK_US and quiet >= timeout:
+        if timeout is not None and self.source_us != NO_WATERMARK_US and quiet >= timeout.us:
             self._raise_to(min(self.source_us + quiet, END_OF_TIME_US))
 
     def _raise_to(self, watermark_us: int) -> None:

@@ -211,7 +211,7 @@ class State:
         if not self.plan.options.trigger.needs_clock:
             return due, _NEVER
         open_ = rows[~table["closed"][rows]]
-        return due, int(self.plan.options.trigger.wake_us(table.trigger, open_).min(initial=_NEVER))
+        return due, int(self.plan.options.trigger.wakes_at_columns(table.trigger, open_).min(initial=_NEVER))
 
     def _with_orphans(self) -> set[int]:
         return set(self.index["segment"][self.index["orphans"] > 0].tolist())
@@ -247,7 +247,7 @@ def segment_numbers(
 
 def _least_span_us(plan: Plan) -> int:
     period = plan.window.period_us or 3_600_000_000
-    return min(max(period, _SHORTEST_US, int(plan.options.allowed_lateness) // _MOST_SEGMENTS), _LONGEST_US)
+    return min(max(period, _SHORTEST_US, plan.options.allowed_lateness.us // _MOST_SEGMENTS), _LONGEST_US)
 
 
 def _check_same(about: dict[str, Any], plan: Plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 
 from beamish.errors import OptionError
+from beamish.instants import EARLIEST_US, EPOCH, LATEST_US
 from beamish.windows.option import Bounds, Times, WindowOption
 
 _DAY_US = 86_400_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _UNITS = ("days", "weeks", "months", "years")
 
@@ -36,7 +36,8 @@ class CalendarWindows(WindowOption):
 
     Boundary k is the local midnight of ``starting + k * n`` units, each counted from ``starting`` (31 January
     and one month is the last of February). A midnight that does not exist is the first instant after it, one
-    that comes twice is the first (RULES.md 22; Beam's Java CalendarWindows).
+    that comes twice is the first (RULES.md 22; Beam's Java CalendarWindows). Before the year 1 and after 9999
+    there are no boundaries: the first window begins, and the last one ends, with these years (in UTC).
 
     Args:
         days, weeks, months, years: exactly one of them, a whole number of at least 1.
@@ -74,6 +75,11 @@ class CalendarWindows(WindowOption):
         if self.starting is not None and (not isinstance(self.starting, date) or isinstance(self.starting, datetime)):
             raise OptionError(f"CalendarWindows(starting={self.starting!r}): a date, such as '2024-01-01'")
 
+    def describe(self) -> str:
+        ((unit, count),) = ((unit, getattr(self, unit)) for unit in _UNITS if getattr(self, unit) is not None)
+        length = f"{count} {unit}" if count > 1 else f"1 {unit.removesuffix('s')}"
+        return f"calendar, {length} long by the clocks of {self.timezone}, counted from {_start(self)}"
+
     @property
     def period_us(self) -> int:
         return (self.days or 7 * (self.weeks or 0) or 28 * (self.months or 0) or 365 * (self.years or 0)) * _DAY_US
@@ -81,6 +87,10 @@ class CalendarWindows(WindowOption):
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
         _, start, end = self.assign_columns(np.array([timestamp_us], dtype=np.int64))
         yield int(start[0]), int(end[0])
+
+    def slices(self, timestamps_us: Times) -> Times:
+        _, start, _ = self.assign_columns(timestamps_us)
+        return start
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
         # The loop is over the distinct days in the data; rows find their window by binary search.
@@ -111,20 +121,32 @@ def _period_about(option: CalendarWindows, day: int) -> int:
 
 @lru_cache(maxsize=100_000)
 def _boundary_us(option: CalendarWindows, period: int) -> int:
-    """The first instant of a period, in microseconds since the epoch."""
+    """The first instant of a period, in microseconds since the epoch; outside the years 1 to 9999 their bounds."""
+    first = _first_day(option, period)
+    if first < date.min.toordinal():
+        return EARLIEST_US
+    if first > date.max.toordinal():
+        return LATEST_US + 1
+    return _local_midnight_us(date.fromordinal(first), ZoneInfo(option.timezone))
+
+
+def _first_day(option: CalendarWindows, period: int) -> int:
+    """The first day of a period as an ordinal, which may be outside the years that dates have."""
     start = _start(option)
     if option.days or option.weeks:
-        first = start + timedelta(days=period * (option.days or 7 * (option.weeks or 1)))
-    else:
-        month = start.month - 1 + period * (option.months or 12 * (option.years or 1))
-        year, month = start.year + month // 12, month % 12 + 1
-        first = date(year, month, min(start.day, calendar.monthrange(year, month)[1]))
-    return _local_midnight_us(first, ZoneInfo(option.timezone))
+        return start.toordinal() + period * (option.days or 7 * (option.weeks or 1))
+    month = start.month - 1 + period * (option.months or 12 * (option.years or 1))
+    year, month = start.year + month // 12, month % 12 + 1
+    if not date.min.year <= year <= date.max.year:
+        return date.min.toordinal() - 1 if year < date.min.year else date.max.toordinal() + 1
+    return date(year, month, min(start.day, calendar.monthrange(year, month)[1])).toordinal()
 
 
 def _local_midnight_us(day: date, zone: ZoneInfo) -> int:
     midnight = datetime.combine(day, time(), tzinfo=zone)
-    instant = (midnight - _EPOCH) // _US
+    instant = (midnight - EPOCH) // _US
+    if not EARLIEST_US <= instant <= LATEST_US:
+        return EARLIEST_US if instant < EARLIEST_US else LATEST_US + 1
     if _local(instant, zone) == midnight.replace(tzinfo=None):
         return instant
     # Midnight is skipped. The clocks jump somewhere in the day and a half before `instant`: find that moment.
@@ -139,4 +161,4 @@ def _local_midnight_us(day: date, zone: ZoneInfo) -> int:
 
 
 def _local(instant_us: int, zone: ZoneInfo) -> datetime:
-    return (_EPOCH + instant_us * _US).astimezone(zone).replace(tzinfo=None)
+    return (EPOCH + instant_us * _US).astimezone(zone).replace(tzinfo=None)

@@ -8,16 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from beamish.durations import Duration, duration, positive
+from beamish.durations import Duration, read_duration, read_positive
 from beamish.windows.option import Bounds, Times, WindowOption
-
-
-def _read_size(value: Any) -> Duration:
-    return positive("FixedWindows(size)", value)
-
-
-def _read_offset(value: Any) -> Duration:
-    return duration("FixedWindows(offset)", value)
 
 
 @attrs.frozen
@@ -32,17 +24,23 @@ class FixedWindows(WindowOption):
         OptionError: a size that is not above 0.
     """
 
-    size: Duration = attrs.field(converter=_read_size)
-    offset: Duration = attrs.field(default=Duration(0), converter=_read_offset)
+    size: Duration = attrs.field(converter=read_positive)
+    offset: Duration = attrs.field(default=Duration(0), converter=read_duration)
+
+    def describe(self) -> str:
+        return f"fixed, {self.size} long" + (f", shifted by {self.offset}" if self.offset else "")
 
     @property
     def period_us(self) -> int:
-        return int(self.size)
+        return self.size.us
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
-        start = timestamp_us - (timestamp_us - self.offset) % self.size
-        yield start, start + self.size
+        start = timestamp_us - (timestamp_us - self.offset.us) % self.size.us
+        yield start, start + self.size.us
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        start = timestamps_us - (timestamps_us - int(self.offset) % int(self.size)) % int(self.size)
-        return np.arange(len(start), dtype=np.int64), start, start + int(self.size)
+        start = self.slices(timestamps_us)
+        return np.arange(len(start), dtype=np.int64), start, start + self.size.us
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return timestamps_us - (timestamps_us - self.offset.us % self.size.us) % self.size.us

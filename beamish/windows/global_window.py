@@ -15,9 +15,19 @@ from beamish.windows.option import END_OF_TIME_US, Bounds, Times, WindowOption
 class GlobalWindow(WindowOption):
     """One window that holds every row and ends at the end of time; give it a trigger that does not wait for that."""
 
+    def describe(self) -> str:
+        return "one, all of time; it never ends while the stream runs"
+
+    @property
+    def is_all_of_time(self) -> bool:
+        return True
+
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
         yield 0, END_OF_TIME_US
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
         n = len(timestamps_us)
         return np.arange(n, dtype=np.int64), np.zeros(n, np.int64), np.full(n, END_OF_TIME_US, np.int64)
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return np.zeros(len(timestamps_us), dtype=np.int64)

@@ -24,6 +24,13 @@ class InheritedWindows(WindowOption):
 
     columns: ClassVar[Sequence[str]] = (WINDOW_START, WINDOW_END)  # type: ignore[misc]
 
+    def describe(self) -> str:
+        return f"those of the panes it takes: {self.of.describe()}"
+
+    @property
+    def is_all_of_time(self) -> bool:
+        return self.of.is_all_of_time
+
     @property
     def period_us(self) -> int | None:
         return self.of.period_us

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beamish.errors import UserFunctionError
+from beamish.instants import END_OF_TIME_US
+
+__all__ = ["END_OF_TIME_US", "Bounds", "Times", "WindowOption"]
 
 Bounds = tuple[int, int]
 """``(start, end)`` of a window ``[start, end)``, in microseconds since the epoch."""
-
-END_OF_TIME_US = 2**63 - 1
-"""The end of the global window, and the watermark after the last row of all."""
 
 Times = NDArray[np.int64]
 
@@ -61,6 +61,15 @@ class WindowOption:
         if members:
             yield members, (members[0][0], end)
 
+    def describe(self) -> str:
+        """What the windows are, in words."""
+        return f"{self!r}, {'which merge' if self.merging else 'which do not merge'}"
+
+    @property
+    def is_all_of_time(self) -> bool:
+        """Whether all of time is one window, which then has no bounds to show."""
+        return False
+
     # What follows is the same on columns. Built-in options redefine it; this one calls ``assign`` row by row.
 
     @property
@@ -73,11 +82,33 @@ class WindowOption:
         """How far apart windows' ends are, as a hint for how state is cut into segments; None: not known."""
         return None
 
+    @property
+    def preaggregates(self) -> bool:
+        """Whether rows of one key and slice may be summed up before they reach their shard.
+
+        So if the option says ``slices``, and no subclass has said anew which windows a row is in.
+        """
+        if self.merging or self.columns:
+            return False
+        said_last = _depth(self, "slices") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))
+        return said_last and self.slices(np.empty(0, dtype=np.int64)) is not None
+
+    def slices(self, timestamps_us: Times) -> Times | None:
+        """The start of each row's slice: a piece of time whose rows, and whose start, are all in the same windows.
+
+        Args:
+            timestamps_us: int64, one per row.
+
+        Returns:
+            int64, one per row; None: the option cannot say.
+        """
+        return None
+
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
         """The windows of many rows.
 
         Args:
-            timestamps_us: int64, one a row.
+            timestamps_us: int64, one per row.
             columns: the values of ``self.columns``, as long.
 
         Returns:
@@ -88,16 +119,21 @@ class WindowOption:
         for row, arguments in enumerate(zip(timestamps_us.tolist(), *columns, strict=True)):
             try:
                 for start, end in self.assign(*arguments):
-                    if not start < end:
-                        raise ValueError(f"window ({start}, {end}): start must be before end")
+                    if not -END_OF_TIME_US <= start < end <= END_OF_TIME_US:
+                        raise ValueError(f"window ({start}, {end}): start must be before end, and both within 64 bits")
                     rows.append(row)
                     bounds.append((int(start), int(end)))
             except Exception as error:
                 result = UserFunctionError(
-                    f"{self!r}.assign{arguments!r} raised {type(error).__name__}: {error}; mend it and start again "
-                    "from the checkpoint, nothing was lost"
+                    f"{self!r}.assign{arguments!r} raised {type(error).__name__}: {error}; fix it and restart "
+                    "from the checkpoint; no data was lost"
                 )
                 result.group = row
                 raise result from error
         table = np.array(bounds, dtype=np.int64).reshape(-1, 2)
         return np.array(rows, dtype=np.int64), table[:, 0].copy(), table[:, 1].copy()
+
+
+def _depth(option: WindowOption, method: str) -> int:
+    """How far above the option's own class the class stands whose method this is."""
+    return next(depth for depth, base in enumerate(type(option).__mro__) if method in vars(base))

@@ -8,12 +8,8 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from beamish.durations import Duration, positive
+from beamish.durations import Duration, read_positive
 from beamish.windows.option import Bounds, Times, WindowOption
-
-
-def _read_gap(value: Any) -> Duration:
-    return positive("Sessions(gap)", value)
 
 
 @attrs.frozen
@@ -29,15 +25,18 @@ class Sessions(WindowOption):
         OptionError: a gap that is not above 0.
     """
 
-    gap: Duration = attrs.field(converter=_read_gap)
+    gap: Duration = attrs.field(converter=read_positive)
     merging: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows come"
 
     @property
     def period_us(self) -> int:
-        return int(self.gap)
+        return self.gap.us
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
-        yield timestamp_us, timestamp_us + self.gap
+        yield timestamp_us, timestamp_us + self.gap.us
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        return np.arange(len(timestamps_us), dtype=np.int64), timestamps_us, timestamps_us + int(self.gap)
+        return np.arange(len(timestamps_us), dtype=np.int64), timestamps_us, timestamps_us + self.gap.us

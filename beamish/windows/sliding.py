@@ -9,20 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from beamish.durations import Duration, duration, positive
+from beamish.durations import Duration, read_duration, read_positive
 from beamish.windows.option import Bounds, Times, WindowOption
-
-
-def _read_size(value: Any) -> Duration:
-    return positive("SlidingWindows(size)", value)
-
-
-def _read_period(value: Any) -> Duration:
-    return positive("SlidingWindows(period)", value)
-
-
-def _read_offset(value: Any) -> Duration:
-    return duration("SlidingWindows(offset)", value)
 
 
 @attrs.frozen
@@ -39,30 +27,38 @@ class SlidingWindows(WindowOption):
         OptionError: a size or period that is not above 0.
     """
 
-    size: Duration = attrs.field(converter=_read_size)
-    period: Duration = attrs.field(converter=_read_period)
-    offset: Duration = attrs.field(default=Duration(0), converter=_read_offset)
+    size: Duration = attrs.field(converter=read_positive)
+    period: Duration = attrs.field(converter=read_positive)
+    offset: Duration = attrs.field(default=Duration(0), converter=read_duration)
+
+    def describe(self) -> str:
+        sampled = self.period > self.size
+        rule = "sampled: rows between them are in none" if sampled else "a row is in every one that holds it"
+        return f"sliding, {self.size} long, a new one every {self.period}; {rule}"
 
     @property
     def period_us(self) -> int:
-        return int(self.period)
+        return self.period.us
 
     @property
     def slice_us(self) -> int:
         """The length of the slices that every window is a whole number of; slices start at the offset."""
-        return gcd(int(self.size), int(self.period))
+        return gcd(self.size.us, self.period.us)
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
-        start = timestamp_us - (timestamp_us - self.offset) % self.period
-        while start + self.size > timestamp_us:
-            yield start, start + self.size
-            start -= self.period
+        start = timestamp_us - (timestamp_us - self.offset.us) % self.period.us
+        while start + self.size.us > timestamp_us:
+            yield start, start + self.size.us
+            start -= self.period.us
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        size, period = int(self.size), int(self.period)
-        into_period = (timestamps_us - int(self.offset) % period) % period
+        size, period = self.size.us, self.period.us
+        into_period = (timestamps_us - self.offset.us % period) % period
         windows = np.maximum(0, (size - into_period + period - 1) // period)
         row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
         before = np.repeat(np.cumsum(windows) - windows, windows)
         start = (timestamps_us - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
         return row, start, start + size
+
+    def slices(self, timestamps_us: Times) -> Times:
+        return timestamps_us - (timestamps_us - self.offset.us % self.slice_us) % self.slice_us

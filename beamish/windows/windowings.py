@@ -59,6 +59,10 @@ class Windowings(WindowOption):
     def columns(self) -> Sequence[str]:  # type: ignore[override]
         return tuple(dict.fromkeys(name for option in self.options.values() for name in option.columns))
 
+    def describe(self) -> str:
+        each = "; ".join(f"{name}: {option.describe()}" for name, option in self.options.items())
+        return f"{len(self.options)} windowings in one pass, told apart by the column {WINDOWING}: {each}"
+
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
         raise NotImplementedError("each of several windowings assigns for itself")
 

@@ -45,8 +45,8 @@ def test_after_all_fires_only_the_parts_that_have_not_fired():
     trigger = AfterAll(Once(), Always())
     state, now = windows(trigger, 2)
     at = np.arange(2)
-    Once().fire(state.parts[0], at[:1], now)
-    trigger.fire(state, at, now)
+    Once().on_fire_columns(state.parts[0], at[:1], now)
+    trigger.on_fire_columns(state, at, now)
     assert state.finished.tolist() == [True, True]
     assert state.parts[0].finished.tolist() == [True, True]
 

@@ -75,7 +75,7 @@ def test_discarding_panes_of_a_session_and_of_all_merged_into_it_add_up(data):
     merging = st.one_of(sessions, own_windows.filter(lambda option: option.merging and option != OfABlock()))
     options, discarding, accumulating = in_both_modes(data, window=merging, lateness=st.just(1000))
     # No session closes or expires before it could merge.
-    assume(not options.trigger.may_lose_rows(int(options.allowed_lateness)))
+    assume(not options.trigger.may_lose_rows(options.allowed_lateness.us))
     parts = of_each_key(options, discarding)
     for key, wholes in of_each_key(options, accumulating).items():
         for i, whole in enumerate(wholes):

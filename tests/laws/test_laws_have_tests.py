@@ -57,7 +57,7 @@ def test_the_laws_of_a_contract_are_numbered(root):
 @pytest.mark.parametrize(
     ("law", "name"),
     [
-        ("``ready`` changes nothing, and depends on nothing but the state.", "test_ready_changes_nothing"),
+        ("``should_fire`` changes nothing, and depends on the state.", "test_should_fire_changes_nothing"),
         (
             "``add(a, v)`` equals ``merge(a, add(create(), v))``, but for Fold.",
             "test_add_a_v_equals_merge_a_add_create_v",

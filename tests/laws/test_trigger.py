@@ -46,13 +46,13 @@ class Table:
         return TriggerNow(self.columns, self.watermark_us, self.clock_us, merging=self.merging)
 
     def ready(self, at: Any) -> list[bool]:
-        return self.trigger.ready(self.state, np.asarray(at), self.now).tolist()
+        return self.trigger.should_fire_columns(self.state, np.asarray(at), self.now).tolist()
 
     def fire_what_is_ready(self) -> Any:
         """Fire the unfinished windows that are ready; which these were."""
         waiting = ALL[~self.state.finished]
-        fired = waiting[self.trigger.ready(self.state, waiting, self.now)]
-        self.trigger.fire(self.state, fired, self.now)
+        fired = waiting[self.trigger.should_fire_columns(self.state, waiting, self.now)]
+        self.trigger.on_fire_columns(self.state, fired, self.now)
         return fired
 
     def window(self, i: int) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def move(table: Table, what: str, by: Any) -> None:
         table.clock_us += by * S
     else:
         count = np.array(by) * ~table.state.finished
-        table.trigger.see(table.state, ALL[count > 0], count[count > 0], table.now)
+        table.trigger.on_rows_columns(table.state, ALL[count > 0], count[count > 0], table.now)
 
 
 @st.composite
@@ -104,7 +104,7 @@ def tables(draw: st.DrawFn, *, merging: st.SearchStrategy[bool] = st.booleans())
 
 
 @given(st.data())
-def test_ready_changes_nothing(data):
+def test_should_fire_changes_nothing(data):
     table = data.draw(tables())
     before = copy.deepcopy(table.columns)
     table.ready(ALL)
@@ -113,7 +113,7 @@ def test_ready_changes_nothing(data):
 
 
 @given(st.data())
-def test_ready_depends_on_nothing_but_the_state_the_window_the_watermark_and_the_clock(data):
+def test_should_fire_depends_on_nothing_but_the_state_the_window_the_watermark_and_the_clock(data):
     """Not on how often it is asked, on which windows are asked with it, or in what order they stand in the table."""
     table = data.draw(tables())
     ready = table.ready(ALL)
@@ -126,7 +126,7 @@ def test_ready_depends_on_nothing_but_the_state_the_window_the_watermark_and_the
 
 
 @given(st.data())
-def test_after_fire_a_trigger_is_finished_or_waits_as_if_it_had_just_begun(data):
+def test_after_on_fire_a_trigger_is_finished_or_waits_as_if_it_had_just_begun(data):
     """But for what its docs say it keeps: see ``waits_as_new``."""
     table = data.draw(tables())
     before = attrs.evolve(table, columns=copy.deepcopy(table.columns))
@@ -201,19 +201,19 @@ def mergers(draw: st.DrawFn) -> tuple[Table, TriggerMerge]:
 def merged(table: Table, m: TriggerMerge) -> list[dict[str, Any]]:
     """What is stored of the results."""
     after = attrs.evolve(table, columns=copy.deepcopy(table.columns))
-    after.trigger.merge(after.state, m, after.now)
+    after.trigger.on_merge_columns(after.state, m, after.now)
     return [after.window(i) for i in m.into.tolist()]
 
 
 @given(st.data())
-def test_merge_does_not_depend_on_the_order_of_its_parts(data):
+def test_on_merge_does_not_depend_on_the_order_of_its_parts(data):
     table, m = data.draw(mergers())
     order = np.array(data.draw(st.permutations(range(WINDOWS))))
     assert merged(table, TriggerMerge(m.part[order], m.of[order], m.into)) == merged(table, m)
 
 
 @given(triggers, st.booleans())
-def test_merge_of_no_parts_gives_a_new_state(trigger, ended):
+def test_on_merge_of_no_parts_gives_a_new_state(trigger, ended):
     table = new_table(trigger, [10] * 2, merging=True)
     table.watermark_us = (20 if ended else 0) * S
     none = np.array([], dtype=np.intp)

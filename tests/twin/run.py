@@ -105,7 +105,7 @@ class Follower:
         if isinstance(self.policy, bm.ProcessingTimeLag):
             if moves:
                 raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
-            return max(self.watermark, event.us - self.policy.lag) if isinstance(event, ClockTo) else self.watermark
+            return max(self.watermark, event.us - self.policy.lag.us) if isinstance(event, ClockTo) else self.watermark
         # A script says what BoundedOutOfOrderness and Punctuated would find in the rows of a stream.
         if isinstance(event, WatermarkTo) and moves:
             if event.us < self.script_watermark:
@@ -117,7 +117,7 @@ class Follower:
         # RULES 3: the script's watermark did not rise.
         idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
         idle = clock - self.risen_at_clock
-        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout:
+        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout.us:
             return min(max(self.watermark, self.script_watermark + idle), END_OF_TIME_US)
         return self.watermark
 
@@ -175,7 +175,7 @@ class Twin:
 
     def expired(self, bounds: Bounds) -> bool:
         # RULES 2: at the end of time everything expires.
-        return self.watermark >= min(bounds[1] + self.options.allowed_lateness, END_OF_TIME_US)
+        return self.watermark >= min(bounds[1] + self.options.allowed_lateness.us, END_OF_TIME_US)
 
     # A bundle
 

@@ -104,7 +104,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     table["touched"][at] = True
     if step.plan.combines_timestamps:
         _combine_timestamps(step, bundle, entries, target)
-    step.plan.options.trigger.see(table.trigger, at, rows, step.now())
+    step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
     step.ask(at)
 
 
@@ -220,7 +220,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
         "state_at": table.state.append(pa.table(group_state, schema=step.plan.state_schema)),
         "touched": True,
     }
-    options.trigger.merge(table.trigger, m, step.now())
+    options.trigger.on_merge_columns(table.trigger, m, step.now())
     table.trigger.finished[m.into] = False
     for name, column in merged.items():
         table[name][m.into] = column

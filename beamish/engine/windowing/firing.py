@@ -34,7 +34,7 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
     table, options = step.table, step.plan.options
     order = np.lexsort((table["start_us"][at], table["end_us"][at]))
     at, expiring = at[order], expiring[order]
-    options.trigger.fire(table.trigger, at[~expiring], step.now())
+    options.trigger.on_fire_columns(table.trigger, at[~expiring], step.now())
     last = expiring | table.trigger.finished[at]
     timing = _timing(step, at)
     rows = _InOrder(step, at)

@@ -65,7 +65,7 @@ def slice_starts(plan: Plan, event_time_us: NDArray[np.int64]) -> NDArray[np.int
     """The start of each row's slice."""
     window = plan.window
     if isinstance(window, SlidingWindows):
-        return event_time_us - (event_time_us - int(window.offset) % window.slice_us) % window.slice_us
+        return event_time_us - (event_time_us - window.offset.us % window.slice_us) % window.slice_us
     _, start, _ = window.assign_columns(event_time_us)
     return start
 

@@ -61,7 +61,7 @@ class Step:
             passed = ~table["closed"] & (before < end) & (end <= now)
             asked = table["asks_at_end"] & passed & ~expired
             ready = np.flatnonzero(asked)
-            ready = ready[self.plan.options.trigger.ready(table.trigger, ready, self.now())]
+            ready = ready[self.plan.options.trigger.should_fire_columns(table.trigger, ready, self.now())]
             last = np.flatnonzero(expired & ~table["closed"])
             fire(self, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
             table["gone"][expired] = True
@@ -74,12 +74,12 @@ class Step:
         if self.clock_us > self.clock_before_us and self.plan.options.trigger.needs_clock:
             self.load(self.state.index["wake_us"] <= self.clock_us)
             open_ = np.flatnonzero(~self.table["closed"] & ~self.table["gone"])
-            wake = self.plan.options.trigger.wake_us(self.table.trigger, open_)
+            wake = self.plan.options.trigger.wakes_at_columns(self.table.trigger, open_)
             self.ask(open_[wake <= self.clock_us])
 
     def ask(self, at: Indices) -> None:
         """Ask the triggers of these open windows, and fire those that say so."""
-        ready = self.plan.options.trigger.ready(self.table.trigger, at, self.now())
+        ready = self.plan.options.trigger.should_fire_columns(self.table.trigger, at, self.now())
         fire(self, at[ready], np.zeros(int(ready.sum()), dtype=bool))
 
     def _take_up_changes(self) -> None:
@@ -87,4 +87,6 @@ class Step:
         waiting = np.flatnonzero(~self.table["closed"])
         self.table["asks_at_end"][waiting] = True
         waiting = waiting[self.table["new_rows"][waiting] > 0]
-        self.plan.options.trigger.see(self.table.trigger, waiting, self.table["new_rows"][waiting], self.now())
+        self.plan.options.trigger.on_rows_columns(
+            self.table.trigger, waiting, self.table["new_rows"][waiting], self.now()
+        )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beamish.engine.clocks import NO_WATERMARK_US
 from beamish.triggers.trigger import Trigger
+from beamish.watermarks import NO_WATERMARK_US
 
 Columns = dict[str, Any]
 

@@ -167,7 +167,7 @@ def watermark_mark(one: Input) -> Column | None:
     """Where a row takes its input's watermark, in microseconds (whole milliseconds, as Spark's); None: rows do not."""
     if isinstance(one.watermark, ProcessingTimeLag):
         return None
-    delay_ms = delay_parts(int(one.watermark.delay))[0] if isinstance(one.watermark, BoundedOutOfOrderness) else 0
+    delay_ms = delay_parts(one.watermark.delay.us)[0] if isinstance(one.watermark, BoundedOutOfOrderness) else 0
     return (F.unix_millis(column(WATERMARK)) - F.lit(delay_ms)) * F.lit(1000)
 
 

@@ -52,7 +52,7 @@ def why_not_native(plan: Plan) -> str:
         return f"Spark has no window like {window!r}"
     if isinstance(window, SlidingWindows) and window.period > window.size:
         return "Spark's window() takes no slide above the size"
-    if isinstance(window, Sessions) and window.gap <= 1:
+    if isinstance(window, Sessions) and window.gap.us <= 1:
         return "Spark's session_window merges sessions that touch, and a gap of a microsecond cannot be made shorter"
     if isinstance(window, Sessions) and any(
         pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in plan.key_schema
@@ -90,12 +90,12 @@ def _group(plan: Plan, time: Column) -> list[Column]:
     """
     window = plan.window
     if isinstance(window, (FixedWindows, SlidingWindows)):
-        period = int(window.period) if isinstance(window, SlidingWindows) else int(window.size)
-        size, slide, offset = (f"{us} microseconds" for us in (int(window.size), period, int(window.offset) % period))
+        period = window.period.us if isinstance(window, SlidingWindows) else window.size.us
+        size, slide, offset = (f"{us} microseconds" for us in (window.size.us, period, window.offset.us % period))
         return [F.window(time, size, slide, offset).alias(_WINDOW)]
     if isinstance(window, Sessions):
         # session_window merges sessions that touch: one microsecond less, and added to the end again.
-        return [F.session_window(time, f"{int(window.gap) - 1} microseconds").alias(_WINDOW)]
+        return [F.session_window(time, f"{window.gap.us - 1} microseconds").alias(_WINDOW)]
     return []
 
 

@@ -20,9 +20,9 @@ def with_watermark(df: DataFrame, options: Options) -> DataFrame:
     """The rows, with the watermark that the pipeline says they carry."""
     match options.watermark:
         case BoundedOutOfOrderness() as policy:
-            delay_ms, rest_us = delay_parts(int(policy.delay))
+            delay_ms, rest_us = delay_parts(policy.delay.us)
             time = column(options.event_time)
-            counted = time if policy.max_future is None else F.when(_not_future(time, int(policy.max_future)), time)
+            counted = time if policy.max_future is None else F.when(_not_future(time, policy.max_future.us), time)
             followed = counted if rest_us == 0 else F.timestamp_micros(F.unix_micros(counted) - F.lit(rest_us))
             return df.withColumn(WATERMARK, followed).withWatermark(WATERMARK, f"{delay_ms} milliseconds")
         case Punctuated(column=name):
@@ -39,6 +39,6 @@ def ticks_with_watermark(ticks: DataFrame, options: Options) -> DataFrame:
     """The heartbeats; under ProcessingTimeLag they bring the query's watermark, since rows bring none."""
     if not isinstance(options.watermark, ProcessingTimeLag):
         return ticks
-    lag_ms, rest_us = delay_parts(int(options.watermark.lag))
+    lag_ms, rest_us = delay_parts(options.watermark.lag.us)
     followed = F.timestamp_micros(F.col("clock_us") - F.lit(rest_us))
     return ticks.withColumn(WATERMARK, followed).withWatermark(WATERMARK, f"{lag_ms} milliseconds")
