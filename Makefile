@@ -59,7 +59,7 @@ test: $(VENV)/installed-dev
 
 test-deep: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_DEEP_SECONDS=$(BUDGET) \
-		$(BIN)/python -m pytest -n 2 --dist loadgroup -m deep
+		$(BIN)/python -m pytest -n 2 --dist loadgroup -m "deep or law"
 
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)

@@ -10,20 +10,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import seed
 
 SECONDS = float(os.environ.get("BEAMISH_DEEP_SECONDS", "0"))
 SPARK_SECONDS = SECONDS / 4
+LAW_SECONDS = SECONDS - SPARK_SECONDS
+"""For all laws in tests/laws together."""
 SEED = int(os.environ.get("BEAMISH_DEEP_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 
 
-def search(law: Callable[[Any], None], seconds: float, *, examples: int = 100, **said: Any) -> None:
-    """Run a law on drawn data, seed after seed, until the time is over."""
+def search(law: Callable[..., None], seconds: float, **arguments: Any) -> None:
+    """Run a property test on new examples, seed after seed, until the time is over; ``arguments`` are its fixtures."""
     until = time.monotonic() + seconds
     number = SEED
     while time.monotonic() < until:
         print(f"BEAMISH_DEEP_SEED={number}")  # pytest shows it if this fails
-        drawn = settings(settings.default, max_examples=examples, derandomize=False, **said)(given(st.data())(law))
-        seed(number)(drawn)()
+        seed(number)(law)(**arguments)
         number += 1

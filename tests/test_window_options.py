@@ -5,7 +5,7 @@ import pytest
 import beamish as bm
 from beamish.windows import Windowings
 from beamish.windows.inherited import InheritedWindows
-from tests.strategies import OwnGap, UntilMinute
+from tests.own.windows import OwnGap, UntilMinute
 
 ALL = "one, all of time; it never ends while the stream runs"
 

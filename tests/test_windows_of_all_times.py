@@ -13,7 +13,7 @@ import beamish as bm
 from beamish.durations import LONGEST_US, Duration
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, EPOCH, LATEST_US, instant, instant_us
 from beamish.windows.option import WindowOption
-from tests.strategies import calendar_windows, fixed_windows, sessions, sliding_windows
+from tests.strategies.windows import calendar_windows, fixed_windows, sessions, sliding_windows
 
 durations = st.integers(1, LONGEST_US).map(Duration)
 offsets = st.integers(-LONGEST_US, LONGEST_US).map(Duration)

@@ -212,6 +212,8 @@ class Trigger:
     def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         """Windows become one. Before the call a new result is as new, one equal to a part is that part."""
         for i, cells in zip(m.into.tolist(), m.lists(s["state"]), strict=True):
+            if not cells:
+                continue  # of no parts: it stays new
             states = [self.create() if cell is None else cell[0] for cell in cells]
             s["state"][i] = (self._call(i, "on_merge", states, _context(now, i)),)
 

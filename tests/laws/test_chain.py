@@ -14,11 +14,14 @@ from beamish.local import run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import close, differences
-from tests.chains import chains
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
 from tests.laws.test_ledger import live_panes, windows_by_overlap
 from tests.lines import line
-from tests.strategies import S, bounded_out_of_orderness, dense_scripts, pipelines, retracting, scripts
+from tests.seconds import S
+from tests.strategies.chains import chains
+from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.watermarks import bounded_out_of_orderness
 from tests.twin.chain import run_chain
 
 

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from beamish import AccumulationMode, Pipeline
 from beamish.accumulations import Collect, CollectSet, Count, Max, Min, Sum, TopN
 from tests.laws.batches import key_name
-from tests.strategies import OfABlock, own_windows, pipelines, scripts, sessions, windows
+from tests.own.windows import OfABlock
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
+from tests.strategies.windows import own_windows, sessions, windows
 from tests.twin.order import spark_order
 
 ADDITIONS = {

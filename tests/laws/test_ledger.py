@@ -10,20 +10,12 @@ from beamish import PaneKind
 from tests.agreement import close
 from tests.laws.batches import batch, key_name, meets_a_session_gone, numbered
 from tests.lines import line
-from tests.strategies import (
-    OwnGap,
-    UntilMinute,
-    bounded_out_of_orderness,
-    calendar_windows,
-    exact,
-    fixed_windows,
-    global_windows,
-    pipelines,
-    retracting,
-    scripts,
-    sessions,
-    sliding_windows,
-)
+from tests.own.windows import OwnGap, UntilMinute
+from tests.strategies.accumulations import exact
+from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.scripts import scripts
+from tests.strategies.watermarks import bounded_out_of_orderness
+from tests.strategies.windows import calendar_windows, fixed_windows, global_windows, sessions, sliding_windows
 
 windows_by_overlap = st.one_of(
     fixed_windows,

@@ -15,8 +15,9 @@ from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.laws.batches import key_name
 from tests.lines import line
-from tests.merges import fixed_windows, merges, policies, scripts
-from tests.strategies import retracting
+from tests.strategies.merges import merges, policies, scripts
+from tests.strategies.pipelines import retracting
+from tests.strategies.windows import fixed_windows
 from tests.twin import run
 
 yes = st.sampled_from([True])

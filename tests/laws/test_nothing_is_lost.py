@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from beamish import AccumulationMode, PaneKind
 from beamish.accumulations import Collect
 from tests.laws.batches import assigned, dropped, numbered, window_of
-from tests.strategies import bounded_out_of_orderness, pipelines, scripts
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
+from tests.strategies.watermarks import bounded_out_of_orderness
 
 
 @given(st.data())

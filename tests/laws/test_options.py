@@ -10,16 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
-import tests.strategies
+import tests.own.accumulations
+import tests.own.triggers
+import tests.own.windows
 from beamish import accumulations, triggers
-from tests.strategies import pipelines
+from tests.strategies.pipelines import pipelines
 
 
 @given(st.data())
 def test_a_pipeline_survives_pickle_and_repr(data):
     pipeline = data.draw(pipelines())
     names = {
-        **vars(tests.strategies),
+        **vars(tests.own.windows),
+        **vars(tests.own.triggers),
+        **vars(tests.own.accumulations),
         **vars(bm),
         **vars(triggers),
         **vars(accumulations),

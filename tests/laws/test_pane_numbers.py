@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from beamish import PaneKind, PaneTiming
 from tests.laws.batches import key_name
-from tests.strategies import pipelines, scripts
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
 
 ORDER = [PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE]
 

@@ -1,83 +1,79 @@
-"""Search for counterexamples to the laws for BEAMISH_DEEP_SECONDS in all: ``make test-deep``.
+"""Every law in this folder is searched for counterexamples by ``make test-deep``.
 
 What runs on Spark has its share in tests/spark/test_laws_on_spark.py.
 """
 
 from __future__ import annotations
 
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.budget import SECONDS, SPARK_SECONDS, search
-from tests.laws.test_chain import (
-    test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches as live_panes_of_chains_are_those_of_a_batch,
-)
-from tests.laws.test_chain import test_engine_and_twin_give_the_same_panes_of_a_chain as twin_of_chains
-from tests.laws.test_chain import (
-    test_shards_packing_and_stored_bytes_change_nothing_in_a_chain as shards_of_chains,
-)
-from tests.laws.test_discarding_adds_up import (
-    test_discarding_panes_add_up_to_the_accumulating_pane as discarding_adds_up,
-)
-from tests.laws.test_discarding_adds_up import (
-    test_discarding_panes_of_a_session_and_of_all_merged_into_it_add_up as discarding_sessions_add_up,
-)
-from tests.laws.test_ledger import (
-    test_after_the_end_of_time_the_live_panes_are_those_of_a_batch as live_panes_are_those_of_a_batch,
-)
-from tests.laws.test_ledger import (
-    test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one as the_ledger,
-)
-from tests.laws.test_merges import test_engine_and_twin_give_the_same_panes_of_a_merge as twin_of_merges
-from tests.laws.test_merges import (
-    test_every_retracted_row_strikes_out_a_live_one_and_a_window_has_one_live_pane as ledger_of_merges,
-)
-from tests.laws.test_merges import (
-    test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch as live_rows_are_those_of_a_batch,
-)
-from tests.laws.test_merges import (
-    test_shards_packing_and_stored_state_change_nothing_in_a_merge as shards_of_merges,
-)
-from tests.laws.test_nothing_is_lost import (
-    test_every_row_is_in_one_discarding_pane_of_each_of_its_windows_or_dropped as nothing_is_lost,
-)
-from tests.laws.test_pane_numbers import (
-    test_panes_of_a_window_are_numbered_and_read_early_then_on_time_then_late as pane_numbers,
-)
-from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes as twin
-from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_long_scripts as twin_of_long_scripts
-from tests.laws.test_twin import test_engine_and_twin_give_the_same_panes_of_sessions as twin_of_sessions
-from tests.laws.test_twin import (
-    test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others as twin_of_absorbing_windows,
-)
-from tests.laws.test_twin import test_the_order_of_rows_in_a_bundle_changes_nothing as row_order
-from tests.laws.test_windowings import (
-    test_several_windowings_are_each_what_a_pipeline_of_its_own_gives as windowings,
-)
+from tests.budget import search
 
-LAWS = {
-    "twin": twin,
-    "twin of long scripts": twin_of_long_scripts,
-    "twin of sessions": twin_of_sessions,
-    "twin of absorbing windows": twin_of_absorbing_windows,
-    "twin of chains": twin_of_chains,
-    "twin of merges": twin_of_merges,
-    "shards of chains": shards_of_chains,
-    "shards of merges": shards_of_merges,
-    "windowings": windowings,
-    "row order": row_order,
-    "ledger": the_ledger,
-    "ledger of merges": ledger_of_merges,
-    "live panes equal batch": live_panes_are_those_of_a_batch,
-    "live panes of chains equal batch": live_panes_of_chains_are_those_of_a_batch,
-    "live rows of joins equal batch": live_rows_are_those_of_a_batch,
-    "nothing is lost": nothing_is_lost,
-    "discarding adds up": discarding_adds_up,
-    "discarding sessions add up": discarding_sessions_add_up,
-    "pane numbers": pane_numbers,
-}
+HERE = Path(__file__).parent
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("law", LAWS)
-def test_no_counterexample_is_found(law):
-    search(LAWS[law].hypothesis.inner_test, (SECONDS - SPARK_SECONDS) / len(LAWS))
+def written():
+    """What stands below ``@given`` in this folder: file and name, read from the text."""
+    return {
+        f"tests/laws/{path.name}::{node.name}"
+        for path in HERE.glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and any("given(" in ast.unparse(one) for one in node.decorator_list)
+    }
+
+
+def collected(root, *arguments, seconds=0):
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments],
+        cwd=root,
+        env={**os.environ, "HYPOTHESIS_PROFILE": "few", "BEAMISH_DEEP_SECONDS": str(seconds), "BEAMISH_DEEP_SEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def command(root):
+    """What ``make test-deep`` tells pytest to run."""
+    return re.search(r'-m "(deep.*)"', (root / "Makefile").read_text())[1]
+
+
+def test_every_law_is_searched(root, command):
+    listed = collected(root, "--collect-only", "-m", command, "tests/laws")
+    searched = {re.sub(r"\[.*\]$", "", line) for line in listed.splitlines() if "::" in line}
+    assert searched == written()
+
+
+def test_a_law_is_searched_for_its_share_of_the_time_as_often_as_it_is_parametrized(root):
+    law = "tests/laws/test_what_changes_nothing.py::test_how_state_is_cut_into_segments_changes_nothing"
+    said = collected(root, "-rP", "-s", law, seconds=2)
+    assert "2 passed" in said
+    assert said.count("BEAMISH_DEEP_SEED=1\n") == 2
+    (took,) = re.findall(r"2 passed in ([\d.]+)s", said)
+    assert float(took) >= 1.5  # a quarter of the two seconds is for Spark
+
+
+def test_a_search_finds_what_the_fixed_sample_does_not():
+    seen = set()
+
+    @settings(max_examples=5, derandomize=True, database=None)
+    @given(st.integers(0, 10**9))
+    def law(number):
+        seen.add(number)
+
+    law()
+    sample = len(seen)
+    law()
+    assert len(seen) == sample
+    search(law, 0.2)
+    assert len(seen) > 2 * sample

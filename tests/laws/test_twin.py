@@ -11,7 +11,10 @@ from beamish.accumulations import Collect, Count, Last, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterEach, AfterProcessingTime
 from tests.agreement import differences
-from tests.strategies import dense_scripts, pipelines, scripts, waiting_triggers, windows
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.triggers import waiting_triggers
+from tests.strategies.windows import windows
 from tests.twin import run
 
 

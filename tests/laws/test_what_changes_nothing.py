@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from beamish.local import run
 from tests.agreement import differences
-from tests.strategies import pipelines, scripts
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
 
 
 def changes_nothing(data, **how):

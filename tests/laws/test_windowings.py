@@ -13,13 +13,10 @@ from beamish.local import run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import differences
-from tests.strategies import pipelines, scripts, windows
-from tests.twin import run as twin
-
-
-def each(pipeline):
-    """The windowings' own pipelines, by name."""
-    return {name: bm.Pipeline(options) for name, options in pipeline.options.windowings.items()}
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
+from tests.strategies.windows import windowings
+from tests.twin.windowings import run_windowings
 
 
 def of_windowing(panes, name):
@@ -34,9 +31,8 @@ def of_windowing(panes, name):
 @given(st.data())
 def test_several_windowings_are_each_what_a_pipeline_of_its_own_gives(data):
     base = data.draw(pipelines())
-    options = data.draw(st.lists(windows, min_size=1, max_size=2))
-    named = {f"w{number}": option for number, option in enumerate([base.options.window, *options])}
-    pipeline = bm.Pipeline(attrs.evolve(base.options, window=bm.Windowings(named)))
+    several = data.draw(windowings(base.options.window))
+    pipeline = bm.Pipeline(attrs.evolve(base.options, window=several))
     script = data.draw(scripts(base.options))
     try:
         pipeline.options.check()
@@ -49,8 +45,8 @@ def test_several_windowings_are_each_what_a_pipeline_of_its_own_gives(data):
         packs=data.draw(st.integers(1, 2)),
         round_trip=data.draw(st.booleans()),
     )
-    for name, own in each(pipeline).items():
-        found = differences(of_windowing(panes, name), twin(own.options, script.events), own.options)
+    for name, own in run_windowings(pipeline.options, script.events).items():
+        found = differences(of_windowing(panes, name), own, base.options)
         assert not found, "\n".join([repr(pipeline), name, repr(script), "- engine, + twin", *found])
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from beamish.spark import heartbeats
+from beamish.spark.sources import heartbeats
 from beamish.spark.sources.heartbeats import HeartbeatReader
 
 

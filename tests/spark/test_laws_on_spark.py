@@ -14,11 +14,12 @@ import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
 from beamish.spark.endless import waits_only_for_end
-from tests import merges
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
-from tests.chains import ANY_FIRST, chains
-from tests.strategies import pipelines, retracting, scripts
+from tests.strategies import merges
+from tests.strategies.chains import ANY_FIRST, chains
+from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.scripts import scripts
 
 pytestmark = pytest.mark.spark
 
@@ -118,9 +119,9 @@ LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_a
 @pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS)
 def test_no_counterexample_is_found_on_spark(spark, law):
+    @said(4)
+    @given(data=st.data())
     def drawn(data):
         LAWS[law](spark, data)
 
-    quick = {"phases": [Phase.generate], "deadline": None, "database": None}
-    health = list(HealthCheck)
-    search(drawn, SPARK_SECONDS / len(LAWS), examples=4, suppress_health_check=health, **quick)
+    search(drawn, SPARK_SECONDS / len(LAWS))

@@ -1,7 +1,7 @@
 import pytest
 
 import beamish as bm
-from beamish.spark import setup_checks
+from beamish.spark import session
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -12,26 +12,26 @@ def test_another_state_store_is_refused_with_the_line_that_sets_rocksdb(spark):
     spark.conf.set(PROVIDER, other)
     try:
         with pytest.raises(bm.SparkSetupError, match=r"works on RocksDB only") as caught:
-            setup_checks.check_streaming(spark)
+            session.check_streaming(spark)
         exec(str(caught.value).splitlines()[-1].strip(), {"spark": spark})
-        setup_checks.check_streaming(spark)
+        session.check_streaming(spark)
     finally:
         spark.conf.set(PROVIDER, before)
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(setup_checks, "_installed", lambda module: module != "google.protobuf")
+    monkeypatch.setattr(session, "_installed", lambda module: module != "google.protobuf")
     with pytest.raises(bm.SparkSetupError, match=r"google.protobuf is not installed.*pip install 'protobuf"):
-        setup_checks.check_packages()
+        session.check_packages()
 
 
 def test_an_old_pyspark_is_refused(monkeypatch):
-    monkeypatch.setattr(setup_checks, "spark_version", lambda: (3, 5))
+    monkeypatch.setattr(session, "spark_version", lambda: (3, 5))
     with pytest.raises(bm.SparkSetupError, match=r"beamish needs 4.0 or later"):
-        setup_checks.check_packages()
+        session.check_packages()
 
 
 def test_before_spark_4_2_the_clock_comes_with_a_warning(monkeypatch):
-    monkeypatch.setattr(setup_checks, "spark_version", lambda: (4, 1))
+    monkeypatch.setattr(session, "spark_version", lambda: (4, 1))
     with pytest.warns(UserWarning, match="a single batch"):
-        setup_checks.warn_of_single_batches()
+        session.warn_of_single_batches()

@@ -20,7 +20,7 @@ from beamish.triggers import (
     Repeatedly,
     Trigger,
 )
-from tests.strategies import nested_triggers
+from tests.strategies.triggers import nested_triggers
 
 
 class OfAUsersOwn(Trigger):

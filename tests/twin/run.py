@@ -106,6 +106,7 @@ class Follower:
             if moves:
                 raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
             return max(self.watermark, event.us - self.policy.lag.us) if isinstance(event, ClockTo) else self.watermark
+        # A script says what BoundedOutOfOrderness and Punctuated would find in the rows of a stream.
         if isinstance(event, WatermarkTo) and moves:
             if event.us < self.script_watermark:
                 raise bm.ScriptError("the watermark goes back")

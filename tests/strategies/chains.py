@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import accumulations as a
 from beamish.chain import Chain
-from tests.strategies import S, combiners, modes, pipelines, usual_triggers, windows
+from tests.seconds import S
+from tests.strategies.pipelines import combiners, modes, pipelines
+from tests.strategies.triggers import usual_triggers
+from tests.strategies.windows import windows
 
 FIRST = {"v0": a.Sum("score"), "v1": a.Count()}
 LATER = st.sampled_from(

@@ -11,18 +11,10 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import accumulations as a
 from beamish.testing import TestStream
-from tests.strategies import (
-    closing_behaviors,
-    combiners,
-    fixed_windows,
-    global_windows,
-    latenesses,
-    modes,
-    on_time_behaviors,
-    sessions,
-    sliding_windows,
-    triggers,
-)
+from tests.own.accumulations import join, sorted_values
+from tests.strategies.pipelines import closing_behaviors, combiners, latenesses, modes, on_time_behaviors
+from tests.strategies.triggers import triggers
+from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
 
 NAMES = ("orders", "clicks", "visits")
 JOINS = (a.InnerJoin, a.LeftOuterJoin, a.RightOuterJoin, a.FullOuterJoin)
@@ -32,14 +24,6 @@ policies = st.one_of(
     st.builds(bm.BoundedOutOfOrderness, st.just(0), idle_timeout=st.sampled_from([None, None, 1, 4])),
     st.builds(bm.ProcessingTimeLag, st.integers(0, 5)),
 )
-
-
-def sorted_values(seen, row):
-    return joined(seen, [row["value"]])
-
-
-def joined(one, other):
-    return sorted([*one, *other], key=lambda value: (value is not None, value))
 
 
 def sides(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
@@ -54,7 +38,7 @@ def sides(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
             a.Last("value"),
             a.CountDistinct("value", "mark"),
             a.Reduce(operator.add, "value"),
-            a.Fold([], sorted_values, merge=joined, result_type="array<bigint>"),
+            a.Fold([], sorted_values, merge=join, result_type="array<bigint>"),
         ]
     )
     of_one = st.builds(lambda inner, name: inner.of(name), inner, name)

@@ -1,0 +1,4 @@
+"""The unit of the drawn scripts."""
+
+S = 1_000_000
+"""A second in microseconds."""

@@ -1,0 +1,61 @@
+"""Accumulations of the columns of a drawn row (``scripts.rows``)."""
+
+from __future__ import annotations
+
+import operator
+
+from hypothesis import strategies as st
+
+from beamish import accumulations as a
+from tests.own.accumulations import Balance, PairsSeen, Range, add_scores, join, names_seen, sorted_names
+
+any_column = st.sampled_from(["score", "ratio", "name", "cost", "flag"])
+numbers = st.sampled_from(["score", "ratio"])
+amounts = st.sampled_from(["score", "ratio", "cost"])
+count = st.builds(a.Count, st.none() | any_column)
+sum_ = st.builds(a.Sum, amounts)
+min_ = st.builds(a.Min, any_column)
+max_ = st.builds(a.Max, any_column)
+mean = st.builds(a.Mean, numbers)
+variance = st.builds(a.Variance, numbers, population=st.booleans())
+std_dev = st.builds(a.StdDev, numbers, population=st.booleans())
+first = st.builds(a.First, any_column, ignore_nulls=st.booleans())
+last = st.builds(a.Last, any_column, ignore_nulls=st.booleans())
+collect = st.builds(a.Collect, any_column, sorted_by=st.none() | any_column)
+collect_set = st.builds(a.CollectSet, any_column)
+count_distinct = st.lists(any_column, min_size=1, max_size=2, unique=True).map(lambda c: a.CountDistinct(*c))
+approx_count_distinct = st.builds(a.ApproxCountDistinct, any_column, rsd=st.sampled_from([0.05, 0.2]))
+top_n = st.builds(a.TopN, st.integers(1, 3), any_column)
+top_n_by_key = st.builds(a.TopNByKey, st.integers(1, 3), key=any_column, value=any_column)
+quantiles = st.builds(a.Quantiles, numbers, st.sampled_from([(0.25, 0.5, 0.75), (0.0, 1.0), (0.9,)]))
+median = st.builds(a.Median, numbers)
+reduce_ = st.builds(a.Reduce, st.sampled_from([operator.add, operator.xor]), st.just("score"))
+fold = st.sampled_from(
+    [
+        a.Fold(0, add_scores, column="score", merge=operator.add),
+        a.Fold([], sorted_names, merge=join, result_type="array<string>"),
+    ]
+)
+fold_in_order = st.just(a.Fold([], names_seen, result_type="array<string>"))
+"""For windows that do not merge."""
+own_accumulations = st.sampled_from([Range("score"), PairsSeen(), Balance("score")])
+
+exact = st.one_of(
+    st.just(a.Count()),
+    st.just(a.Sum("score")),
+    count,
+    st.builds(a.Sum, st.sampled_from(["score", "cost"])),
+    min_,
+    max_,
+    first,
+    last,
+    collect,
+    collect_set,
+    count_distinct,
+    top_n,
+    top_n_by_key,
+    reduce_,
+    fold,
+    own_accumulations,
+)
+accumulations = st.one_of(exact, exact, sum_, mean, variance, std_dev, approx_count_distinct, quantiles, median)

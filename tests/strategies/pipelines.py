@@ -1,0 +1,64 @@
+"""Pipelines of one stage, and the options they are made of."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish.options import Options
+from beamish.triggers import Trigger
+from tests.strategies.accumulations import accumulations, fold_in_order
+from tests.strategies.triggers import triggers
+from tests.strategies.watermarks import watermarks
+from tests.strategies.windows import unit, windows
+
+retracting = bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+modes = st.sampled_from([*bm.AccumulationMode, retracting])
+on_time_behaviors = st.sampled_from(list(bm.OnTimeBehavior))
+closing_behaviors = st.sampled_from(list(bm.ClosingBehavior))
+combiners = st.sampled_from(list(bm.TimestampCombiner))
+latenesses = st.one_of(st.just(0), st.integers(0, 12), st.just(1000))
+key_columns = st.sampled_from([(), (), ("team",), ("team",), ("team", "part"), ("part",)])
+
+
+@st.composite
+def pipelines(
+    draw: st.DrawFn,
+    *,
+    window: st.SearchStrategy[bm.WindowOption] = windows,
+    mode: st.SearchStrategy[bm.AccumulationMode | None] = modes,
+    trigger: st.SearchStrategy[Trigger] = triggers,
+    lateness: st.SearchStrategy[float] = latenesses,
+    accumulation: st.SearchStrategy[a.Accumulation] = accumulations,
+    watermark: st.SearchStrategy[bm.Watermark] = watermarks,
+    keys: st.SearchStrategy[tuple[str, ...]] = key_columns,
+    with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+) -> bm.Pipeline:
+    """Any pipeline that ``Options.check`` accepts."""
+    option = draw(window)
+    said = draw(mode)
+    if accumulation is accumulations and not option.merging:
+        accumulation = st.one_of(accumulation, accumulation, fold_in_order)
+    named = draw(st.lists(accumulation, min_size=1, max_size=3))
+    approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
+    retracts = said is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+    options = Options(
+        event_time="ts",
+        watermark=draw(watermark),
+        keys=draw(keys),
+        window=option,
+        trigger=draw(trigger),
+        allow_data_loss=True,
+        allowed_lateness=bm.Pipeline().allowed_lateness(draw(lateness) * unit(option)).options.allowed_lateness,
+        mode=said,
+        on_time=draw(on_time_behaviors),
+        closing=draw(closing_behaviors),
+        combiner=draw(combiners),
+        retract_merged=draw(st.sampled_from([None, *bm.RetractMerged])) if retracts and option.merging else None,
+        only_updated=said not in (None, bm.AccumulationMode.DISCARDING) and not approximate and draw(st.booleans()),
+        with_dropped=draw(with_dropped),
+        accumulations={f"v{i}": accumulation for i, accumulation in enumerate(named)},
+    )
+    options.check()
+    return bm.Pipeline(options)

@@ -1,0 +1,100 @@
+"""Rows and scripts for pipelines of one stage."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.options import Options
+from beamish.testing import TestStream
+from tests.strategies.windows import unit
+
+scores = st.none() | st.integers(-3, 5)
+ratios = st.none() | st.sampled_from([0.0, -0.0, 0.25, -1.5, 3.0, float("nan"), float("inf"), 0.25])
+plain_ratios = st.none() | st.sampled_from([0.0, -0.0, 0.25, -1.5, 3.0])
+names = st.none() | st.sampled_from(["", "a", "b", "ab", "é", "𝄞", "\uffee"])
+costs = st.none() | st.sampled_from([Decimal("0.00"), Decimal("1.25"), Decimal("-3.10"), Decimal("99.99")])
+flags = st.none() | st.booleans()
+teams = st.sampled_from(["red", "red", "red", "blue", None])
+parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
+
+
+@st.composite
+def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:
+    """A row whose event time is near ``about`` (in seconds, times ``scale``)."""
+    time = about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25])))
+    if nulls and draw(st.integers(0, 19)) == 19:
+        time = None
+    elif least is not None:
+        time = max(time, least)
+    return {
+        "ts": None if time is None else float(time * scale),
+        "team": draw(teams),
+        "part": draw(parts),
+        "score": draw(scores),
+        "ratio": draw(ratios if nulls else plain_ratios),
+        "name": draw(names),
+        "cost": draw(costs),
+        "flag": draw(flags),
+        "mark": None,
+    }
+
+
+@st.composite
+def scripts(
+    draw: st.DrawFn,
+    options: Options,
+    *,
+    ends: bool | None = None,
+    nulls: bool = True,
+    least: int | None = None,
+) -> TestStream:
+    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock."""
+    scale = unit(options.window)
+    lags = isinstance(options.watermark, bm.ProcessingTimeLag)
+    script = TestStream()
+    now = draw(st.sampled_from([0, 0, 5, -10])) if least is None else 1
+    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock"])
+    for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 4, 8])), max_size=14)):
+        if kind == "rows":
+            size = draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 5]))
+            bundle = st.lists(rows(now, scale, nulls, least), min_size=size, max_size=size)
+            script = script.add(draw(bundle))
+            continue
+        by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40]))
+        if kind == "clock" or lags:
+            script = script.advance_processing_time_by(by * scale)
+        else:
+            script = script.advance_watermark_to((now + by) * scale)
+        if kind == "watermark" or lags:
+            now += by
+    if (draw(st.booleans()) if ends is None else ends) and not lags:
+        script = script.advance_watermark_to_infinity()
+        if draw(st.integers(0, 3)) == 3:
+            script = script.add([draw(rows(now, scale, nulls, least))])
+    return script
+
+
+def dense_script(number: int) -> TestStream:
+    """A long script of one key in which windows meet all the time: not to be shrunk, but dense. Scores of integers."""
+    chance = random.Random(number)
+    script, now = TestStream(), 0
+    spread = chance.choice([4, 8, 15])
+    for _ in range(30):
+        match chance.choice("rrrrrwwc"):
+            case "r":
+                times = [float(now + chance.randint(-spread, spread)) for _ in range(chance.choice([1, 1, 2, 3]))]
+                script = script.add([{"ts": ts, "score": chance.choice([None, 0, 1, 2, 3, 5])} for ts in times])
+            case "w":
+                now += chance.choice([1, 1, 2, 3, 5, 9])
+                script = script.advance_watermark_to(now)
+            case _:
+                script = script.advance_processing_time_by(chance.choice([1, 1, 2, 3]))
+    return script if chance.random() < 0.5 else script.advance_watermark_to_infinity()
+
+
+dense_scripts = st.integers(0, 2**40).map(dense_script)

@@ -1,0 +1,70 @@
+"""Triggers: leaves, triggers of triggers, and such as are usual or have something to wait for."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from beamish import triggers as t
+from beamish.triggers import Trigger
+from tests.own.triggers import AtEndOnce, EveryOtherBundle, QuietFor
+
+after_count = st.builds(t.AfterCount, st.integers(1, 4))
+after_processing_time = st.builds(t.AfterProcessingTime, st.sampled_from([0, 1, 2, 3, 5, 2.5]))
+plain_after_watermark = st.builds(t.AfterWatermark)
+always = st.builds(t.Always)
+never = st.builds(t.Never)
+default = st.builds(t.Default)
+own_triggers = st.sampled_from([EveryOtherBundle(), QuietFor(), AtEndOnce()])
+leaves = st.one_of(
+    after_count, after_count, after_processing_time, plain_after_watermark, always, never, default, own_triggers
+)
+
+
+def after_watermark(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
+    return st.builds(t.AfterWatermark, st.none() | inner, st.none() | inner)
+
+
+@st.composite
+def nested_triggers(draw: st.DrawFn, depth: int = 3) -> Trigger:
+    """Any trigger, of triggers of triggers."""
+    inner = nested_triggers(depth - 1) if depth > 1 else leaves
+    several = st.lists(inner, min_size=1, max_size=3)
+    match draw(st.integers(0, 6)):
+        case 0:
+            return draw(leaves)
+        case 1:
+            return draw(after_watermark(inner))
+        case 2:
+            return t.AfterAny(*draw(several))
+        case 3:
+            return t.AfterAll(*draw(several))
+        case 4:
+            return t.AfterEach(*draw(several))
+        case 5:
+            return t.Repeatedly(draw(inner))
+        case _:
+            return t.OrFinally(draw(inner), draw(inner))
+
+
+usual_triggers = st.one_of(
+    after_watermark(leaves),
+    after_watermark(after_count),
+    st.builds(t.Repeatedly, leaves),
+    st.builds(t.Repeatedly, after_count),
+    st.just(t.Default()),
+    st.just(t.Always()),
+    own_triggers,
+)
+triggers = st.one_of(usual_triggers, nested_triggers())
+waiting_triggers = st.one_of(
+    st.builds(t.Repeatedly, st.builds(t.AfterCount, st.integers(2, 5))),
+    st.builds(t.Repeatedly, st.builds(t.AfterProcessingTime, st.integers(2, 6))),
+    st.builds(t.AfterWatermark, st.builds(t.AfterCount, st.integers(2, 4)), st.builds(t.AfterCount, st.integers(1, 3))),
+    st.builds(t.AfterWatermark, after_processing_time, after_processing_time),
+    st.builds(t.Repeatedly, st.builds(t.AfterEach, plain_after_watermark, after_count, after_processing_time)),
+    st.builds(t.Repeatedly, st.builds(t.AfterAll, after_count, after_processing_time)),
+    st.builds(t.OrFinally, st.builds(t.Repeatedly, after_count), st.builds(t.AfterCount, st.integers(5, 9))),
+    own_triggers,
+    nested_triggers(),
+)
+"""Such as still wait for something when windows merge."""

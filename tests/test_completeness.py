@@ -1,0 +1,175 @@
+"""Whatever is public and can be chosen has all that belongs to it; a name in an ``__all__`` is enough to be asked.
+
+Asked are triggers, window options, watermark policies and accumulations. CONTRIBUTING.md says what goes where.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import Phase, find, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+import beamish as bm
+from beamish import accumulations, triggers
+from tests.strategies import accumulations as drawn_accumulations
+from tests.strategies import merges
+from tests.strategies.triggers import triggers as drawn_triggers
+from tests.strategies.watermarks import watermarks
+from tests.strategies.windows import windowings, windows
+
+ROOT = Path(__file__).parent.parent
+
+
+@attrs.frozen
+class Kind:
+    """A kind of option: where its names are, what all of them are, and what draws them."""
+
+    name: str
+    module: Any
+    base: type
+    drawn: st.SearchStrategy[Any]
+
+    def classes(self) -> list[type]:
+        public = [getattr(self.module, name) for name in self.module.__all__]
+        return [one for one in public if isinstance(one, type) and issubclass(one, self.base) and one is not self.base]
+
+
+KINDS = [
+    Kind("trigger", triggers, triggers.Trigger, drawn_triggers),
+    Kind("window option", bm, bm.WindowOption, st.one_of(windows, windows.flatmap(windowings))),
+    Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies)),
+    Kind(
+        "accumulation",
+        accumulations,
+        accumulations.Accumulation,
+        st.one_of(
+            drawn_accumulations.accumulations,
+            drawn_accumulations.fold_in_order,
+            merges.sides(merges.NAMES),
+            merges.joins(merges.NAMES),
+        ),
+    ),
+]
+FILES = {
+    "trigger": "triggers",
+    "window option": "windows",
+    "watermark policy": "watermarks",
+    "accumulation": "accumulations",
+}
+every = pytest.mark.parametrize(
+    ("kind", "option"),
+    [pytest.param(kind, option, id=option.__name__) for kind in KINDS for option in kind.classes()],
+)
+described = pytest.mark.parametrize(
+    ("kind", "option"),
+    [pytest.param(kind, option, id=option.__name__) for kind in KINDS[:3] for option in kind.classes()],
+)
+
+
+def parts(value: Any) -> list[Any]:
+    """A value and, of a trigger, all triggers in it."""
+    inner = value.parts if isinstance(value, triggers.Trigger) else ()
+    return [value, *(one for part in inner for one in parts(part))]
+
+
+@cache
+def drawn(kind: Kind, option: type) -> Any:
+    """An option of this class as a strategy draws it."""
+    quick = settings(max_examples=500, phases=[Phase.generate], database=None)
+    value = find(kind.drawn, lambda value: option in map(type, parts(value)), settings=quick, random=random.Random(1))
+    return next(part for part in parts(value) if type(part) is option)
+
+
+@cache
+def text(folder: str, pattern: str) -> str:
+    return "\n".join(path.read_text() for path in sorted((ROOT / folder).glob(pattern)) if path != Path(__file__))
+
+
+def code(markdown: str) -> str:
+    return "\n".join(re.findall(r"^```python\n(.*?)^```$", markdown, re.MULTILINE | re.DOTALL))
+
+
+def named(option: type, where: str, after: str = "") -> bool:
+    return re.search(rf"\b{option.__name__}\b{after}", where) is not None
+
+
+@every
+def test_a_strategy_draws_it(kind, option):
+    try:
+        drawn(kind, option)
+    except NoSuchExample:
+        pytest.fail(
+            f"no strategy draws {option.__name__}: add it to tests/strategies/{FILES[kind.name]}.py, and to the "
+            f"strategy of all of its kind there; then the laws hold for it"
+        )
+
+
+@every
+def test_a_twin_runs_it(kind, option):
+    assert named(option, text("tests/twin", "*.py")), (
+        f"the twin does not know the {kind.name} {option.__name__}: write it in plain Python in tests/twin, from its "
+        "rules and not from its columns"
+    )
+
+
+@described
+def test_it_has_words_of_its_own_in_explain(kind, option):
+    value, default = drawn(kind, option), kind.base.describe
+    assert option.describe is not default, (
+        f"{option.__name__} has no describe(): say in its file what explain says of it, in place of the words of "
+        f"{kind.base.__name__}"
+    )
+    assert value.describe() not in ("", default(value))
+
+
+@every
+def test_a_test_file_names_it(kind, option):
+    assert named(option, text("tests", "**/test_*.py")), (
+        f"no test names the {kind.name} {option.__name__}: write one in tests/{FILES[kind.name]}"
+    )
+
+
+@every
+def test_a_line_in_the_readme_names_it(kind, option):
+    assert named(option, text(".", "README.md")), (
+        f"README.md does not name the {kind.name} {option.__name__}: add it to the table under 'What there is'"
+    )
+
+
+@every
+def test_it_has_an_example(kind, option):
+    shown = code(text(".", "README.md")) + code(text("docs", "*.md")) + text("examples", "*.py")
+    assert ">>>" in (option.__doc__ or "") or named(option, shown, after=r"\("), (
+        f"the {kind.name} {option.__name__} has no example: add one to docs/options.md, or to its docstring"
+    )
+
+
+def test_the_kinds_are_not_empty():
+    assert [len(kind.classes()) >= least for kind, least in zip(KINDS, (11, 6, 3, 24), strict=True)] == [True] * 4
+
+
+@attrs.frozen
+class Invented(bm.WindowOption):
+    """Windows that nobody has heard of."""
+
+
+def test_what_lacks_something_fails_with_words_that_say_what_and_where():
+    kind = attrs.evolve(KINDS[1], drawn=st.just(bm.GlobalWindow()))
+    for check, where in [
+        (test_a_twin_runs_it, "tests/twin"),
+        (test_a_test_file_names_it, "tests/windows"),
+        (test_a_line_in_the_readme_names_it, "README.md"),
+        (test_it_has_an_example, "docs/options.md"),
+    ]:
+        with pytest.raises(AssertionError, match=rf"(?s)Invented.*{re.escape(where)}"):
+            check(kind, Invented)
+    with pytest.raises(pytest.fail.Exception, match=r"no strategy draws Invented.*tests/strategies/windows\.py"):
+        test_a_strategy_draws_it(kind, Invented)

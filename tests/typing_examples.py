@@ -1,0 +1,177 @@
+"""What a type checker says of users' programs: read by mypy, strictly, in the tree and against a built wheel.
+
+A line with ``type: ignore`` must be an error, of this kind: mypy says so if it is none (``warn_unused_ignores``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, assert_type
+
+import attrs
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish import triggers as t
+from beamish.testing import TestStream
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+# Each call of a builder gives a pipeline; durations are text, timedelta or seconds.
+
+scores = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness("30 seconds", max_future=timedelta(hours=1), idle_timeout=2.5))
+    .key_by("team", "player")
+    .window(bm.FixedWindows(timedelta(minutes=2), offset=5))
+    .trigger(t.AfterWatermark(early=t.AfterProcessingTime("1 minute"), late=t.AfterCount(1)))
+    .allowed_lateness("1 hour")
+    .accumulating_and_retracting()
+    .on_time_behavior(bm.OnTimeBehavior.FIRE_ALWAYS)
+    .closing_behavior(bm.ClosingBehavior.FIRE_IF_NON_EMPTY)
+    .timestamp_combiner(bm.TimestampCombiner.LATEST)
+    .only_updated_panes()
+    .with_dropped()
+    .accumulate(total=a.Sum("score"), plays=a.Count(), best=a.TopN(3, "score"))
+)
+assert_type(scores, bm.Pipeline)
+assert_type(scores.explain(), str)
+
+visits = bm.Pipeline().event_time("ts", bm.Punctuated("mark")).window(bm.Sessions("10 minutes")).accumulate(n=a.Count())
+assert_type(visits.retract_merged(bm.AT_MERGE), bm.Pipeline)
+several = visits.window({"day": bm.CalendarWindows(days=1, timezone="Europe/Paris"), "all": bm.GlobalWindow()})
+assert_type(several, bm.Pipeline)
+
+# A script, and the panes it gives.
+
+script = (
+    TestStream()
+    .add([{"ts": 1, "team": "red", "score": 3}, {"ts": 2.5, "team": None}])
+    .add([{"ts": datetime(1970, 1, 1, tzinfo=UTC)}])
+    .advance_processing_time_by("1 minute")
+    .advance_watermark_to(datetime(1970, 1, 2, tzinfo=UTC))
+    .advance_watermark_to_infinity()
+)
+assert_type(script, TestStream)
+
+
+def read(panes: list[bm.Pane]) -> Iterator[tuple[datetime, Any]]:
+    """Read what a pane has."""
+    for pane in panes:
+        assert_type(pane.kind, bm.PaneKind)
+        assert_type(pane.index, int)
+        assert_type(pane.is_last, bool)
+        if pane.window is not None and pane.window.start is not None:
+            yield pane.window.start, pane.values["total"]
+
+
+assert_type(list(read(list(scores.run(script)))), list[tuple[datetime, Any]])
+panes: list[bm.Pane] = scores.run(script)
+
+# Stages and merges.
+
+totals = scores.then(bm.Pipeline().key_by("total").accumulate(teams=a.CollectSet("team")))
+chained: list[bm.Pane] = totals.run(script)
+orders = bm.Pipeline().event_time("ts", bm.ProcessingTimeLag(5)).key_by("user")
+joined = (
+    bm.merge(orders=orders, clicks=orders).window(bm.FixedWindows(60)).accumulate(p=a.InnerJoin("orders", "clicks"))
+)
+merged: list[bm.Pane] = joined.run(TestStream().add([{"ts": 1}], input="orders"))
+
+
+# A user's own.
+
+
+@attrs.frozen
+class Shifts(bm.WindowOption):
+    """Windows of eight hours."""
+
+    hours: int = 8
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterator[tuple[int, int]]:
+        size = self.hours * 3_600_000_000
+        start = timestamp_us // size * size
+        yield start, start + size
+
+
+@attrs.frozen
+class EveryOtherBundle(t.Trigger):
+    """Counts bundles."""
+
+    def create(self) -> int:
+        return 0
+
+    def on_rows(self, state: int, count: int, context: t.TriggerContext) -> int:
+        return state + (context.watermark_us is None or count > 0)
+
+    def should_fire(self, state: int, context: t.TriggerContext) -> bool:
+        return state >= 2 and not context.at_end
+
+    def on_fire(self, state: int, context: t.TriggerContext) -> tuple[int, bool]:
+        return 0, False
+
+    def on_merge(self, states: Sequence[int], context: t.TriggerContext) -> int:
+        return sum(states)
+
+    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+        return False
+
+
+@attrs.frozen
+class Product(a.Accumulation):
+    """The product of a column."""
+
+    column: str
+    result_type = "double"
+
+    def create(self) -> float:
+        return 1.0
+
+    def add(self, accumulator: float, value: float | None) -> float:
+        return accumulator if value is None else accumulator * value
+
+    def merge(self, a: float, b: float) -> float:
+        return a * b
+
+    def extract(self, accumulator: float) -> float:
+        return accumulator
+
+    def retract(self, accumulator: float, value: float | None) -> float:
+        return accumulator if value is None else accumulator / value
+
+
+own = scores.window(Shifts()).trigger(t.Repeatedly(EveryOtherBundle())).accumulate(p=Product("score"))
+assert_type(own, bm.Pipeline)
+of_one: a.Accumulation = Product("amount").of("orders")
+
+
+# On Spark.
+
+
+def on_spark(events: DataFrame, day: Column) -> DataFrame:
+    """Columns may be expressions there."""
+    out = events.transform(
+        bm.Pipeline().event_time(day, bm.BoundedOutOfOrderness(0)).key_by(day).accumulate(n=a.Count())
+    )
+    return bm.panes(out).union(bm.dropped(scores.apply(events)))
+
+
+def refused() -> None:
+    """Each line is an error; none is ever run."""
+    scores.window("10 minutes")  # type: ignore[arg-type]
+    scores.trigger(t.AfterCount)  # type: ignore[arg-type]
+    scores.accumulate(n="score")  # type: ignore[arg-type]
+    scores.then(3)  # type: ignore[arg-type]
+    scores.event_time("ts", 30)  # type: ignore[arg-type]
+    scores.discard()  # type: ignore[attr-defined]
+    bm.Pane()  # type: ignore[call-arg]
+    start = panes[0].window.start  # type: ignore[union-attr]
+    panes[0].kind = bm.PaneKind.DROPPED  # type: ignore[misc]
+    t.AfterCount("2")  # type: ignore[arg-type]
+    t.AfterAny(3)  # type: ignore[arg-type]
+    a.Sum()  # type: ignore[call-arg]
+    bm.FixedWindows()  # type: ignore[call-arg]
+    assert_type(start, datetime | None)
