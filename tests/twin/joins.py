@@ -8,7 +8,7 @@ from typing import Any
 from beamish import accumulations as a
 from beamish.accumulations import Accumulation
 from beamish.accumulations.adapters.one_input import OfInput
-from beamish.options import Input
+from beamish.plan.relation import Relation
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import spark_order
 
@@ -21,7 +21,7 @@ JOINS: dict[type[Accumulation], tuple[bool, bool]] = {
 """Whether a left row without a match comes out, and whether a right one does."""
 
 
-def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Sequence[Input]) -> Any:
+def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Sequence[Relation]) -> Any:
     """The value of a pane; of a join the list of its pairs."""
     if isinstance(accumulation, OfInput):
         return value_of(accumulation.inner, [row for row in rows if row.input == accumulation.input])
@@ -39,7 +39,7 @@ def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Seq
     return [{accumulation.left: one, accumulation.right: other} for one, other in pairs]
 
 
-def rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Input]) -> list[dict[str, Any]]:
+def rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[dict[str, Any]]:
     """The rows of one input without its keys, by (event time, then the row in Spark's order)."""
     (keys,) = (one.keys for one in inputs if one.name == name)
     own = [(row.time_us, {c: v for c, v in row.values.items() if c not in keys}) for row in rows if row.input == name]

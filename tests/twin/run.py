@@ -1,20 +1,23 @@
-"""The interpreter: a script, event by event; a bundle, row by row; each key by itself."""
+"""The interpreter: a script, event by event; a bundle, row by row; each key by itself; a stage after those it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import attrs
 
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
+from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
-from beamish.options import Options
 from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.source import Source
 from beamish.windows.option import END_OF_TIME_US
+from tests.said import said
 from tests.twin.accumulations import Row
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.order import normal, same
@@ -23,14 +26,27 @@ from tests.twin.windows import Bounds, assign, groups
 
 NO_WATERMARK = -float("inf")
 """RULES 1: before there is a watermark nothing is at its end."""
+NO_TIME_US = END_OF_TIME_US - 1
+"""Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
 
 
-def run(options: Options, events: Sequence[Event]) -> list[Pane]:
+def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
     """The panes, retractions and dropped rows of a script, in order (RULES 18)."""
-    twin = Twin(options)
-    for event in events:
-        twin.step(event)
-    return twin.out
+    return [pane for panes in trace(pipeline, events) for pane in panes]
+
+
+def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
+    """The same, event by event."""
+    twin = Twin(pipeline.flow)
+    return [twin.step(event) for event in events]
+
+
+class Signed(dict[str, Any]):
+    """The values of a row, and whether it removes an equal one (RULES 31)."""
+
+    def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
+        super().__init__(values)
+        self.removes = removes
 
 
 @dataclass
@@ -66,10 +82,19 @@ class Live:
         for row in rows:
             # RULES 19 asks where the watermark was when the row landed in its window (after merging).
             landed = row._replace(before_end=watermark < self.end)
-            self.rows.append(landed)
             self.new.append(landed)
             if self.new_since is None:
                 self.new_since = watermark
+            if isinstance(row.values, Signed) and row.values.removes:
+                self.remove(row)  # RULES 31: R counts as a row, and takes an equal one away
+            else:
+                self.rows.append(landed)
+
+    def remove(self, row: Row) -> None:
+        for i, one in enumerate(self.rows):
+            if one.time_us == row.time_us and one.input == row.input and same(dict(one.values), dict(row.values)):
+                del self.rows[i]
+                return
 
 
 @dataclass
@@ -105,8 +130,7 @@ class Follower:
         if isinstance(self.policy, bm.ProcessingTimeLag):
             if moves:
                 raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
-            return max(self.watermark, event.us - self.policy.lag.us) if isinstance(event, ClockTo) else self.watermark
-        # A script says what BoundedOutOfOrderness and Punctuated would find in the rows of a stream.
+            return max(self.watermark, event.us - self.policy.lag) if isinstance(event, ClockTo) else self.watermark
         if isinstance(event, WatermarkTo) and moves:
             if event.us < self.script_watermark:
                 raise bm.ScriptError("the watermark goes back")
@@ -117,38 +141,75 @@ class Follower:
         # RULES 3: the script's watermark did not rise.
         idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
         idle = clock - self.risen_at_clock
-        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout.us:
+        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout:
             return min(max(self.watermark, self.script_watermark + idle), END_OF_TIME_US)
         return self.watermark
 
 
+def out_of_range(time_us: int) -> bool:
+    """Is it in none of the years 1 to 9999?"""
+    years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    return not instant_us("", years[0]) <= time_us <= instant_us("", years[1])
+
+
 class Twin:
-    def __init__(self, options: Options) -> None:
-        assert options.window is not None
+    """A stage, and the twins of the stages whose panes it takes."""
+
+    def __init__(self, flow: Flow, of: type[Twin] | None = None) -> None:
+        options = said(flow)
         self.options = options
-        self.window: bm.WindowOption = options.window
+        self.inherits = options.window is None
+        self.window: bm.WindowOption = options.window or inherited(flow)
+        self.merging = self.window.merging and not self.inherits
+        self.signed = any(isinstance(one, Panes) and said(one.flow).retracts for one in flow.inputs)
         self.watermark: float = NO_WATERMARK
         self.clock = 0
         self.keys: dict[Any, Key] = {}
         self.bundles = 0
         self.out: list[Pane] = []
-        named = [Follower(one.watermark, one.name) for one in options.inputs]
-        self.followers = named or [Follower(options.watermark)]
+        self.takes = flow.takes
+        self.names = [one.name if options.merges else None for one in flow.inputs]
+        self.followers = {
+            name: Follower(one.watermark, one.name)
+            for name, one in zip(self.names, flow.inputs, strict=True)
+            if isinstance(one, Source)
+        }
+        self.before = {
+            name: (of or Twin)(one.flow)
+            for name, one in zip(self.names, flow.inputs, strict=True)
+            if isinstance(one, Panes)
+        }
+        self.sources: dict[str | None, tuple[str | None, Source]] = {
+            one.name: (name, one) for name, one in zip(self.names, flow.inputs, strict=True) if isinstance(one, Source)
+        }
 
-    # Steps (RULES 1, 3, 5): watermark, then clock, then rows; each is asked by itself.
+    # Steps (RULES 1, 3, 5, 30): panes of the stages before in one bundle, watermark, clock, rows of sources; each by itself.
 
-    def step(self, event: Event) -> None:
+    def step(self, event: Event) -> list[Pane]:
+        """What comes out at an event."""
+        seen = len(self.out)
+        panes = [
+            (name, pane)
+            for name, twin in self.before.items()
+            for pane in twin.step(event)
+            if pane.kind is not PaneKind.DROPPED
+        ]
         self.watermark_before_step = self.watermark
-        # The merged watermark is the least of the inputs'.
-        self.move_watermark(min([follower.next(event, self.clock) for follower in self.followers]))
+        if self.before:
+            self.add_panes(panes)
+            self.watermark_before_step = self.watermark
+        # The merged watermark is the least of the inputs'; that of a stage is the one it stands at.
+        own = [follower.next(event, self.clock) for follower in self.followers.values()]
+        self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
         # RULES 9, 18: the clock and the rows are steps of their own, after the watermark's.
         self.watermark_before_step = self.watermark
         if isinstance(event, ClockTo):
             if event.us < self.clock:
                 raise bm.ScriptError("the clock goes back")
             self.move_clock(event.us)
-        if isinstance(event, Bundle):
-            self.add(event.rows, event.input)
+        if isinstance(event, Bundle) and event.input in self.sources:
+            self.add(event.rows, *self.sources[event.input])
+        return self.out[seen:]
 
     def move_watermark(self, to: float) -> None:
         if to <= self.watermark:
@@ -179,31 +240,73 @@ class Twin:
 
     # A bundle
 
-    def add(self, rows: Sequence[Mapping[str, Any]], input_: str | None = None) -> None:
+    def add(self, rows: Sequence[Mapping[str, Any]], input_: str | None, source: Source) -> None:
         self.bundles += 1
-        named = {one.name: one for one in self.options.inputs}
-        source = named[input_] if input_ is not None else self.options
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
         for values in rows:
-            own = [normal(values.get(column)) for column in source.keys]
-            columns = dict(zip(self.options.keys, own, strict=True))
-            name = tuple(map(repr, columns.values()))
-            key = self.keys.setdefault(name, Key(columns))
+            key, name = self.key_of(values, source.keys)
             time = values.get(source.event_time)
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, False, input_))  # noqa: FBT003
                 continue
             row = Row(self.bundles, instant_us("event time", time), values, False, input_)  # noqa: FBT003
-            for bounds in assign(self.window, row.time_us, values):
-                if self.expired(bounds):  # RULES 20: judged first; sessions: on the row's own window
-                    self.drop(key, bounds, DropReason.EXPIRED, row)
-                else:
-                    arrived.setdefault(name, []).append((bounds, row))
+            self.put(key, name, row, arrived)
         for name, pairs in arrived.items():
             self.add_to_key(self.keys[name], pairs)
 
+    def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
+        """RULES 30: the panes of a step are one bundle, and their timestamps are their event times."""
+        self.bundles += 1
+        arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
+        for input_, pane in panes:
+            relation = self.takes[self.names.index(input_)]
+            values = Signed({**pane.key, **pane.values}, pane.kind is PaneKind.RETRACTION)
+            key, name = self.key_of(values, relation.keys)
+            time = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
+            if time is None and self.inherits:
+                time = NO_TIME_US
+            row = Row(self.bundles, time or 0, values, False, input_)  # noqa: FBT003
+            if time is None:
+                self.drop(key, None, DropReason.NULL_EVENT_TIME, row)
+                continue
+            own = None
+            if self.inherits:
+                bounded = pane.window is not None and pane.window.start is not None
+                own = (
+                    [tuple(instant_us("window", bound) for bound in pane.window)] if bounded else [(0, END_OF_TIME_US)]
+                )
+            self.put(key, name, row, arrived, own)
+        for name, pairs in arrived.items():
+            # The engine and Spark do not say in which order a bundle's rows come: removals after what they remove.
+            self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: pair[1].values.removes))
+
+    def key_of(self, values: Mapping[str, Any], keys: Sequence[str]) -> tuple[Key, Any]:
+        """The key of a row, and its name; the output calls the columns as the first input does."""
+        own = [normal(values.get(column)) for column in keys]
+        columns = dict(zip(self.options.keys, own, strict=True))
+        name = tuple(map(repr, columns.values()))
+        return self.keys.setdefault(name, Key(columns)), name
+
+    def put(
+        self,
+        key: Key,
+        name: Any,
+        row: Row,
+        arrived: dict[Any, list[tuple[Bounds, Row]]],
+        own: Sequence[Bounds] | None = None,
+    ) -> None:
+        """Find a row's windows; ``own``: they are known."""
+        if own is None and out_of_range(row.time_us):
+            self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
+            return
+        for bounds in assign(self.window, row.time_us, row.values) if own is None else own:
+            if self.expired(bounds):  # RULES 20: judged first; sessions: on the row's own window
+                self.drop(key, bounds, DropReason.EXPIRED, row)
+            else:
+                arrived.setdefault(name, []).append((bounds, row))
+
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
-        into, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.window.merging else ({}, [])
+        into, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.merging else ({}, [])
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
             bounds = into.get(own, own)
@@ -260,7 +363,7 @@ class Twin:
     # Firing
 
     def now(self, bounds: Bounds) -> Now:
-        return Now(*bounds, self.watermark, self.clock, self.window.merging)
+        return Now(*bounds, self.watermark, self.clock, self.merging)
 
     def ask(self, key: Key, window: Live) -> None:
         """RULES 6: one ask gives at most one firing."""
@@ -282,13 +385,17 @@ class Twin:
             or (timing is PaneTiming.ON_TIME and options.on_time is bm.OnTimeBehavior.FIRE_ALWAYS)
             or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
         )
-        if gives_pane:
+        if gives_pane and self.signed and not window.rows:
+            # RULES 31: a pane of a window with no rows left is not emitted, its live pane is retracted all the same.
+            if options.retracts and window.last:
+                self.retract([window.last])
+            window.last = None
+        elif gives_pane:
             pane = Pane(
                 key=key.columns,
                 window=self.bounds_of(window.bounds),
                 values={
-                    name: value_of_inputs(acc, window.rows, options.inputs)
-                    for name, acc in options.accumulations.items()
+                    name: value_of_inputs(acc, window.rows, self.takes) for name, acc in options.accumulations.items()
                 },
                 timing=timing,
                 index=window.panes,
@@ -328,9 +435,8 @@ class Twin:
         }.get(self.options.combiner)  # type: ignore[call-overload]
         times = [row.time_us for row in window.new if row.before_end]
         last_us = window.end - 1
-        if combine and times:
-            return instant(min(combine(times), last_us))
-        return None if isinstance(self.window, bm.GlobalWindow) else instant(last_us)
+        found = min(combine(times), last_us) if combine and times else last_us
+        return None if found == NO_TIME_US else instant(found)
 
     def retract(self, panes: Iterable[Pane]) -> None:
         """RULES 16, 18: by (end, start), each repeating its pane."""
@@ -349,7 +455,7 @@ class Twin:
         """RULES 20."""
         if not self.options.with_dropped:
             return
-        known = reason is not DropReason.NULL_EVENT_TIME and self.watermark > NO_WATERMARK
+        known = bounds is not None and row.time_us != NO_TIME_US and self.watermark > NO_WATERMARK
         pane = Pane(
             key=key.columns,
             window=bounds and self.bounds_of(bounds),
@@ -362,11 +468,18 @@ class Twin:
 
     def as_dropped(self, row: Row) -> dict[str, Any]:
         """Of a merge: a row for each input, of which one is there."""
-        if row.input is None:
+        if not self.options.merges:
             return dict(row.values)
-        return {one.name: dict(row.values) if one.name == row.input else None for one in self.options.inputs}
+        return {name: dict(row.values) if name == row.input else None for name in self.names}
 
     def bounds_of(self, bounds: Bounds) -> bm.Window:
-        if isinstance(self.window, bm.GlobalWindow):
+        if bounds[1] == END_OF_TIME_US:
             return bm.Window(None, None)
         return bm.Window(instant(bounds[0]), instant(bounds[1]))
+
+
+def inherited(flow: Flow) -> bm.WindowOption:
+    """The windows of the panes that a stage takes."""
+    one = flow.inputs[0]
+    assert isinstance(one, Panes)
+    return said(one.flow).window or inherited(one.flow)

@@ -1,0 +1,96 @@
+"""What is said of a pipeline's last stage and of what it takes, flat: the tests' own reading of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+import beamish as bm
+from beamish.flow import Flow, Input, Panes
+from beamish.source import Source
+from beamish.stages.window import WindowStage
+
+
+@attrs.frozen
+class Said:
+    """A stage.
+
+    Attributes:
+        keys: the names of its key columns, as they come out.
+        event_time, watermark: of its source, where it takes one without a name.
+        inputs: what it takes.
+        the rest: as declared; None where nothing was.
+    """
+
+    keys: tuple[Any, ...]
+    event_time: Any
+    watermark: bm.Watermark | None
+    inputs: tuple[Input, ...]
+    window: bm.WindowOption | None
+    trigger: bm.triggers.Trigger
+    allowed_lateness: bm.durations.Duration
+    mode: bm.AccumulationMode | None
+    on_time: bm.OnTimeBehavior
+    closing: bm.ClosingBehavior
+    combiner: bm.TimestampCombiner
+    retract_merged: bm.RetractMerged | None
+    only_updated: bool
+    with_dropped: bool
+    accumulations: Mapping[str, bm.accumulations.Accumulation]
+
+    @property
+    def retracts(self) -> bool:
+        """Panes are taken back."""
+        return self.mode == bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+
+    @property
+    def discards(self) -> bool:
+        """A pane holds what is new; so without a mode, unless it takes panes that are taken back (RULES 31)."""
+        if self.mode is None:
+            return not any(isinstance(one, Panes) and said(one.flow).retracts for one in self.inputs)
+        return self.mode == bm.AccumulationMode.DISCARDING
+
+    @property
+    def retracts_at_merge(self) -> bool:
+        """RULES 16, 28: at once, unless the pipeline says with the next pane."""
+        return self.retracts and self.retract_merged in (None, bm.AT_MERGE)
+
+    @property
+    def merges(self) -> bool:
+        """It takes several inputs, which have names."""
+        return len(self.inputs) > 1
+
+
+def said(pipeline: bm.Pipeline | Flow) -> Said:
+    """What is said of the last stage."""
+    flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
+    assert isinstance(flow.stage, WindowStage)
+    first = flow.inputs[0]
+    source = first if isinstance(first, Source) and len(flow.inputs) == 1 else Source()
+    declared = attrs.asdict(flow.stage.options, recurse=False)
+    del declared["allow_data_loss"]
+    return Said(flow.takes[0].keys, source.event_time, source.watermark, flow.inputs, **declared)
+
+
+def stages(pipeline: bm.Pipeline) -> list[Said]:
+    """What is said of each stage, each after those whose panes it takes."""
+    return [said(flow) for flow in pipeline.flow.flows]
+
+
+def evolve(pipeline: bm.Pipeline, **changes: Any) -> bm.Pipeline:
+    """The pipeline with something else said of its last stage, or of the one source that it takes; nothing is checked."""
+    flow = pipeline.flow
+    assert isinstance(flow.stage, WindowStage)
+    of_input = {name: changes.pop(name) for name in ("event_time", "watermark", "keys") if name in changes}
+    inputs = flow.inputs
+    if of_input:
+        (only,) = inputs
+        inputs = (attrs.evolve(only, **of_input),)
+    return bm.Pipeline(Flow(WindowStage(attrs.evolve(flow.stage.options, **changes)), inputs))
+
+
+def declared(**options: Any) -> bm.Pipeline:
+    """A pipeline of one stage of which this is said, by the names of ``Said``; nothing is checked."""
+    return evolve(bm.Pipeline(), **options)
