@@ -58,11 +58,13 @@ class Step:
             table = self.table
             end = table["end_us"]
             expired = self.plan.expiry_us(end) <= now
-            passed = ~table["closed"] & (before < end) & (end <= now)
+            # In a later stage rows of this step may have merged some away (RULES.md 30).
+            open_ = ~table["closed"] & ~table["gone"]
+            passed = open_ & (before < end) & (end <= now)
             asked = table["asks_at_end"] & passed & ~expired
             ready = np.flatnonzero(asked)
             ready = ready[self.plan.options.trigger.ready(table.trigger, ready, self.now())]
-            last = np.flatnonzero(expired & ~table["closed"])
+            last = np.flatnonzero(expired & open_)
             fire(self, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
             table["gone"][expired] = True
             table["touched"][expired | passed] = True
