@@ -15,8 +15,7 @@ from beamish.script.events import ClockTo, Event
 from beamish.windows.inherited import InheritedWindows
 from tests.twin.accumulations import Row
 from tests.twin.order import normal, same
-from tests.twin.run import Key, Live, Twin
-from tests.twin.triggers import node
+from tests.twin.run import NO_TIME_US, Key, Live, Twin
 from tests.twin.windows import Bounds, assign
 
 US = 1_000_000
@@ -50,7 +49,31 @@ def run_twins(
     return twins
 
 
+class Signed(dict[str, Any]):
+    """The values of a row, and whether it removes an equal one."""
+
+    def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
+        super().__init__(values)
+        self.removes = removes
+
+
+class Later(Live):
+    def add(self, rows: Any, watermark: float) -> None:
+        """R counts as a row, and takes an equal one away."""
+        for row in rows:
+            super().add([row], watermark)
+            if row.values.removes:
+                self.rows.pop()
+                equal = [
+                    i for i, one in enumerate(self.rows) if one.time_us == row.time_us and same(one.values, row.values)
+                ]
+                if equal:
+                    del self.rows[equal[0]]
+
+
 class LaterTwin(Twin):
+    live = Later
+
     def __init__(self, options: Options, before: Options) -> None:
         super().__init__(options)
         self.signed = before.retracts
@@ -77,7 +100,7 @@ class LaterTwin(Twin):
             bounds = None if pane.window is None or pane.window.start is None else tuple(map(us, pane.window))
             time = us(pane.timestamp) if pane.timestamp is not None else None
             if time is None and self.inherits:
-                time = 2**63 - 2  # a global pane without a time of its own: the end of time
+                time = NO_TIME_US
             row = Row(self.bundles, time or 0, Signed(values, pane.kind is PaneKind.RETRACTION), False, None)  # noqa: FBT003
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, row)
@@ -91,11 +114,6 @@ class LaterTwin(Twin):
         for name, pairs in arrived.items():
             # The engine and Spark do not say in which order a bundle's rows come: removals after what they remove.
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: pair[1].values.removes))
-
-    def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
-        for bounds in {bounds for bounds, _ in pairs} - set(key.live) - key.closed:
-            key.live[bounds] = Later(bounds, node(self.options.trigger))
-        super().add_to_key(key, pairs)
 
     def emit(self, key: Key, window: Live, *, is_last: bool) -> None:
         """RULES 31: a pane of a window with no rows left is not emitted, its live pane is retracted all the same."""
@@ -120,36 +138,14 @@ class LaterTwin(Twin):
         if self.inherits and window.end == 2**63 - 1:
             combine = {bm.TimestampCombiner.EARLIEST: min, bm.TimestampCombiner.LATEST: max}.get(self.options.combiner)
             times = [row.time_us for row in window.new if row.before_end]
-            found = combine(times) if combine and times else 2**63 - 2
-            return None if found == 2**63 - 2 else instant(found)
+            found = combine(times) if combine and times else NO_TIME_US
+            return None if found == NO_TIME_US else instant(found)
         return super().timestamp(window)
 
     def bounds_of(self, bounds: Bounds) -> bm.Window:
         if self.inherits and bounds[1] == 2**63 - 1:
             return bm.Window(None, None)
         return super().bounds_of(bounds)
-
-
-class Signed(dict[str, Any]):
-    """The values of a row, and whether it removes an equal one."""
-
-    def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
-        super().__init__(values)
-        self.removes = removes
-
-
-class Later(Live):
-    def add(self, rows: Any, watermark: float) -> None:
-        """R counts as a row, and takes an equal one away."""
-        for row in rows:
-            super().add([row], watermark)
-            if row.values.removes:
-                self.rows.pop()
-                equal = [
-                    i for i, one in enumerate(self.rows) if one.time_us == row.time_us and same(one.values, row.values)
-                ]
-                if equal:
-                    del self.rows[equal[0]]
 
 
 def us(time: Any) -> int:

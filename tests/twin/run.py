@@ -23,6 +23,8 @@ from tests.twin.windows import Bounds, assign, groups
 
 NO_WATERMARK = -float("inf")
 """RULES 1: before there is a watermark nothing is at its end."""
+NO_TIME_US = END_OF_TIME_US - 1
+"""Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
 
 
 def run(options: Options, events: Sequence[Event]) -> list[Pane]:
@@ -122,6 +124,9 @@ class Follower:
 
 
 class Twin:
+    live: type[Live] = Live
+    """What its windows are."""
+
     def __init__(self, options: Options) -> None:
         assert options.window is not None
         self.options = options
@@ -212,7 +217,7 @@ class Twin:
                 landed.setdefault(bounds, []).append(row)
         self.retract(vanished)
         for bounds, rows in landed.items():
-            window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
+            window = key.live.setdefault(bounds, self.live(bounds, node(self.options.trigger)))
             window.add(rows, self.watermark)
             shown = window.trigger.show(len(rows), self.now(bounds))
             window.waits_for_end |= shown and self.watermark < window.end
@@ -243,7 +248,7 @@ class Twin:
         return into, vanished
 
     def merged(self, parts: Sequence[Live], result: Bounds, equal: Live | None) -> Live:
-        window = Live(result, deepcopy(equal.trigger) if equal else node(self.options.trigger))
+        window = self.live(result, deepcopy(equal.trigger) if equal else node(self.options.trigger))
         window.trigger.merge([part.trigger for part in parts], self.now(result))
         window.rows = [row for part in parts for row in part.rows]
         window.new = [row for part in parts for row in part.new]
@@ -348,7 +353,8 @@ class Twin:
         """RULES 20."""
         if not self.options.with_dropped:
             return
-        known = reason is not DropReason.NULL_EVENT_TIME and self.watermark > NO_WATERMARK
+        untimed = reason is DropReason.NULL_EVENT_TIME or row.time_us == NO_TIME_US
+        known = not untimed and self.watermark > NO_WATERMARK
         pane = Pane(
             key=key.columns,
             window=bounds and self.bounds_of(bounds),

@@ -39,6 +39,9 @@ from beamish.windows.option import END_OF_TIME_US
 if TYPE_CHECKING:
     from beamish.engine.windowing.step import Step
 
+_NO_TIME_US = END_OF_TIME_US - 1
+"""Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
+
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -324,7 +327,7 @@ def _drop(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
             start_us=entries.start_us,
             end_us=entries.end_us,
             reason=reason,
-            late_by_us=NO_LATENESS if step.watermark_us == NO_WATERMARK_US else late_by,
+            late_by_us=np.where((step.watermark_us == NO_WATERMARK_US) | (time == _NO_TIME_US), NO_LATENESS, late_by),
             row_at=step.output.add_dropped_rows(rows),
         )
 
