@@ -183,8 +183,8 @@ def test_another_shard_count_is_refused():
 def test_another_format_is_refused(monkeypatch):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
-    monkeypatch.setattr("beamish.engine.state.FORMAT", 3)
-    with pytest.raises(bm.StateError, match="state format 2"):
+    monkeypatch.setattr("beamish.engine.state.compatibility.FORMAT", 4)
+    with pytest.raises(bm.StateError, match="state format 3, this version of beamish writes 4"):
         step(PIPELINE, store, (2, "red", 1))
 
 

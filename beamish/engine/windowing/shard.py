@@ -47,8 +47,8 @@ class Shard:
             step.pass_clock()
             if payloads and not self.plan.later:
                 add_rows(step, payloads)
-        panes = step.output.table(step.table.keys, step.table.live)
-        self._state.save(step.table, step.orphans)
+        panes = step.output.table(step.table.keys, step.table.values)
+        self._state.save(step.table, step.inherited_panes)
         return panes
 
     @property

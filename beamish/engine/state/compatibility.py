@@ -1,0 +1,59 @@
+"""Which stored state a pipeline can go on from, and what is filled in where it has grown since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.windowing.window_table import rows_without_columns
+from beamish.errors import StateError
+from beamish.plan import Plan
+
+FORMAT = 3
+
+
+def check_format(stored: int) -> None:
+    """Check that this version can read a state of this format.
+
+    Raises:
+        StateError: it cannot.
+    """
+    if stored != FORMAT:
+        raise StateError(
+            f"the checkpoint has state format {stored}, this version of beamish writes {FORMAT}: start from a new "
+            "checkpoint, or use the version that wrote it"
+        )
+
+
+def check_fingerprint(stored: Mapping[str, Any], plan: Plan) -> None:
+    """Check that a plan means what the one meant that the state was written by.
+
+    Raises:
+        StateError: it does not.
+    """
+    for what, now in plan.fingerprint.items():
+        then: Any = stored.get(what, {})
+        # One accumulation more is safe: it counts from now on. Another meaning under an old name is not.
+        same = {name: now.get(name) for name in then} == then if what == "accumulations" else then == now
+        if not same:
+            raise StateError(
+                f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start "
+                "from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
+                "further accumulations may change)"
+            )
+
+
+def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table | None = None) -> pa.Table:
+    """A segment's columns under a prefix; what was not stored is as in ``new`` (a table of one row), else null."""
+    columns = []
+    for field in schema:
+        if prefix + field.name in table.schema.names:
+            columns.append(table[prefix + field.name])
+        elif new is None:
+            columns.append(pa.nulls(table.num_rows, field.type))
+        else:
+            columns.append(new[field.name].take(pa.array(np.zeros(table.num_rows, dtype=np.int64))))
+    return pa.table(columns, schema=schema) if columns else rows_without_columns(table.num_rows)
