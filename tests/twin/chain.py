@@ -15,7 +15,7 @@ from beamish.script.events import ClockTo, Event
 from beamish.windows.inherited import InheritedWindows
 from tests.twin.accumulations import Row
 from tests.twin.order import normal, same
-from tests.twin.run import NO_TIME_US, Key, Live, Twin
+from tests.twin.run import NO_TIME_US, Key, Live, Twin, out_of_range
 from tests.twin.windows import Bounds, assign
 
 US = 1_000_000
@@ -104,6 +104,9 @@ class LaterTwin(Twin):
             row = Row(self.bundles, time or 0, Signed(values, pane.kind is PaneKind.RETRACTION), False, None)  # noqa: FBT003
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, row)
+                continue
+            if not self.inherits and out_of_range(time):
+                self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
                 continue
             windows = [bounds or (0, 2**63 - 1)] if self.inherits else assign(self.window, time, values)
             for own in windows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import attrs
@@ -123,6 +124,12 @@ class Follower:
         return self.watermark
 
 
+def out_of_range(time_us: int) -> bool:
+    """Is it in none of the years 1 to 9999?"""
+    years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    return not instant_us("", years[0]) <= time_us <= instant_us("", years[1])
+
+
 class Twin:
     live: type[Live] = Live
     """What its windows are."""
@@ -198,6 +205,9 @@ class Twin:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, False, input_))  # noqa: FBT003
                 continue
             row = Row(self.bundles, instant_us("event time", time), values, False, input_)  # noqa: FBT003
+            if out_of_range(row.time_us):
+                self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
+                continue
             for bounds in assign(self.window, row.time_us, values):
                 if self.expired(bounds):  # RULES 20: judged first; sessions: on the row's own window
                     self.drop(key, bounds, DropReason.EXPIRED, row)
@@ -353,8 +363,7 @@ class Twin:
         """RULES 20."""
         if not self.options.with_dropped:
             return
-        untimed = reason is DropReason.NULL_EVENT_TIME or row.time_us == NO_TIME_US
-        known = not untimed and self.watermark > NO_WATERMARK
+        known = bounds is not None and row.time_us != NO_TIME_US and self.watermark > NO_WATERMARK
         pane = Pane(
             key=key.columns,
             window=bounds and self.bounds_of(bounds),

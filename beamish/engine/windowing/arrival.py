@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.drops import EXPIRED, drop_from_windows, drop_untimed, in_range
+from beamish.engine.windowing.drops import EXPIRED, drop_from_windows, drop_untimed, timed_rows
 from beamish.engine.windowing.entries import Entries, Ints, entries_of
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.lookup import find
@@ -29,7 +29,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     """Put the rows of a step into their windows and ask the windows that got one."""
     bundle = Bundle.read(step.plan, payloads)
     key_at = step.table.keys.append(bundle.keys)
-    timed = in_range(step.plan, bundle.time_us)
+    timed = timed_rows(bundle)
     drop_untimed(step, bundle, key_at, timed)
     entries = entries_of(step, bundle, key_at, timed)
     expired = step.plan.expiry_us(entries.end_us) <= step.watermark_us

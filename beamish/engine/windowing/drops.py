@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.clocks import NO_WATERMARK_US
+from beamish.engine.event_times import in_range
 from beamish.engine.windowing.bundle import Bundle, plan_keys
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.window_table import NO_VALUE, Pool
@@ -39,18 +40,18 @@ REASONS = (
 EXPIRED, WINDOW_FINISHED, NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE = range(4)
 _ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 
-EARLIEST_US, LATEST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and the last microsecond of the years 1 to 9999: what datetimes, calendars and Spark can say."""
 _NO_TIME_US = END_OF_TIME_US - 1
 """Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
 
 
-def in_range(plan: Plan, time_us: Ints) -> Flags:
-    """Which rows' event times (int64, microseconds) are in the years 1 to 9999; windows that come along need no time."""
-    if isinstance(plan.window, InheritedWindows):
-        return np.ones(len(time_us), dtype=bool)
-    inside: Flags = (time_us >= EARLIEST_US) & (time_us <= LATEST_US)
-    return inside
+def timed_rows(bundle: Bundle) -> Flags:
+    """Which of a bundle's rows have an event time that is in range: bool, one per row.
+
+    All slices do (packing.py leaves the others out), and windows that panes bring along need no time.
+    """
+    if bundle.plan.preaggregates or isinstance(bundle.plan.window, InheritedWindows):
+        return np.ones(len(bundle.time_us), dtype=bool)
+    return in_range(bundle.time_us)
 
 
 def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None:
