@@ -55,6 +55,15 @@ def test_rows_outside_the_years_1_to_9999_are_dropped_and_listed_like_rows_witho
     assert not differences(panes, twins, pipeline.options)
 
 
+@pytest.mark.parametrize("option", WINDOWS, ids=repr)
+def test_rows_left_out_of_slices_are_counted_by_reason(option):
+    far = [EARLIEST_US - 1, LATEST_US + 1, 2**63 - 1, -(2**63)]
+    counted, panes = dropped(option, None, *far, None, 0)
+    assert counted == {"null_event_time": 2, "event_time_out_of_range": 4}
+    assert sum(panes) == (2 if isinstance(option, bm.SlidingWindows) else 1)
+    assert dropped(option, *far) == ({"event_time_out_of_range": 4}, [])
+
+
 def test_the_first_and_the_last_microsecond_of_the_years_are_in_range():
     assert dropped(bm.Sessions(10), EARLIEST_US, LATEST_US) == ({}, [1, 1])
     assert dropped(bm.Sessions(10), EARLIEST_US - 1, EARLIEST_US, None) == (

@@ -65,6 +65,7 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
     """
     keys = plan_keys(step.plan, bundle.untimed)
     _drop_from_no_window(step, bundle.untimed, bundle.untimed_rows, step.table.keys.append(keys), NULL_EVENT_TIME)
+    _count(step, EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
     if not timed.all():
         rows = bundle.table.filter(pa.array(~timed))
         _drop_from_no_window(step, rows, int(bundle.rows[~timed].sum()), key_at[~timed], EVENT_TIME_OUT_OF_RANGE)

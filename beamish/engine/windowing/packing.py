@@ -10,23 +10,25 @@ columns of slices:  the key columns, the accumulators' state, and
     __slice_us          int64: the start of the slice
     __rows              int64: how many rows it holds
     __first_us, __last_us   int64: their earliest and latest event time (only under a timestamp combiner)
-In the metadata: how many rows without event time were left out of slices.
+In the metadata: how many rows were left out of slices, without event time and with one that is out of range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.engine.event_times import in_range
 from beamish.kernels.codes import code_rows, code_tuples, code_values, hash_rows, normalise
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.plan import Plan
 from beamish.windows.sliding import SlidingWindows
 
-_NULL_TIMES = b"null_event_times"
+_NULL_TIMES, _OUT_OF_RANGE = b"null_event_times", b"event_times_out_of_range"
 _WRITE = pa.ipc.IpcWriteOptions()
 
 
@@ -51,14 +53,24 @@ def pack(plan: Plan, rows: pa.Table) -> list[tuple[int, bytes]]:
     return list(_split(*_aggregate(plan, rows, keys, (key, distinct), shard)))
 
 
-def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int]:
-    """The payloads of a shard as one table, and how many rows without event time were left out of it."""
+def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
+    """The payloads of a shard as one table, and how many rows were left out of it.
+
+    Returns:
+        table: rows or slices.
+        untimed: number of rows without event time that were left out.
+        out_of_range: number of rows left out since their event time is out of range.
+    """
     tables = []
     for payload in payloads:
         with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
             tables.append(reader.read_all())
-    left_out = sum(int((table.schema.metadata or {}).get(_NULL_TIMES, 0)) for table in tables)
-    return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks(), left_out
+    untimed, out_of_range = (
+        sum(int((table.schema.metadata or {}).get(name, 0)) for table in tables)
+        for name in (_NULL_TIMES, _OUT_OF_RANGE)
+    )
+    table = pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks()
+    return table, untimed, out_of_range
 
 
 def slice_starts(plan: Plan, event_time_us: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,13 +102,14 @@ def _aggregate(
     keys: Sequence[pa.Array],
     coded: tuple[NDArray[np.int64], int],
     shard: NDArray[np.int32],
-) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[pa.Table, NDArray[np.int32], dict[bytes, NDArray[np.int64]]]:
     key, distinct = coded
     known = rows[EVENT_TIME].is_valid().to_numpy()
-    null_times = np.zeros(0, dtype=np.int64)
-    if not known.all():
-        null_times = np.bincount(shard[~known])
-        timed = pa.array(known)
+    inside = known & in_range(pc.fill_null(rows[EVENT_TIME], 0).to_numpy())
+    left_out = {}
+    if not inside.all():
+        left_out = {_NULL_TIMES: np.bincount(shard[~known]), _OUT_OF_RANGE: np.bincount(shard[known & ~inside])}
+        known, timed = inside, pa.array(inside)
         rows, keys, key, shard = rows.filter(timed), [column.filter(timed) for column in keys], key[known], shard[known]
     time = rows[EVENT_TIME].to_numpy()
     start = slice_starts(plan, time)
@@ -114,21 +127,21 @@ def _aggregate(
         inputs = bound.inputs(rows)
         state = bound.accumulation.reduce(inputs, time, group, groups)
         columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
-    return pa.table(columns), shard[first], null_times
+    return pa.table(columns), shard[first], left_out
 
 
 def _split(
-    table: pa.Table, shard: NDArray[np.int32], null_times: NDArray[np.int64] | None = None
+    table: pa.Table, shard: NDArray[np.int32], left_out: Mapping[bytes, NDArray[np.int64]] | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    null_times = np.zeros(0, dtype=np.int64) if null_times is None else null_times
+    left_out = left_out or {}
     order = np.argsort(shard, kind="stable")
     table = table.take(pa.array(order))
-    shards = np.union1d(shard, np.flatnonzero(null_times))
+    shards = np.unique(np.concatenate([shard, *(np.flatnonzero(count) for count in left_out.values())]))
     starts = np.searchsorted(shard[order], shards)
     ends = np.searchsorted(shard[order], shards, side="right")
     for number, start, end in zip(shards.tolist(), starts.tolist(), ends.tolist(), strict=True):
-        left_out = int(null_times[number]) if number < len(null_times) else 0
-        yield number, _bytes(table.slice(start, end - start).replace_schema_metadata({_NULL_TIMES: str(left_out)}))
+        counts = {name: str(count[number]) for name, count in left_out.items() if number < len(count)}
+        yield number, _bytes(table.slice(start, end - start).replace_schema_metadata(counts))
 
 
 def _bytes(table: pa.Table) -> bytes:
