@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -26,11 +26,13 @@ class Variation:
         shards: number of shards of each stage.
         packs: number of parts that a bundle is cut into before it is packed.
         round_trip: whether every step begins from the stored bytes alone.
+        adapt: changes an operator before it runs, such as how its state is cut.
     """
 
     shards: int = 1
     packs: int = 1
     round_trip: bool = False
+    adapt: Callable[[Operator], Operator] = lambda operator: operator
 
 
 def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> list[tuple[Event, list[Pane]]]:
@@ -68,10 +70,10 @@ class _Node:
     """A stage of the flow with all its shards, and those below it."""
 
     def __init__(self, flow: BoundFlow, how: Variation) -> None:
-        self._operator, self._how = flow.operator, how
+        self._operator, self._how = how.adapt(flow.operator), how
         self._inputs = [one if isinstance(one, Source) else _Node(one, how) for one in flow.inputs]
         self._stores = [DictStore() for _ in range(flow.operator.shards)]
-        self._shards = [flow.operator.open(store) for store in self._stores]
+        self._shards = [self._operator.open(store) for store in self._stores]
 
     @property
     def watermark_us(self) -> int | None:

@@ -33,6 +33,7 @@ class DropReason(enum.StrEnum):
     EXPIRED = "expired"
     WINDOW_FINISHED = "window_finished"
     NULL_EVENT_TIME = "null_event_time"
+    EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
 
 
 class Window(NamedTuple):
@@ -48,7 +49,7 @@ class Pane:
 
     Attributes:
         key: the key columns; empty if the pipeline is not keyed.
-        window: start and end; None for a row dropped for its null event time.
+        window: start and end; None for a row dropped for its event time, which is null or outside the years 1 to 9999.
         values: the accumulations' values; for DROPPED the original row.
         kind: PANE, RETRACTION or DROPPED.
         timing: EARLY, ON_TIME or LATE; UNKNOWN for DROPPED.
@@ -58,7 +59,7 @@ class Pane:
         is_last: no pane of this window can follow.
         timestamp: an aware UTC datetime, or None (global window without a combiner).
         reason: for DROPPED, why.
-        late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either.
+        late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either, or out of range.
     """
 
     key: Mapping[str, Any]

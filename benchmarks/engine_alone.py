@@ -26,6 +26,7 @@ from beamish.accumulations import Count, Sum
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.packing import pack
 from beamish.engine.windowing.shard import Shard
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan import make_plan
 from beamish.triggers import AfterWatermark, Always
 
@@ -68,7 +69,7 @@ def measure(rows: int, keys: int, shards: int, *, memory: bool) -> dict[str, flo
                     peak, tracemalloc.get_traced_memory()[1] - python + pa.default_memory_pool().max_memory() - arrow
                 )
         seconds += time.perf_counter() - begun
-        watermark = int(np.max(table["__event_time_us"].to_numpy())) - MINUTE_US
+        watermark = int(np.max(table[EVENT_TIME].to_numpy())) - MINUTE_US
     stored = sum(len(value) for store in stores for value in store.values())
     windows = sum(sum(pa.ipc.open_stream(store["index"]).read_all()["windows"].to_pylist()) for store in stores)
     return {
@@ -85,7 +86,7 @@ def _tables(rows: int, keys: int) -> list[pa.Table]:
     """A table a file, with event times as the engine takes them."""
     folder = Path(rows_in_files(rows, max(1, rows // 500_000), keys))
     tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
-    return [table.append_column("__event_time_us", table["ts"].cast(pa.int64())) for table in tables]
+    return [table.append_column(EVENT_TIME, table["ts"].cast(pa.int64())) for table in tables]
 
 
 if __name__ == "__main__":

@@ -80,6 +80,11 @@ class WindowPlan:
         return self.takes[0].name is not None
 
     @property
+    def inherits_windows(self) -> bool:
+        """Whether it keeps the windows of the panes that it takes."""
+        return WINDOW_START in self.schema.names
+
+    @property
     def takes_panes(self) -> bool:
         """Whether it takes panes of another stage, so that it must see every step."""
         return any(relation.is_panes for relation in self.takes)

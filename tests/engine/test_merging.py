@@ -6,7 +6,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.windowing.merging import group_windows
+from beamish.engine.windowing.keyed_windows import KeyedWindows
+from beamish.engine.windowing.window_groups import group_windows
 from beamish.testing import TestStream
 
 FAR = 2**61
@@ -15,10 +16,11 @@ FAR = 2**61
 def test_sessions_of_all_of_time_and_many_keys_are_grouped_as_near_ones_are():
     key = np.array([0, 1, 2, 3, 0, 1, 0])
     start = np.array([-FAR, 0, FAR, -5, -FAR + 3, 10, FAR])
-    group, starts, ends = group_windows(bm.Sessions(10), key, start, start + 10)
+    group, result = group_windows(bm.Sessions(10), KeyedWindows(key, start, start + 10))
     assert group.tolist() == [0, 2, 4, 5, 0, 3, 1]
-    assert starts.tolist() == [-FAR, FAR, 0, 10, FAR, -5]
-    assert ends.tolist() == [-FAR + 13, FAR + 10, 10, 20, FAR + 10, 5]
+    assert result.key.tolist() == [0, 0, 1, 1, 2, 3]
+    assert result.start_us.tolist() == [-FAR, FAR, 0, 10, FAR, -5]
+    assert result.end_us.tolist() == [-FAR + 13, FAR + 10, 10, 20, FAR + 10, 5]
 
 
 @attrs.frozen

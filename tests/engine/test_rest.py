@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.state import segment_numbers
+from beamish.engine.state.segments import segment_numbers
 from beamish.engine.windowing.window_table import Pool
 from beamish.kernels.codes import factorize_rows, factorize_tuples, hash_rows, normalise
 from beamish.testing import TestStream

@@ -1,11 +1,13 @@
 """State at rest: what may change between two runs, what is refused, and what a step reads and writes."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.engine.state import DictStore
+from beamish.engine.state import DictStore, SegmentPolicy
+from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
 from beamish.engine.windowing.packing import pack
 from beamish.engine.windowing.shard import Shard
 from beamish.kernels.reserved import EVENT_TIME
@@ -183,8 +185,8 @@ def test_another_shard_count_is_refused():
 def test_another_format_is_refused(monkeypatch):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
-    monkeypatch.setattr("beamish.engine.state.FORMAT", 3)
-    with pytest.raises(bm.StateError, match="state format 2"):
+    monkeypatch.setattr("beamish.engine.state.compatibility.FORMAT", 4)
+    with pytest.raises(bm.StateError, match="state format 3, this version of beamish writes 4"):
         step(PIPELINE, store, (2, "red", 1))
 
 
@@ -202,3 +204,86 @@ def test_dropped_rows_are_counted_without_with_dropped():
     step(PIPELINE, store, (1, "red", 1), watermark=3660)
     plan = make_plan(PIPELINE.options, SCHEMA, shards=1)
     assert Shard(plan, store).dropped == {"expired": 1}
+
+
+def test_state_is_read_without_the_pipeline_that_wrote_it():
+    store = DictStore()
+    assert read_index(store).segments.num_rows == 0
+    step(PIPELINE, store, (1, "red", 1), (2, "red", 2), (61, "blue", 3))
+    step(PIPELINE, store, (3, "red", 4), watermark=60)
+    found = read_index(store)
+    assert found.segments["segment"].to_pylist() == [2, 1]
+    assert found.segments["windows"].to_pylist() == [1, 1]
+    assert found.segments["due_us"].to_pylist() == [2 * MINUTE, 61 * MINUTE]
+    assert (found.about["format"], found.about["clocks"]["watermark_us"]) == (3, MINUTE)
+    segment = read_segment(store, 1).to_pylist()
+    assert [{name: row[name] for name in SHOWN} for row in segment] == [
+        {
+            "start_us": 0,
+            "end_us": MINUTE,
+            "unemitted_rows": 0,
+            "panes": 2,
+            "non_early_panes": 2,
+            "key.team": "red",
+            "state.total.0": 7,
+            "live.total": 7,
+        }
+    ]
+    with pytest.raises(bm.StateError, match="lists entry 's7'"):
+        read_segment(store, 7)
+
+
+SHOWN = ("start_us", "end_us", "unemitted_rows", "panes", "non_early_panes", "key.team", "state.total.0", "live.total")
+
+
+def test_inherited_panes_are_read_without_the_pipeline_that_wrote_them():
+    sessions = PIPELINE.window(bm.Sessions("10 seconds")).retract_merged(bm.RetractMerged.WITH_NEXT_PANE)
+    sessions = sessions.trigger(Repeatedly(AfterCount(2)))
+    store = DictStore()
+    step(sessions, store, (1, "red", 1), (2, "red", 1))
+    assert step(sessions, store, (11, "red", 1)) == []
+    (number,) = read_index(store).segments.filter(pc.field("inherited_panes") > 0)["segment"].to_pylist()
+    (pane,) = read_inherited_panes(store, number).to_pylist()
+    assert (pane["owner"], pane["start_us"], pane["end_us"], pane["live.total"]) == (0, SECOND, 12 * SECOND, 2)
+    assert step(sessions, store, (3, "red", 1)) == [("RETRACTION", "EARLY", 2), ("PANE", "EARLY", 4)]
+
+
+def _another_table():
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([("x", pa.int64())])) as writer:
+        writer.write_table(pa.table({"x": [1]}))
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("name", ["index", "s1"])
+@pytest.mark.parametrize("stored", [b"", None, b"no Arrow at all", _another_table()])
+def test_bytes_that_are_not_what_was_written_are_told_with_their_entry(name, stored):
+    store = DictStore()
+    step(PIPELINE, store, (1, "red", 1))
+    store[name] = store[name][: len(store[name]) // 2] if stored is None else stored
+    with pytest.raises(bm.StateError, match=f"entry '{name}' is not what was written .*restore the checkpoint"):
+        step(PIPELINE, store, (2, "red", 1))
+
+
+@pytest.mark.parametrize(
+    ("segments", "windows", "span"),
+    [
+        (16, 16, MINUTE),  # few segments are never too many
+        (32, 64, 8 * MINUTE),  # 32 segments of 2 windows, as many of 16 would be
+        (32, 32 * 16, MINUTE),
+        (32, 32 * 64 + 1, MINUTE),  # never below the least
+    ],
+)
+def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows, span):
+    policy = SegmentPolicy(few_segments=16, few_windows=16, many_windows=64)
+    plan = make_plan(PIPELINE.options, SCHEMA, shards=1)
+    assert policy.next_span_us(plan, MINUTE, segments, windows) == span
+
+
+def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_the_least_span():
+    policy = SegmentPolicy(few_windows=16, many_windows=64)
+    plan = make_plan(PIPELINE.options, SCHEMA, shards=1)
+    assert policy.least_span_us(plan) == MINUTE
+    assert policy.next_span_us(plan, 100 * MINUTE, 10, 641) == 20 * MINUTE
+    assert policy.next_span_us(plan, 100 * MINUTE, 1, 10_000) == MINUTE
+    assert policy.next_span_us(plan, policy.longest_us, 1000, 1000) == policy.longest_us

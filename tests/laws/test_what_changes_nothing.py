@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beamish.engine.state import SegmentPolicy, State
 from beamish.local import run
 from tests.agreement import differences
 from tests.strategies.pipelines import pipelines
@@ -34,12 +37,15 @@ def test_beginning_every_step_from_the_stored_bytes_changes_nothing(data):
     changes_nothing(data, round_trip=True)
 
 
-@pytest.mark.parametrize("few", [0, 1])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        SegmentPolicy(few_segments=0, shortest_us=1),
+        SegmentPolicy(few_segments=1, few_windows=2, many_windows=3, shortest_us=1),
+    ],
+)
 @given(data=st.data())
-def test_how_state_is_cut_into_segments_changes_nothing(few, data):
+def test_how_state_is_cut_into_segments_changes_nothing(policy, data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("beamish.engine.state._FEW_SEGMENTS", few)
-        patch.setattr("beamish.engine.state._FEW_WINDOWS", 2 if few else 512)
-        patch.setattr("beamish.engine.state._MANY_WINDOWS", 3 if few else 65_536)
-        patch.setattr("beamish.engine.state._SHORTEST_US", 1)
+        patch.setattr(State, "open", staticmethod(partial(State.open, policy=policy)))
         changes_nothing(data, round_trip=True)

@@ -31,6 +31,7 @@ class Bundle:
         first_us, last_us: their earliest and latest event time.
         untimed: rows without event time (empty where they were only counted).
         untimed_rows: how many there are.
+        out_of_range_rows: how many rows were left out of ``table`` since their event time is out of range.
     """
 
     plan: WindowPlan
@@ -43,17 +44,18 @@ class Bundle:
     last_us: Ints
     untimed: pa.Table
     untimed_rows: int
+    out_of_range_rows: int = 0
 
     @classmethod
     def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
         """Read the payloads of a step."""
-        table, untimed_rows = unpack(payloads)
+        table, untimed_rows, out_of_range = unpack(payloads)
         if plan.preaggregates:
             time = table[SLICE].to_numpy()
             first, last = (table[name].to_numpy() if plan.combines_timestamps else time for name in (FIRST, LAST))
             keys = table.select(plan.key_schema.names)
             rows = table[ROWS].to_numpy()
-            return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows)
+            return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows, out_of_range)
         untimed = table.filter(table[EVENT_TIME].is_null())
         table = table.filter(table[EVENT_TIME].is_valid()).combine_chunks() if untimed.num_rows else table
         time = table[EVENT_TIME].to_numpy()

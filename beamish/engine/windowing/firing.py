@@ -9,11 +9,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.error_context import naming_window
-from beamish.engine.windowing.output import EARLY, LATE, ON_TIME, RETRACTION_KIND
-from beamish.engine.windowing.window_table import NO_ENTRY, NO_STAMP, NOTHING_NEW_US, Indices
+from beamish.engine.windowing.output import (
+    EARLY,
+    LATE,
+    ON_TIME,
+    RETRACTION_KIND,
+    Block,
+    Output,
+    make_block,
+    sort_blocks,
+)
+from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Indices, WindowTable
 from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.modes import ClosingBehavior, OnTimeBehavior
+from beamish.triggers.trigger import NEVER_US
 
 if TYPE_CHECKING:
     from beamish.engine.windowing.step import Step
@@ -37,104 +47,107 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
     options.trigger.on_fire_columns(table.trigger, at[~expiring], step.now())
     last = expiring | table.trigger.finished[at]
     timing = _timing(step, at)
-    rows = _InOrder(step, at)
-    emitted = table["new_rows"][at] > 0
+    rows = _RowsOfWindows(table, at)
+    emitted = table["unemitted_rows"][at] > 0
     if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
         emitted |= timing == ON_TIME
     if options.closing is ClosingBehavior.FIRE_ALWAYS:
         emitted |= last
     if step.plan.signed:
-        empty = emitted & (table["held"][at] == 0)
+        empty = emitted & (table["net_rows"][at] == 0)
         _take_back(step, rows, at[empty])
         emitted &= ~empty
     _emit(step, rows, at[emitted], timing[emitted], last[emitted])
-    rows.sort()
-    table["new_rows"][at] = 0
-    table["new_since_us"][at] = NOTHING_NEW_US
-    table["stamp_us"][at] = NO_STAMP
+    rows.add_to(step.output)
+    table["unemitted_rows"][at] = 0
+    table["unemitted_since_us"][at] = NEVER_US
+    table["pane_time_us"][at] = NO_VALUE
     table["closed"][at[last]] = True
     table["touched"][at] = True
     forgets = at if options.discards else at[last]
     table["state_at"][forgets] = _new_states(step, len(forgets))
-    table["live_at"][at[last]] = NO_ENTRY
-    step.orphans.remove(at[last])
+    table["values_at"][at[last]] = NO_ENTRY
+    step.inherited_panes.remove(at[last])
 
 
-class _InOrder:
-    """What windows give that fire, in the order of the windows, and for each in the order of the calls of ``add``."""
+class _RowsOfWindows:
+    """The rows of output of windows that fire together: in the order of the windows, per window as they are added."""
 
-    def __init__(self, step: Step, at: Indices) -> None:
-        self._step = step
-        self._place = np.full(len(step.table), NO_ENTRY, dtype=np.int64)
+    def __init__(self, table: WindowTable, at: Indices) -> None:
+        self._table = table
+        self._place = np.full(len(table), NO_ENTRY, dtype=np.int64)
         self._place[at] = np.arange(len(at))
-        self._places: list[NDArray[np.int64]] = []
+        self._blocks: list[Block] = []
+        self._owners: list[Indices] = []
 
     def add(self, owners: Indices, **columns: Any) -> None:
-        """A row for each owner, one of the windows."""
+        """Add one row per owner, each one of the windows."""
         if len(owners):
-            self._step.output.add(len(owners), key_at=self._step.table["key_at"][owners], **columns)
-            self._places.append(self._place[owners])
+            self._blocks.append(make_block(len(owners), key_at=self._table["key_at"][owners], **columns))
+            self._owners.append(owners)
 
-    def sort(self) -> None:
-        """Put what was added in order."""
-        if len(self._places) > 1:
-            self._step.output.reorder_last(len(self._places), np.concatenate(self._places))
+    def add_to(self, output: Output) -> None:
+        """Add them to the output, in order."""
+        if len(self._blocks) > 1:
+            output.add_block(sort_blocks(self._blocks, self._place[np.concatenate(self._owners)]))
+        elif self._blocks:
+            output.add_block(self._blocks[0])  # owners come in the order of the windows
 
 
 def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
     table = step.table
     end = table["end_us"][at]
     # Where the watermark stood when the pane's first new row came; with no new row, before this step.
-    since = np.where(table["new_rows"][at] > 0, table["new_since_us"][at], step.watermark_before_us)
-    late = (table["not_early"][at] > 0) | (since >= end)
+    since = np.where(table["unemitted_rows"][at] > 0, table["unemitted_since_us"][at], step.watermark_before_us)
+    late = (table["non_early_panes"][at] > 0) | (since >= end)
     return np.where(late, LATE, np.where(step.watermark_us < end, EARLY, ON_TIME)).astype(np.int8)
 
 
-def _emit(step: Step, rows: _InOrder, at: Indices, timing: NDArray[np.int8], last: Flags) -> None:
+def _emit(step: Step, rows: _RowsOfWindows, at: Indices, timing: NDArray[np.int8], last: Flags) -> None:
     """Emit a pane for each window, each after the retractions of what it replaces."""
     table, options = step.table, step.plan.options
-    values_at = table.live.append(_extract(step, at))
+    values_at = table.values.append(_extract(step, at))
     if options.only_updated:
-        changed = ~_same_values(step, table["live_at"][at], values_at) | ~table["live"][at]
+        changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
-    stamp = table["stamp_us"][at]
+    pane_time = table["pane_time_us"][at]
     if options.retracts:
-        orphans = step.orphans.remove(at)
-        order = np.lexsort((orphans["start_us"], orphans["end_us"]))
-        orphans = {name: column[order] for name, column in orphans.items()}
-        owners = orphans.pop("owner")
-        rows.add(owners, kind=RETRACTION_KIND, **orphans)
-        replaced = at[table["live"][at]]
+        inherited = step.inherited_panes.remove(at)
+        order = np.lexsort((inherited["start_us"], inherited["end_us"]))
+        inherited = {name: column[order] for name, column in inherited.items()}
+        owners = inherited.pop("owner")
+        rows.add(owners, kind=RETRACTION_KIND, **inherited)
+        replaced = at[table["has_pane"][at]]
         rows.add(replaced, kind=RETRACTION_KIND, **last_panes(step, replaced))
-    index, not_early = table["panes"][at], table["not_early"][at]
+    index, non_early = table["panes"][at], table["non_early_panes"][at]
     rows.add(
         at,
         start_us=table["start_us"][at],
         end_us=table["end_us"][at],
         timing=timing,
         index=index,
-        on_time_index=np.where(timing == EARLY, -1, not_early),
+        on_time_index=np.where(timing == EARLY, -1, non_early),
         is_first=index == 0,
         is_last=last,
-        stamp_us=stamp,
-        live_at=values_at,
+        pane_time_us=pane_time,
+        values_at=values_at,
     )
     table["panes"][at] += 1
-    table["not_early"][at] += timing != EARLY
+    table["non_early_panes"][at] += timing != EARLY
     table["timing"][at] = timing
-    table["live_stamp_us"][at] = stamp
-    table["live_at"][at] = values_at
-    table["live"][at] = True
+    table["last_pane_time_us"][at] = pane_time
+    table["values_at"][at] = values_at
+    table["has_pane"][at] = True
 
 
-def _take_back(step: Step, rows: _InOrder, at: Indices) -> None:
-    """Windows of which all rows were removed give no pane; what is live of them is retracted (RULES.md 31)."""
+def _take_back(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
+    """A window whose rows were all removed emits no pane; its live pane is retracted (RULES.md 31)."""
     table = step.table
-    at = at[table["live"][at]]
+    at = at[table["has_pane"][at]]
     if step.plan.options.retracts:
         rows.add(at, kind=RETRACTION_KIND, **last_panes(step, at))
-    table["live"][at] = False
-    table["live_at"][at] = NO_ENTRY
+    table["has_pane"][at] = False
+    table["values_at"][at] = NO_ENTRY
 
 
 def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:
@@ -146,10 +159,10 @@ def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:
         "end_us": table["end_us"][at],
         "timing": timing,
         "index": index,
-        "on_time_index": np.where(timing == EARLY, -1, table["not_early"][at] - 1),
+        "on_time_index": np.where(timing == EARLY, -1, table["non_early_panes"][at] - 1),
         "is_first": index == 0,
-        "stamp_us": table["live_stamp_us"][at],
-        "live_at": table["live_at"][at],
+        "pane_time_us": table["last_pane_time_us"][at],
+        "values_at": table["values_at"][at],
     }
 
 
@@ -165,7 +178,7 @@ def _extract(step: Step, at: Indices) -> pa.Table:
 
 def _same_values(step: Step, before: NDArray[np.int64], after: NDArray[np.int64]) -> Flags:
     same = np.ones(len(after), dtype=bool)
-    old, new = step.table.live.take(before), step.table.live.take(after)
+    old, new = step.table.values.take(before), step.table.values.take(after)
     for name in new.schema.names:
         same &= _equal(old[name].combine_chunks(), new[name].combine_chunks())
     return same

@@ -1,82 +1,176 @@
-"""Which windows of a key become one: groups of overlapping windows, on columns."""
+"""Windows that merge: which windows of the table and of a bundle become one, and what becomes of what they hold.
+
+All windows of a bundle merge at once (RULES.md 14). *Parts* are the live windows in a group; a row's own new window is
+none. What a group becomes may be a window that is there (then it stays), or a new one; its other parts are gone. A
+group that becomes a closed window does not merge: its rows are dropped (RULES.md 15).
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
-from beamish.errors import UserFunctionError
-from beamish.kernels.order import sort_order
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.drops import WINDOW_FINISHED, drop_from_windows
+from beamish.engine.windowing.entries import Entries, Flags, Ints
+from beamish.engine.windowing.error_context import naming_window
+from beamish.engine.windowing.firing import last_panes
+from beamish.engine.windowing.keyed_windows import KeyedWindows, known_and_own
+from beamish.engine.windowing.output import RETRACTION_KIND
+from beamish.engine.windowing.timestamps import merged_times
+from beamish.engine.windowing.trigger_tree import TriggerMerge
+from beamish.engine.windowing.window_groups import group_windows
+from beamish.engine.windowing.window_table import NO_ENTRY, Indices
 from beamish.windows.option import WindowOption
 
-Ints = NDArray[np.int64]
+if TYPE_CHECKING:
+    from beamish.engine.windowing.step import Step
 
 
-def group_windows(option: WindowOption, key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, Ints, Ints]:
-    """Group windows that merge, all at once.
+@attrs.frozen
+class Meeting:
+    """Live windows and a bundle's own windows, in the groups that become one.
 
-    Args:
-        option: a merging window option.
-        key: codes of the windows' keys.
-        start_us, end_us: the windows, as long.
+    Attributes:
+        result: the window that each group becomes, g of them, by (key, start).
+        of_live: int64, one per live window: its group.
+        of_entry: int64, one per entry: its group.
+        entry: int64[g], one entry of each group; NO_ENTRY for a group without, which stays as it is.
+    """
+
+    result: KeyedWindows
+    of_live: Ints
+    of_entry: Ints
+    entry: Ints
+
+    @classmethod
+    def of(cls, option: WindowOption, live: KeyedWindows, own: KeyedWindows) -> Meeting:
+        """Group live windows and those of the entries, ``own``."""
+        each = one = np.arange(len(own))
+        if not option.merges_by_overlap:  # a user's merge gets each window once
+            windows = own.groups()
+            each, one = windows.of, windows.first()
+        group, result = group_windows(option, live + own.take(one))
+        entry = np.full(len(result), NO_ENTRY, dtype=np.int64)
+        entry[group[len(live) :]] = one
+        return cls(result, group[: len(live)], group[len(live) :][each], entry)
+
+
+def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
+    """The targets of entries whose windows merge; those of closed windows are dropped.
 
     Returns:
-        group: for each window its group, numbered by (key, start).
-        start, end: for each group the window it becomes.
+        target: intp[n], indices into the window table.
+        entries: those that are left, n of them.
     """
-    if option.merges_by_overlap:
-        return _group_by_overlap(key, start_us, end_us)
-    return _group_by_option(option, key, start_us, end_us)
+    _load_what_may_merge(step, entries)
+    known, windows, own = known_and_own(step, bundle, entries)
+    of_bundle = np.isin(windows.key, own.key)
+    known, windows = known[of_bundle], windows.take(of_bundle)
+    closed = step.table["closed"][known]
+    live, live_windows = known[~closed], windows.take(~closed)
+    meeting = Meeting.of(step.plan.window, live_windows, own)
+    finished = meeting.result.find_in(windows.take(closed)) != NO_ENTRY
+    same = meeting.result.find_in(live_windows)
+    kept = ~finished[meeting.of_entry]
+    drop_from_windows(step, bundle, _in_results(entries, meeting).only(~kept), WINDOW_FINISHED)
+    active = (meeting.entry != NO_ENTRY) & ~finished
+    target = np.full(len(same), NO_ENTRY, dtype=np.int64)
+    target[same != NO_ENTRY] = live[same[same != NO_ENTRY]]
+    _append_results(step, entries, meeting, active, target)
+    _merge_parts(step, live, meeting, active, target)
+    return target[meeting.of_entry][kept], entries.only(kept)
 
 
-def _group_by_overlap(key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, Ints, Ints]:
-    order = sort_order([key, start_us])
-    key, start, end = key[order], start_us[order], end_us[order]
-    reached = _running_maximum(np.cumsum(np.diff(key, prepend=key[:1]) != 0), end)
-    first = np.ones(len(end), dtype=bool)
-    first[1:] = (key[1:] != key[:-1]) | (start[1:] >= reached[:-1])
-    group = np.empty(len(end), dtype=np.int64)
-    group[order] = np.cumsum(first) - 1
-    last = np.append(first[1:], True) if len(end) else first
-    return group, start[first], reached[last]
+def _load_what_may_merge(step: Step, entries: Entries) -> None:
+    """Read the segments in which a window may merge with an entry's."""
+    index = step.state.index
+    if step.plan.window.merges_by_overlap:
+        step.load(_overlap(step.state.span_us, entries, index["start_us"], index["end_us"]))
+    else:
+        step.load(np.ones(len(index["segment"]), dtype=bool))
 
 
-def _running_maximum(run: Ints, values: Ints) -> Ints:
-    """The greatest value so far within a run; runs are numbered from 0 on, in order."""
-    if not len(values):
-        return values
-    least = int(values.min())
-    span = int(values.max()) - least + 1
-    if span * (int(run[-1]) + 1) < 2**63:
-        return np.maximum.accumulate(run * span + (values - least)) - run * span + least
-    # Too wide for one number: the same over the values' ranks.
-    by_value = np.argsort(values, kind="stable")
-    rank = np.empty(len(values), dtype=np.int64)
-    rank[by_value] = np.arange(len(values))
-    furthest: Ints = np.maximum.accumulate(run * len(values) + rank) - run * len(values)
-    return values[by_value][furthest]
+def _overlap(rough: int, entries: Entries, start_us: Ints, end_us: Ints) -> Flags:
+    """Which of some spans may overlap an entry's window, whose start is taken only roughly (to ``rough`` us)."""
+    start = np.unique(entries.start_us // rough) * rough
+    end = start + rough + int((entries.end_us - entries.start_us).max())
+    before = np.searchsorted(start, end_us, side="left")
+    overlaps: Flags = (before > 0) & (end[np.maximum(before, 1) - 1] > start_us)
+    return overlaps
 
 
-def _group_by_option(option: WindowOption, key: Ints, start_us: Ints, end_us: Ints) -> tuple[Ints, Ints, Ints]:
-    # A user's own merge is called key by key.
-    group = np.empty(len(key), dtype=np.int64)
-    bounds: list[tuple[int, int]] = []
-    order = np.argsort(key, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-        if not len(members):
-            continue
-        windows = list(zip(start_us[members].tolist(), end_us[members].tolist(), strict=True))
-        becomes = {window: window for window in windows}
-        try:
-            for parts, result in option.merge(sorted(becomes)):
-                becomes.update((part, (int(result[0]), int(result[1]))) for part in parts)
-        except Exception as error:
-            raise UserFunctionError(
-                f"{option!r}.merge({sorted(becomes)!r}) raised {type(error).__name__}: {error}; mend it and start again "
-                "from the checkpoint, nothing was lost"
-            ) from error
-        number = {result: len(bounds) + i for i, result in enumerate(sorted(set(becomes.values())))}
-        bounds.extend(number)
-        group[members] = [number[becomes[window]] for window in windows]
-    table = np.array(bounds, dtype=np.int64).reshape(-1, 2)
-    return group, table[:, 0].copy(), table[:, 1].copy()
+def _in_results(entries: Entries, meeting: Meeting) -> Entries:
+    """The entries in the windows that their own became."""
+    result = meeting.result.take(meeting.of_entry)
+    return attrs.evolve(entries, start_us=result.start_us, end_us=result.end_us)
+
+
+def _append_results(step: Step, entries: Entries, meeting: Meeting, active: Flags, target: Ints) -> None:
+    """Append the results that are not there yet, and fill them in as the ``target`` (int64[g]) of their group."""
+    made = np.flatnonzero(active & (target == NO_ENTRY))
+    result = meeting.result.take(made)
+    key_at = entries.key_at[meeting.entry[made]]
+    target[made] = step.table.append_windows(result.start_us, result.end_us, key_at)
+
+
+def _merge_parts(step: Step, live: Indices, meeting: Meeting, active: Flags, target: Ints) -> None:
+    """Merge the parts of each group that has one other than its result."""
+    other = live != target[meeting.of_live]
+    merges = active & (np.bincount(meeting.of_live[other], minlength=len(active)) > 0)
+    if merges.any():
+        number = np.cumsum(merges) - 1
+        merging = merges[meeting.of_live]
+        _merge(step, TriggerMerge(live[merging], number[meeting.of_live[merging]], target[merges]))
+
+
+def _merge(step: Step, m: TriggerMerge) -> None:
+    """Windows become one: their rows, clocks and triggers; the live panes of those that vanish are retracted."""
+    table, options = step.table, step.plan.options
+    merged = {
+        "unemitted_rows": m.sum(table["unemitted_rows"]),
+        "unemitted_since_us": m.least(table["unemitted_since_us"]),
+        "pane_time_us": merged_times(step, m),
+        "asks_at_end": m.any(table["asks_at_end"]) & (table["end_us"][m.into] > step.watermark_us),
+        "state_at": table.state.append(_merged_state(step, m)),
+        "touched": True,
+    }
+    options.trigger.on_merge_columns(table.trigger, m, step.now())
+    table.trigger.finished[m.into] = False
+    for name, column in merged.items():
+        table[name][m.into] = column
+    vanish = m.part != m.into[m.of]
+    gone, heir = m.part[vanish], m.into[m.of][vanish]
+    table["gone"][gone] = True
+    table["touched"][gone] = True
+    step.inherited_panes.pass_on(gone, heir, len(table))
+    if options.retracts:
+        _retract_vanished(step, gone, heir)
+
+
+def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
+    """The accumulators of the results, one row per result."""
+    columns: list[pa.Array] = []
+    parts = step.table.state.take(step.table["state_at"][m.part]).columns
+    with naming_window(step.table, m.into):
+        for bound in step.plan.accumulations:
+            mine = [column.combine_chunks() for column in bound.state_of(parts)]
+            columns.extend(bound.accumulation.combine(m.groups, mine))
+    return pa.table(columns, schema=step.plan.state_schema)
+
+
+def _retract_vanished(step: Step, gone: Indices, heir: Indices) -> None:
+    """Retract the live panes of windows that vanished, at once or with the next pane of ``heir`` (RULES.md 16)."""
+    table = step.table
+    has_pane = table["has_pane"][gone]
+    gone, heir = gone[has_pane], heir[has_pane]
+    order = np.lexsort((table["start_us"][gone], table["end_us"][gone]))
+    gone, heir = gone[order], heir[order]
+    panes = last_panes(step, gone)
+    if step.plan.options.retracts_at_merge:
+        step.output.add(len(gone), kind=RETRACTION_KIND, key_at=table["key_at"][gone], **panes)
+    else:
+        step.inherited_panes.add({"owner": heir, **panes})

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.operator import Cadence, Shard
-from beamish.engine.state import Store, check_unnamed
+from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
+from beamish.engine.state.compatibility import check_unnamed
 from beamish.engine.windowing.packing import pack
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
@@ -23,9 +24,15 @@ from beamish.plan.window_plan import WindowPlan
 
 @attrs.define(slots=False, eq=False)
 class WindowOperator:
-    """The operator of a window stage, under one windowing or several (see ``engine/operator.py``)."""
+    """The operator of a window stage, under one windowing or several (see ``engine/operator.py``).
+
+    Attributes:
+        plan: the stage's plan.
+        policy: how its shards' windows are cut into segments.
+    """
 
     plan: WindowPlan
+    policy: SegmentPolicy = DEFAULT_POLICY
 
     @property
     def takes(self) -> Sequence[Relation]:
@@ -75,6 +82,6 @@ class WindowOperator:
 
     def open(self, store: Store) -> Shard:
         if self.plan.windowings:
-            return SeveralShards(self.plan, store)
+            return SeveralShards(self.plan, store, self.policy)
         check_unnamed(store)
-        return WindowShard(self.plan, store)
+        return WindowShard(self.plan, store, self.policy)

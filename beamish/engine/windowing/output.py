@@ -1,28 +1,42 @@
-"""What a step gives: panes, retractions and dropped rows, gathered as columns and made into one table."""
+"""What a step gives: panes, retractions and dropped rows, gathered as blocks of rows and made into one table.
+
+columns of a block (one entry per row of output; ``_us``: int64, microseconds since the epoch):
+    key_at              int64: its key, in the window table's pool
+    start_us, end_us    its window
+    windowless          bool: it has none
+    kind                int8: PANE_KIND, RETRACTION_KIND or DROPPED_KIND
+    timing              int8: EARLY, ON_TIME, LATE or UNKNOWN
+    index, on_time_index, is_first, is_last    int64, int64, bool, bool: the pane's
+    pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
+    values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
+    reason              int8: why it was dropped (drops.py)
+    late_by_us          int64, microseconds: the watermark less its event time when it was dropped; NO_VALUE: unknown
+    row_at              int64: the dropped row, among the step's dropped rows
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.adapters.one_input import merged_name
-from beamish.engine.windowing.window_table import NO_ENTRY, NO_STAMP, Pool
-from beamish.kernels.reserved import INPUT
-from beamish.pane import DropReason, PaneKind, PaneTiming
+from beamish.engine.windowing.drops import DroppedRows
+from beamish.engine.windowing.timestamps import pane_timestamps
+from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Pool
+from beamish.pane import PaneKind, PaneTiming
 from beamish.plan.schemas import PANE, TIMESTAMP
 from beamish.plan.window_plan import WindowPlan
 from beamish.windows.option import END_OF_TIME_US
 
 KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
 TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
-REASONS = (DropReason.EXPIRED, DropReason.WINDOW_FINISHED, DropReason.NULL_EVENT_TIME)
 PANE_KIND, RETRACTION_KIND, DROPPED_KIND = range(3)
 EARLY, ON_TIME, LATE, UNKNOWN = range(4)
-EXPIRED, WINDOW_FINISHED, NULL_EVENT_TIME = range(3)
-NO_LATENESS = np.iinfo(np.int64).min
+
+Block = dict[str, NDArray[Any]]
 
 _COLUMNS: dict[str, tuple[str, Any]] = {
     "key_at": ("int64", NO_ENTRY),
@@ -35,12 +49,24 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
     "on_time_index": ("int64", -1),
     "is_first": ("bool", False),
     "is_last": ("bool", False),
-    "stamp_us": ("int64", NO_STAMP),
-    "live_at": ("int64", NO_ENTRY),
+    "pane_time_us": ("int64", NO_VALUE),
+    "values_at": ("int64", NO_ENTRY),
     "reason": ("int8", 0),
-    "late_by_us": ("int64", NO_LATENESS),
+    "late_by_us": ("int64", NO_VALUE),
     "row_at": ("int64", NO_ENTRY),
 }
+
+
+def make_block(rows: int, **columns: Any) -> Block:
+    """A block of so many rows; a column that is not given has its usual value."""
+    usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in _COLUMNS.items()}
+    return {**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}}
+
+
+def sort_blocks(blocks: Sequence[Block], place: NDArray[np.int64]) -> Block:
+    """Blocks as one, in the order of ``place`` (int64, one per row); rows of one place stay in theirs."""
+    order = np.argsort(place, kind="stable")
+    return {name: np.concatenate([block[name] for block in blocks])[order] for name in _COLUMNS}
 
 
 class Output:
@@ -48,27 +74,21 @@ class Output:
 
     def __init__(self, plan: WindowPlan) -> None:
         self._plan = plan
-        self._blocks: list[dict[str, NDArray[Any]]] = []
-        self._dropped_rows = Pool(pa.schema(list(plan.row_type)))
+        self._blocks: list[Block] = []
+        self._dropped_rows = DroppedRows(plan)
 
     def add(self, rows: int, **columns: Any) -> None:
-        """Add a block of rows; a column that is not given has its usual value."""
+        """Add so many rows; a column that is not given has its usual value."""
         if rows:
-            usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in _COLUMNS.items()}
-            self._blocks.append({**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}})
+            self.add_block(make_block(rows, **columns))
 
-    def add_dropped_rows(self, rows: pa.Table) -> NDArray[np.int64]:
-        """Take up rows that were dropped; gives where they are, for ``row_at``."""
-        if self._plan.merges:
-            return self._dropped_rows.append(_by_input(self._plan, rows))
-        return self._dropped_rows.append(rows.select([field.name for field in self._plan.row_type]))
+    def add_block(self, block: Block) -> None:
+        """Add a block of rows."""
+        self._blocks.append(block)
 
-    def reorder_last(self, blocks: int, position: NDArray[np.int64]) -> None:
-        """Put the last blocks' rows in order of ``position``; equal ones keep the order they were added in."""
-        last = self._blocks[-blocks:]
-        order = np.argsort(position, kind="stable")
-        merged = {name: np.concatenate([block[name] for block in last])[order] for name in _COLUMNS}
-        self._blocks[-blocks:] = [merged]
+    def add_dropped(self, rows: pa.Table, **columns: Any) -> None:
+        """Add rows that were dropped."""
+        self.add(rows.num_rows, kind=DROPPED_KIND, row_at=self._dropped_rows.append(rows), **columns)
 
     def table(self, keys: Pool, values: Pool) -> pa.Table:
         """All rows in the plan's ``pane_schema``."""
@@ -76,11 +96,12 @@ class Output:
         if not self._blocks:
             return plan.pane_schema.empty_table()
         column = {name: np.concatenate([block[name] for block in self._blocks]) for name in _COLUMNS}
-        shown = values.take(column["live_at"])
+        dropped = column["kind"] == DROPPED_KIND
+        output = values.take(column["values_at"])
         if plan.join is not None:
-            row, pairs = plan.join.explode(shown.column(0).combine_chunks(), column["kind"] == DROPPED_KIND)
-            column = {name: entries[row] for name, entries in column.items()}
-            shown = pa.table([pairs], schema=plan.output_schema)
+            row, pairs = plan.join.explode(output.column(0).combine_chunks(), dropped)
+            column, dropped = {name: entries[row] for name, entries in column.items()}, dropped[row]
+            output = pa.table([pairs], schema=plan.output_schema)
         windows = pa.StructArray.from_arrays(
             [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
             names=["start", "end"],
@@ -97,41 +118,14 @@ class Output:
         columns = [
             *keys.take(column["key_at"]).columns,
             windows,
-            *shown.columns,
+            *output.columns,
             panes,
-            self._timestamps(column),
+            pane_timestamps(column["pane_time_us"], column["end_us"], dropped),
         ]
         if plan.options.with_dropped:
-            columns.append(self._dropped(column))
+            rows = self._dropped_rows.column(column["row_at"], column["reason"], column["late_by_us"], dropped)
+            columns.append(rows)
         return pa.table(columns, schema=plan.pane_schema)
-
-    def _timestamps(self, column: dict[str, NDArray[Any]]) -> pa.Array:
-        last = column["end_us"] - 1
-        stamp = np.where(column["stamp_us"] == NO_STAMP, last, np.minimum(column["stamp_us"], column["end_us"] - 1))
-        missing = (stamp == END_OF_TIME_US - 1) | (column["kind"] == DROPPED_KIND)
-        return pa.array(stamp, mask=missing).cast(TIMESTAMP)
-
-    def _dropped(self, column: dict[str, NDArray[Any]]) -> pa.Array:
-        rows = self._dropped_rows.take(column["row_at"])
-        late_by = pa.array(column["late_by_us"], mask=column["late_by_us"] == NO_LATENESS)
-        row = pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(self._plan.row_type))
-        not_dropped = pa.array(column["kind"] != DROPPED_KIND)
-        return pa.StructArray.from_arrays(
-            [_names(REASONS, column["reason"]), late_by, row],
-            fields=list(self._plan.pane_schema.field("dropped").type),
-            mask=not_dropped,
-        )
-
-
-def _by_input(plan: WindowPlan, rows: pa.Table) -> pa.Table:
-    """Rows of a merge as a struct for each input, of which the row's own is not null."""
-    which = rows[INPUT].to_numpy()
-    structs = []
-    for number, input_ in enumerate(plan.row_type):
-        columns = [rows[merged_name(input_.name, field.name)].combine_chunks() for field in input_.type]
-        mask = pa.array(which != number)
-        structs.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
-    return pa.table(structs, schema=pa.schema(list(plan.row_type)))
 
 
 def _bounds(us: NDArray[np.int64], end_us: NDArray[np.int64]) -> pa.Array:

@@ -13,18 +13,21 @@ metadata (JSON):
     input           the number of the input that the rows are of
     windowings      the numbers of the windowings that take them; absent where there is one without a name
     untimed         number of rows without event time that were left out of slices
+    out_of_range    number of rows that were left out of slices since their event time is out of range
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.engine.event_times import in_range
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, hash_rows, normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
@@ -52,12 +55,12 @@ def pack(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterato
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     by_key = factorize_rows(keys, rows.num_rows)
     shard = _shards(plan, keys, by_key)[by_key.of]
-    untimed = np.zeros(0, dtype=np.int64)
+    left_out: dict[str, NDArray[np.int64]] = {}
     if plan.preaggregates:
-        rows, shard, untimed = _aggregate(plan, rows, keys, by_key, shard)
-    for to, table in _split(rows, shard, untimed):
-        left_out = int(untimed[to]) if to < len(untimed) else 0
-        said = json.dumps({"input": number, "untimed": left_out, **about})
+        rows, shard, left_out = _aggregate(plan, rows, keys, by_key, shard)
+    for to, table in _split(rows, shard, left_out.values()):
+        counts = {name: int(count[to]) for name, count in left_out.items()}
+        said = json.dumps({"input": number, **counts, **about})
         yield to, to_bytes(table.replace_schema_metadata({_ABOUT: said}))
 
 
@@ -67,11 +70,19 @@ def about(payload: bytes) -> dict[str, Any]:
         return json.loads(reader.schema.metadata[_ABOUT])  # type: ignore[no-any-return]
 
 
-def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int]:
-    """The payloads of a shard as one table, and how many rows without event time were left out of it."""
+def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
+    """The payloads of a shard as one table, and how many rows were left out of it.
+
+    Returns:
+        table: rows or slices.
+        untimed: number of rows without event time that were left out.
+        out_of_range: number of rows that were left out since their event time is out of range.
+    """
     tables = [from_bytes(payload) for payload in payloads]
-    untimed = sum(int(json.loads(table.schema.metadata[_ABOUT])["untimed"]) for table in tables)
-    return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks(), untimed
+    said = [json.loads(table.schema.metadata[_ABOUT]) for table in tables]
+    untimed, out_of_range = (sum(one.get(name, 0) for one in said) for name in ("untimed", "out_of_range"))
+    table = pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks()
+    return table, untimed, out_of_range
 
 
 def _shards(plan: WindowPlan, keys: Sequence[pa.Array], by_key: Groups) -> NDArray[np.int32]:
@@ -87,14 +98,16 @@ def _aggregate(
     keys: Sequence[pa.Array],
     by_key: Groups,
     shard: NDArray[np.int32],
-) -> tuple[pa.Table, NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[pa.Table, NDArray[np.int32], dict[str, NDArray[np.int64]]]:
     known = rows[EVENT_TIME].is_valid().to_numpy()
-    untimed = np.zeros(0, dtype=np.int64)
-    if not known.all():
-        untimed = np.bincount(shard[~known])
-        timed = pa.array(known)
+    inside = known & in_range(pc.fill_null(rows[EVENT_TIME], 0).to_numpy())
+    left_out = {}
+    if not inside.all():
+        by_shard = Groups(shard, plan.shards)
+        left_out = {"untimed": by_shard[~known].sizes(), "out_of_range": by_shard[known & ~inside].sizes()}
+        timed = pa.array(inside)
         rows, keys = rows.filter(timed), [column.filter(timed) for column in keys]
-        by_key, shard = by_key[known], shard[known]
+        by_key, shard = by_key[inside], shard[inside]
     time = rows[EVENT_TIME].to_numpy()
     start = plan.window.slices(time)
     groups = factorize_tuples([by_key, factorize_values(start)], len(time))
@@ -108,14 +121,16 @@ def _aggregate(
         inputs = bound.inputs(rows)
         state = bound.accumulation.reduce(inputs, time, groups)
         columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
-    return pa.table(columns), shard[first], untimed
+    return pa.table(columns), shard[first], left_out
 
 
-def _split(table: pa.Table, shard: NDArray[np.int32], untimed: NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
+def _split(
+    table: pa.Table, shard: NDArray[np.int32], left_out: Collection[NDArray[np.int64]]
+) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each shard, in order; also of one that has only rows that were left out."""
     order = np.argsort(shard, kind="stable")
     table = table.take(pa.array(order))
-    shards = np.union1d(shard, np.flatnonzero(untimed))
+    shards = np.unique(np.concatenate([shard, *map(np.flatnonzero, left_out)]))
     starts = np.searchsorted(shard[order], shards)
     ends = np.searchsorted(shard[order], shards, side="right")
     for number, start, end in zip(shards.tolist(), starts.tolist(), ends.tolist(), strict=True):

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from beamish.engine.state import INDEX, WINDOWINGS, Store
+from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
+from beamish.engine.state.entries import INDEX, WINDOWINGS
+from beamish.engine.windowing.drops import dropped_of_windowings
 from beamish.engine.windowing.packing import about, pack
 from beamish.engine.windowing.shard import WindowShard
 from beamish.errors import StateError
-from beamish.pane import DropReason
 from beamish.plan.window_plan import WindowPlan
 from beamish.windows.windowings import WINDOWING
 
@@ -48,10 +49,10 @@ class SeveralShards:
             was written by another pipeline.
     """
 
-    def __init__(self, plan: WindowPlan, store: Store) -> None:
+    def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
         _note_names(plan, store)
         self._place = len(plan.key_schema)
-        self._shards = {name: WindowShard(of, _Under(name, store)) for name, of in plan.windowings.items()}
+        self._shards = {name: WindowShard(of, _Under(name, store), policy) for name, of in plan.windowings.items()}
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         tables = []
@@ -73,13 +74,7 @@ class SeveralShards:
     @property
     def dropped(self) -> dict[str, int]:
         """Number of rows dropped so far, by reason: from windows of all windowings; a row in none of them once."""
-        counts = [shard.dropped for shard in self._shards.values()]
-        total: dict[str, int] = {}
-        for count in counts:
-            for reason, rows in count.items():
-                windowless = reason == DropReason.NULL_EVENT_TIME
-                total[reason] = max(total.get(reason, 0), rows) if windowless else total.get(reason, 0) + rows
-        return total
+        return dropped_of_windowings(shard.dropped for shard in self._shards.values())
 
 
 def _note_names(plan: WindowPlan, store: Store) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from beamish.engine.state import State, Store
+from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, State, Store
 from beamish.engine.windowing.arrival import add_rows
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.packing import about
@@ -22,9 +22,9 @@ class WindowShard:
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(self, plan: WindowPlan, store: Store) -> None:
+    def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
         self._plan = plan
-        self._state = State.open(plan, store)
+        self._state = State.open(plan, store, policy)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         """Take the panes of stages in, then advance the watermark, then the clock, then take a source's rows in."""
@@ -38,8 +38,8 @@ class WindowShard:
             step.pass_clock()
             if rows:
                 add_rows(step, rows)
-        table = step.output.table(step.table.keys, step.table.live)
-        self._state.save(step.table, step.orphans)
+        table = step.output.table(step.table.keys, step.table.values)
+        self._state.save(step.table, step.inherited_panes)
         return table
 
     def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:

@@ -1,25 +1,32 @@
-"""The window table: a row for each (key, window) that a step works on.
+"""The window table: one row per (key, window) that a step works on.
 
 Small numbers are numpy columns in ``columns``. Keys, accumulators and the values last emitted are Arrow and stay
-where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``live_at``), so that a change is
+where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``values_at``), so that a change is
 an entry appended and a pointer moved.
 
-columns (one entry a window; times int64 microseconds):
+stored columns (one entry per window; ``_us``: int64, microseconds since the epoch):
     start_us, end_us    the window
-    closed              its trigger has finished: rows are dropped until it expires
-    gone                it expired or was merged away: not written back
-    touched             it differs from what is stored
-    segment             the segment it was read from; NEW_SEGMENT if from none
-    new_rows            rows that are in no pane yet
-    held                rows in it, less those removed; counted where rows can be removed, else 0
-    live                its last pane stands: it was emitted and not taken back
-    new_since_us        the watermark when the first of them came; the greatest int64 if there is none
-    stamp_us            timestamp of the next pane under a combiner; NO_STAMP if no row counts for it
-    panes, not_early    how many panes were emitted, and how many of them were not EARLY
-    timing              of the last pane (TIMINGS)
-    live_stamp_us       timestamp of the last pane under a combiner
-    asks_at_end         it is asked when the watermark passes its end
-    trigger.../...      the trigger tree's
+    closed              bool: its trigger has finished, rows are dropped until it expires
+    unemitted_rows      int64: rows that are in no pane yet
+    unemitted_since_us  the watermark when the first of them came; NEVER_US if there is none
+    net_rows            int64: rows in it less those removed; counted where rows can be removed, else 0
+    pane_time_us        timestamp of its next pane under a combiner; NO_VALUE if no row counts for it
+    panes               int64: how many panes were emitted
+    non_early_panes     int64: how many of them were not EARLY
+    has_pane            bool: its last pane stands, it was emitted and not taken back
+    timing              int8: of the last pane (TIMINGS)
+    last_pane_time_us   timestamp of the last pane under a combiner
+    asks_at_end         bool: it is asked when the watermark passes its end
+    trigger.../...      the trigger tree's (trigger_tree.py)
+working columns:
+    gone                bool: it expired or was merged away; not written back
+    touched             bool: it differs from what is stored
+    segment             int64: the segment it was read from; NO_VALUE if from none
+    key_at, state_at, values_at    int64: its entries in the pools of keys, of accumulators, and of the values last
+                        emitted (kept where panes are retracted or compared); NO_ENTRY if it has none
+
+Two numbers stand for nothing: NO_VALUE, the least int64, where there is none, and ``NEVER_US``, the greatest, for a time
+that does not come.
 """
 
 from __future__ import annotations
@@ -31,35 +38,35 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
-from beamish.triggers.trigger import Trigger
+from beamish.triggers.trigger import NEVER_US, Trigger
 
-NEW_SEGMENT = np.iinfo(np.int64).min
-NO_STAMP = np.iinfo(np.int64).min
-NOTHING_NEW_US = np.iinfo(np.int64).max
+NO_VALUE = np.iinfo(np.int64).min
+"""There is none: no timestamp, no lateness, no segment."""
 NO_ENTRY = -1
+"""No index: it points at nothing."""
 
 STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "start_us": ("int64", 0),
     "end_us": ("int64", 0),
     "closed": ("bool", False),
-    "new_rows": ("int64", 0),
-    "held": ("int64", 0),
-    "live": ("bool", False),
-    "new_since_us": ("int64", NOTHING_NEW_US),
-    "stamp_us": ("int64", NO_STAMP),
+    "unemitted_rows": ("int64", 0),
+    "unemitted_since_us": ("int64", NEVER_US),
+    "net_rows": ("int64", 0),
+    "pane_time_us": ("int64", NO_VALUE),
     "panes": ("int64", 0),
-    "not_early": ("int64", 0),
+    "non_early_panes": ("int64", 0),
+    "has_pane": ("bool", False),
     "timing": ("int8", 0),
-    "live_stamp_us": ("int64", NO_STAMP),
+    "last_pane_time_us": ("int64", NO_VALUE),
     "asks_at_end": ("bool", False),
 }
 _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "gone": ("bool", False),
     "touched": ("bool", False),
-    "segment": ("int64", NEW_SEGMENT),
+    "segment": ("int64", NO_VALUE),
     "key_at": ("int64", NO_ENTRY),
     "state_at": ("int64", NO_ENTRY),
-    "live_at": ("int64", NO_ENTRY),
+    "values_at": ("int64", NO_ENTRY),
 }
 
 Indices = NDArray[np.intp]
@@ -106,7 +113,7 @@ class WindowTable:
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)
         self.trigger = TriggerState(trigger, self.columns)
-        self.keys, self.state, self.live = Pool(keys), Pool(state), Pool(values)
+        self.keys, self.state, self.values = Pool(keys), Pool(state), Pool(values)
 
     def __len__(self) -> int:
         return len(self.columns["start_us"])
@@ -122,3 +129,9 @@ class WindowTable:
             for name, column in self.columns.items():
                 self.columns[name] = np.concatenate([column, columns[name] if name in columns else new[name]])
         return np.arange(first, first + rows)
+
+    def append_windows(
+        self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], key_at: NDArray[np.int64]
+    ) -> Indices:
+        """Append new windows. Gives their indices."""
+        return self.append({"start_us": start_us, "end_us": end_us, "key_at": key_at}, len(start_us))

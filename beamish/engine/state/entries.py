@@ -1,0 +1,74 @@
+"""Entries of the store: Arrow tables as bytes, under names. Nothing is pickled.
+
+index       what the segments hold (index.py)
+s<number>   a segment: windows (segments.py)
+windowings  the names of several windowings (windowing/several.py); their entries are then under them: name/s1
+i<number>   the inherited panes of a segment's windows (windowing/inherited_panes.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from beamish.engine.state.store import Store
+from beamish.errors import StateError
+from beamish.kernels.ipc import from_bytes, to_bytes
+
+INDEX, WINDOWINGS = "index", "windowings"
+"""The names of the entries that are there once."""
+
+
+def segment_name(number: int) -> str:
+    """The entry of a segment."""
+    return f"s{number}"
+
+
+def inherited_name(number: int) -> str:
+    """The entry of the inherited panes of a segment's windows."""
+    return f"i{number}"
+
+
+def read_entry(store: Store, name: str) -> pa.Table:
+    """Read an entry that must be there.
+
+    Raises:
+        StateError: it is not, or its bytes are not what was written.
+    """
+    stored = store.get(name)
+    if stored is None:
+        raise StateError(
+            f"the index lists entry {name!r}, but the state store does not have it: restore the checkpoint"
+        )
+    return table_of(name, stored)
+
+
+def table_of(name: str, stored: bytes) -> pa.Table:
+    """The table in an entry's bytes.
+
+    Raises:
+        StateError: they are not what was written.
+    """
+    with reading(name):
+        table = from_bytes(stored)
+        table.validate()
+        return table
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Errors inside are of an entry that is not what was written: a StateError that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise StateError(
+            f"the state store's entry {name!r} is not what was written ({type(error).__name__}: {error}): restore the "
+            "checkpoint from a copy, or start from a new one"
+        ) from error
+
+
+def write_entry(store: Store, name: str, table: pa.Table) -> None:
+    """Write an entry."""
+    store.put(name, to_bytes(table.combine_chunks(), compression="lz4"))

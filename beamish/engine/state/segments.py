@@ -1,0 +1,133 @@
+"""Segments: the windows that end in one span of time, stored together.
+
+A step reads and writes the segments it touches, and expiry drops whole segments. Windows that end at the end of time are
+cut by a hash of their key instead. How long a span is changes with the number of windows (``SegmentPolicy``).
+
+columns of a stored segment (one entry per window):
+    <name>          the window table's stored columns (windowing/window_table.py); objects of users' triggers as binary
+    key.<name>      its key
+    state.<name>    its accumulators
+    live.<name>     the values last emitted, where they are kept
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.state.compatibility import columns_under
+from beamish.engine.windowing.window_table import Indices, Pool, WindowTable
+from beamish.kernels.codec import decode, encode
+from beamish.kernels.codes import hash_rows
+from beamish.plan.window_plan import WindowPlan
+from beamish.windows.option import END_OF_TIME_US
+
+_HASHED_SEGMENTS = 64
+_ENDLESS = -(2**62)
+
+
+@attrs.frozen
+class SegmentPolicy:
+    """How windows are cut into segments; it may differ from step to step and changes nothing in what comes out.
+
+    Attributes:
+        few_segments: so many are never too many.
+        few_windows: with more segments than that, spans get longer where segments hold fewer windows on average.
+        many_windows: spans get shorter where segments hold more windows on average.
+        shortest_us, longest_us: bounds of a span, in microseconds.
+        unknown_period_us: the least span where the window option does not say how far apart windows end.
+        most_segments: the least span is such that allowed lateness has no more segments than that.
+    """
+
+    few_segments: int = 16
+    few_windows: int = 512
+    many_windows: int = 65_536
+    shortest_us: int = 60_000_000
+    longest_us: int = 10 * 365 * 86_400_000_000
+    unknown_period_us: int = 3_600_000_000
+    most_segments: int = 2048
+
+    def least_span_us(self, plan: WindowPlan) -> int:
+        """The span that a pipeline begins with, and never goes below."""
+        period = plan.window.period_us or self.unknown_period_us
+        lateness = plan.options.allowed_lateness.us
+        return min(max(period, self.shortest_us, lateness // self.most_segments), self.longest_us)
+
+    def next_span_us(self, plan: WindowPlan, span_us: int, segments: int, windows: int) -> int:
+        """The span for the next step: longer where segments hold few windows, shorter where they hold many."""
+        if segments > self.few_segments and windows < segments * self.few_windows:
+            span_us *= -(-segments * self.few_windows // windows)
+        elif windows > segments * self.many_windows:
+            span_us //= -(-windows // (segments * self.few_windows))
+        return min(max(span_us, self.least_span_us(plan)), self.longest_us)
+
+
+DEFAULT_POLICY = SegmentPolicy()
+
+
+def segment_numbers(
+    span_us: int, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The segment that each of some windows belongs to, by its end, or by its key if it ends at the end of time."""
+    number = end_us // span_us
+    endless = np.flatnonzero(end_us == END_OF_TIME_US)
+    if len(endless):
+        hashes = hash_rows(keys.take(key_at[endless]).columns, len(endless))
+        number[endless] = _ENDLESS + (hashes % np.uint64(_HASHED_SEGMENTS)).astype(np.int64)
+    return number
+
+
+def to_stored(plan: WindowPlan, table: WindowTable, rows: Indices) -> pa.Table:
+    """Windows of the window table as a segment."""
+    names, arrays = [], []
+    for name in table.stored:
+        names.append(name)
+        arrays.append(_to_arrow(table[name][rows]))
+    pools = [("key.", table.keys, "key_at"), ("state.", table.state, "state_at"), ("live.", table.values, "values_at")]
+    for prefix, pool, pointer in pools if plan.keeps_live else pools[:2]:
+        taken = pool.take(table[pointer][rows])
+        names.extend(prefix + name for name in taken.schema.names)
+        arrays.extend(taken.columns)
+    return pa.table(arrays, names=names)
+
+
+def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **columns: Any) -> Indices:
+    """Append a segment's windows to the window table.
+
+    Args:
+        plan: the pipeline's plan.
+        stored: the segment.
+        table: the window table.
+        columns: those of its columns that are given, so are not read; one value for all windows.
+
+    Returns:
+        the windows' indices.
+    """
+    rows = stored.num_rows
+    all_columns: dict[str, Any] = {name: np.full(rows, value) for name, value in columns.items()}
+    for name, (dtype, _) in table.stored.items():
+        if name not in columns:
+            all_columns[name] = _to_numpy(stored[name], dtype)
+    all_columns["key_at"] = table.keys.append(columns_under(stored, "key.", table.keys.schema))
+    all_columns["state_at"] = table.state.append(columns_under(stored, "state.", table.state.schema, plan.new_state))
+    if plan.keeps_live:
+        all_columns["values_at"] = table.values.append(columns_under(stored, "live.", table.values.schema))
+    return table.append(all_columns, rows)
+
+
+def _to_arrow(column: NDArray[Any]) -> pa.Array:
+    if column.dtype == object:
+        return pa.array([None if cell is None else encode(cell) for cell in column.tolist()], pa.binary())
+    return pa.array(column)
+
+
+def _to_numpy(column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
+    if dtype == "object":
+        cells = np.empty(len(column), dtype=object)
+        cells[:] = [None if cell is None else decode(cell) for cell in column.to_pylist()]
+        return cells
+    return np.array(column.to_numpy(), dtype=dtype)

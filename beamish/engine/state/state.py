@@ -1,0 +1,171 @@
+"""A shard's state: the index of its segments, the segments through it, and its clocks.
+
+What is stored where: entries.py; what the index says: index.py; how windows are cut into segments: segments.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from beamish.engine.clocks import Clocks
+from beamish.engine.state.compatibility import FORMAT, check_identity
+from beamish.engine.state.entries import inherited_name, read_entry, reading, segment_name, write_entry
+from beamish.engine.state.index import (
+    IndexColumns,
+    empty_index,
+    read_index_entry,
+    with_rows,
+    without,
+    write_index_entry,
+)
+from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, append_stored, segment_numbers, to_stored
+from beamish.engine.state.store import Store
+from beamish.engine.windowing.inherited_panes import InheritedPanes
+from beamish.engine.windowing.window_table import NO_VALUE, Indices, WindowTable
+from beamish.kernels.codes import factorize_values
+from beamish.kernels.identity import same_identity
+from beamish.plan.identity import changeable, identity_of_plan
+from beamish.plan.window_plan import WindowPlan
+from beamish.triggers.trigger import NEVER_US
+
+
+@attrs.define
+class State:
+    """The state of a shard between two steps.
+
+    Attributes:
+        plan: the pipeline's plan.
+        store: where the bytes are.
+        policy: how windows are cut into segments.
+        index: the index's columns.
+        clocks: where they stand.
+        dropped: number of rows dropped so far, by reason.
+        span_us: how long a span of ends a segment holds.
+        changed: whether the trigger or the lateness is another than the one the state was written with.
+        rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
+    """
+
+    plan: WindowPlan
+    store: Store
+    policy: SegmentPolicy
+    index: IndexColumns
+    clocks: Clocks
+    dropped: dict[str, int]
+    span_us: int
+    changed: bool = False
+    rewrites: bool = False
+
+    @classmethod
+    def open(cls, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> State:
+        """Read the index.
+
+        Raises:
+            StateError: it was written by another format, shard count or pipeline, or cannot be read.
+        """
+        stored = read_index_entry(store)
+        if stored is None:
+            return cls(plan, store, policy, empty_index(), Clocks.new(len(plan.takes)), {}, policy.least_span_us(plan))
+        index, about = stored
+        check_identity(about["identity"], plan)
+        changed = not same_identity(about["changeable"], changeable(plan))
+        clocks = Clocks.of(about["clocks"])
+        return cls(plan, store, policy, index, clocks, about["dropped"], about["span_us"], changed)
+
+    def begin_step(self) -> None:
+        """Decide how windows are cut into segments in this step."""
+        before = self.span_us
+        segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
+        self.span_us = self.policy.next_span_us(self.plan, before, segments, windows)
+        self.rewrites = self.changed or self.span_us != before
+
+    def segments_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The numbers of the segments for which ``wanted``, one flag per index entry, holds."""
+        return self.index["segment"][wanted]
+
+    def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
+        """Read segments into the window table; those already in it or not stored are skipped."""
+        loaded = set(np.unique(table["segment"]).tolist())
+        known = set(self.index["segment"].tolist())
+        for segment in segments:
+            if segment in known and segment not in loaded:
+                self._load_one(int(segment), table, inherited)
+
+    def _load_one(self, segment: int, table: WindowTable, inherited: InheritedPanes) -> None:
+        stored = read_entry(self.store, segment_name(segment))
+        given = {
+            name: value for name, (_, value) in table.stored.items() if self.changed and name.startswith("trigger")
+        }
+        with reading(segment_name(segment)):
+            rows = append_stored(self.plan, stored, table, touched=self.rewrites, segment=segment, **given)
+        if segment in self._with_inherited_panes():
+            panes = read_entry(self.store, inherited_name(segment))
+            with reading(inherited_name(segment)):
+                inherited.read(panes, rows, table)
+
+    def save(self, table: WindowTable, inherited: InheritedPanes) -> None:
+        """Write back the segments in which something was touched, and the index."""
+        kept = ~table["gone"]
+        target = segment_numbers(self.span_us, table["end_us"], table.keys, table["key_at"])
+        touched = table["touched"]
+        dirty = np.unique(np.concatenate([table["segment"][touched], target[touched & kept]]))
+        dirty = dirty[dirty != NO_VALUE]
+        # A window may have moved into a segment that was not read: read it, since it is written as a whole.
+        before = len(table)
+        self.load(dirty.tolist(), table, inherited)
+        if len(table) > before:
+            kept = ~table["gone"]
+            target = np.concatenate([target, table["segment"][before:]])
+        known, had_inherited = set(self.index["segment"].tolist()), self._with_inherited_panes()
+        rows = np.flatnonzero(kept & np.isin(target, dirty))
+        code = factorize_values(target[rows]).of
+        order = np.argsort(code, kind="stable")
+        segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
+        entries = [self._save_one(int(target[one[0]]), one, table, inherited) for one in segments if len(one)]
+        written = {entry[0] for entry in entries}
+        for segment in known.intersection(dirty.tolist()) - written:
+            self.store.remove(segment_name(segment))
+        for segment in had_inherited.intersection(dirty.tolist()) - {entry[0] for entry in entries if entry[-1]}:
+            self.store.remove(inherited_name(segment))
+        self.index = with_rows(without(self.index, dirty), entries)
+        self.changed = self.rewrites = False
+        self._save_index()
+
+    def _save_one(self, segment: int, rows: Indices, table: WindowTable, inherited: InheritedPanes) -> tuple[int, ...]:
+        """Write a segment; gives its row of the index."""
+        write_entry(self.store, segment_name(segment), to_stored(self.plan, table, rows))
+        panes = inherited.of(rows, table)
+        if panes is not None:
+            write_entry(self.store, inherited_name(segment), panes)
+        due, wake = self._due(rows, table)
+        start, end = int(table["start_us"][rows].min()), int(table["end_us"][rows].max())
+        return segment, len(rows), start, end, due, wake, int(panes is not None)
+
+    def _due(self, rows: Indices, table: WindowTable) -> tuple[int, int]:
+        """The least watermark and the least clock at which something is due in these windows."""
+        end = table["end_us"][rows]
+        # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
+        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes
+        waits &= ~table["closed"][rows] & (end > self.clocks.watermark_us)
+        due = int(np.where(waits, end, self.plan.expiry_us(end)).min())
+        if not self.plan.options.trigger.needs_clock:
+            return due, NEVER_US
+        open_ = rows[~table["closed"][rows]]
+        return due, int(self.plan.options.trigger.wakes_at_columns(table.trigger, open_).min(initial=NEVER_US))
+
+    def _with_inherited_panes(self) -> set[int]:
+        return set(self.index["segment"][self.index["inherited_panes"] > 0].tolist())
+
+    def _save_index(self) -> None:
+        about = {
+            "format": FORMAT,
+            "identity": identity_of_plan(self.plan),
+            "changeable": changeable(self.plan),
+            "clocks": attrs.asdict(self.clocks),
+            "dropped": self.dropped,
+            "span_us": self.span_us,
+        }
+        write_index_entry(self.store, self.index, about)

@@ -1,0 +1,154 @@
+"""Dropped rows: counted by reason, and listed in the output where the pipeline asks for them (RULES.md 20).
+
+A row is dropped from a window (it expired, its trigger has finished), or, once and from no window, for its event time
+(it has none, or one that is out of range). The second kind is counted once per row, the first once per (row, window).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.adapters.one_input import merged_name
+from beamish.engine.event_times import in_range
+from beamish.engine.windowing.bundle import Bundle, plan_keys
+from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.window_table import NO_VALUE, Pool
+from beamish.kernels.reserved import INPUT
+from beamish.pane import DropReason
+from beamish.plan.window_plan import WindowPlan
+from beamish.watermarks import NO_WATERMARK_US
+from beamish.windows.option import END_OF_TIME_US
+
+if TYPE_CHECKING:
+    from beamish.engine.windowing.step import Step
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+REASONS = (
+    DropReason.EXPIRED,
+    DropReason.WINDOW_FINISHED,
+    DropReason.NULL_EVENT_TIME,
+    DropReason.EVENT_TIME_OUT_OF_RANGE,
+)
+EXPIRED, WINDOW_FINISHED, NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE = range(4)
+_ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
+
+_NO_TIME_US = END_OF_TIME_US - 1
+"""Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
+
+
+def timed_rows(bundle: Bundle) -> Flags:
+    """Which of a bundle's rows have an event time that is in range: bool, one per row.
+
+    All slices do (packing.py leaves the others out), and windows that panes bring along need no time.
+    """
+    if bundle.plan.preaggregates or bundle.plan.inherits_windows:
+        return np.ones(len(bundle.time_us), dtype=bool)
+    return in_range(bundle.time_us)
+
+
+def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None:
+    """Drop the rows without event time, and those whose event time is out of range.
+
+    Args:
+        step: the step they came in.
+        bundle: the rows.
+        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
+        timed: bool, one per row of the bundle: whether its event time is in range.
+    """
+    keys = plan_keys(step.plan, bundle.untimed)
+    _drop_from_no_window(step, bundle.untimed, bundle.untimed_rows, step.table.keys.append(keys), NULL_EVENT_TIME)
+    _count(step, EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
+    if not timed.all():
+        rows = bundle.table.filter(pa.array(~timed))
+        _drop_from_no_window(step, rows, int(bundle.rows[~timed].sum()), key_at[~timed], EVENT_TIME_OUT_OF_RANGE)
+
+
+def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
+    """Drop entries, each from its window."""
+    _count(step, reason, int(bundle.rows[entries.row].sum()))
+    if step.plan.options.with_dropped and len(entries.row):
+        step.output.add_dropped(
+            bundle.table.take(pa.array(entries.row)),
+            key_at=entries.key_at,
+            start_us=entries.start_us,
+            end_us=entries.end_us,
+            reason=reason,
+            late_by_us=_late_by(step.watermark_us, bundle.time_us[entries.row]),
+        )
+
+
+def _drop_from_no_window(step: Step, rows: pa.Table, count: int, key_at: Ints, reason: int) -> None:
+    _count(step, reason, count)
+    if step.plan.options.with_dropped and rows.num_rows:
+        step.output.add_dropped(rows, key_at=key_at, windowless=True, reason=reason)
+
+
+def _late_by(watermark_us: int, time_us: Ints) -> Ints:
+    """The watermark less the event time in microseconds; NO_VALUE without either."""
+    if watermark_us == NO_WATERMARK_US:
+        return np.full(len(time_us), NO_VALUE)
+    # At the end of time a row before the epoch is later than 64 bits can say.
+    late_by = watermark_us - np.maximum(time_us, 0) - np.minimum(time_us, 0) * (watermark_us < END_OF_TIME_US)
+    return np.where(time_us == _NO_TIME_US, NO_VALUE, late_by)
+
+
+def _count(step: Step, reason: int, rows: int) -> None:
+    if rows:
+        name = str(REASONS[reason])
+        step.state.dropped[name] = step.state.dropped.get(name, 0) + rows
+
+
+def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts of several windowings over the same rows as one: by (row, window), and by row where there is none.
+
+    Each windowing counts every row that it drops for its event time; the one that was there longest counted all.
+    """
+    total: dict[str, int] = {}
+    for count in counts:
+        for reason, rows in count.items():
+            so_far = total.get(reason, 0)
+            total[reason] = max(so_far, rows) if reason in _ONCE_PER_ROW else so_far + rows
+    return total
+
+
+class DroppedRows:
+    """The rows that a step dropped and lists, in the plan's ``row_type``."""
+
+    def __init__(self, plan: WindowPlan) -> None:
+        self._plan = plan
+        self._rows = Pool(pa.schema(list(plan.row_type)))
+
+    def append(self, rows: pa.Table) -> Ints:
+        """Take up rows; gives where they are."""
+        if self._plan.merges:
+            return self._rows.append(_by_input(self._plan, rows))
+        return self._rows.append(rows.select([field.name for field in self._plan.row_type]))
+
+    def column(self, row_at: Ints, reason: NDArray[np.int8], late_by_us: Ints, dropped: Flags) -> pa.Array:
+        """The output's column ``dropped``: null in the rows of output that are no dropped rows."""
+        rows = self._rows.take(row_at)
+        columns = [
+            pa.array([str(name) for name in REASONS]).take(pa.array(reason)),
+            pa.array(late_by_us, mask=late_by_us == NO_VALUE),
+            pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(self._plan.row_type)),
+        ]
+        fields = list(self._plan.pane_schema.field("dropped").type)
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~dropped))
+
+
+def _by_input(plan: WindowPlan, rows: pa.Table) -> pa.Table:
+    """Rows of a merge as one struct per input; only that of the row's own input is not null."""
+    which = rows[INPUT].to_numpy()
+    structs = []
+    for number, input_ in enumerate(plan.row_type):
+        columns = [rows[merged_name(input_.name, field.name)].combine_chunks() for field in input_.type]
+        mask = pa.array(which != number)
+        structs.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
+    return pa.table(structs, schema=pa.schema(list(plan.row_type)))

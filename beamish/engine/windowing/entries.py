@@ -1,0 +1,64 @@
+"""Entries: rows, each in one window of its own.
+
+A row (or slice of rows, see packing.py) that falls in two windows is two entries. An entry's *target* is the window of
+the window table that it ends up in (lookup.py, merging.py).
+
+columns (one entry per (row, window)):
+    row                 int64[n], index into the bundle
+    start_us, end_us    int64[n], microseconds since the epoch: the window that the row itself falls in
+    key_at              int64[n], where its key is in the window table's pool of keys
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.error_context import naming_key
+
+if TYPE_CHECKING:
+    from beamish.engine.windowing.step import Step
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@attrs.define
+class Entries:
+    """Rows in windows of their own, as columns."""
+
+    row: Ints
+    start_us: Ints
+    end_us: Ints
+    key_at: Ints
+
+    def only(self, kept: Flags) -> Entries:
+        """Those for which ``kept`` holds."""
+        return Entries(self.row[kept], self.start_us[kept], self.end_us[kept], self.key_at[kept])
+
+
+def entries_of(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Entries:
+    """Put a bundle's rows into windows of their own.
+
+    Args:
+        step: the step they came in.
+        bundle: the rows.
+        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
+        windowed: bool, one per row of the bundle: the rows to take.
+    """
+    option = step.plan.window
+    time, own = bundle.time_us, bundle.table.select(list(option.columns))
+    if windowed.all():
+        row_of = np.arange(len(time))
+    else:
+        row_of = np.flatnonzero(windowed)
+        time, own = time[row_of], own.take(pa.array(row_of))
+    with naming_key(step.table, key_at[row_of]):
+        row, start, end = option.assign_columns(time, *(column.to_pylist() for column in own.columns))
+    row = row_of[row]
+    return Entries(row, start, end, key_at[row])

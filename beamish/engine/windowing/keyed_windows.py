@@ -1,0 +1,77 @@
+"""Windows of keys as columns, to be compared with each other on columns.
+
+columns (one entry per window):
+    key                 int64[n], code of its key; codes compare within one step's known windows and rows only
+    start_us, end_us    int64[n], microseconds since the epoch
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.window_table import NO_ENTRY, Indices
+from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
+from beamish.kernels.groups import Groups
+
+if TYPE_CHECKING:
+    from beamish.engine.windowing.step import Step
+
+Ints = NDArray[np.int64]
+
+
+@attrs.frozen
+class KeyedWindows:
+    """Windows of keys, as columns."""
+
+    key: Ints
+    start_us: Ints
+    end_us: Ints
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __add__(self, other: KeyedWindows) -> KeyedWindows:
+        """These, then the others."""
+        return KeyedWindows(
+            np.concatenate([self.key, other.key]),
+            np.concatenate([self.start_us, other.start_us]),
+            np.concatenate([self.end_us, other.end_us]),
+        )
+
+    def take(self, at: NDArray[Any]) -> KeyedWindows:
+        """Some of them: indices or flags."""
+        return KeyedWindows(self.key[at], self.start_us[at], self.end_us[at])
+
+    def groups(self) -> Groups:
+        """Equal windows, numbered from 0 on in order of first appearance."""
+        key = Groups(self.key, int(self.key.max(initial=-1)) + 1)
+        return factorize_tuples([key, factorize_values(self.start_us), factorize_values(self.end_us)], len(self))
+
+    def find_in(self, known: KeyedWindows) -> Ints:
+        """For each the index of the known window equal to it, or NO_ENTRY; both are distinct."""
+        code = (known + self).groups().of[len(known) :]
+        return np.where(code < len(known), code, NO_ENTRY)
+
+
+def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[Indices, KeyedWindows, KeyedWindows]:
+    """The windows of the table that are not gone, and the entries' own, with codes of their keys in common.
+
+    Returns:
+        known: intp[k], indices into the window table.
+        known_windows: k windows.
+        own: one window per entry.
+    """
+    table = step.table
+    known = np.flatnonzero(~table["gone"])
+    keys = table.keys.take(table["key_at"][known])
+    both = [pa.chunked_array([*a.chunks, *b.chunks]) for a, b in zip(keys.columns, bundle.keys.columns, strict=True)]
+    code = factorize_rows(both, len(known) + len(bundle.time_us)).of
+    known_windows = KeyedWindows(code[: len(known)], table["start_us"][known], table["end_us"][known])
+    return known, known_windows, KeyedWindows(code[len(known) :][entries.row], entries.start_us, entries.end_us)

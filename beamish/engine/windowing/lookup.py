@@ -1,0 +1,41 @@
+"""Finding the windows of rows where windows do not merge: the known one equal to the row's own, or a new one.
+
+Known windows come before the entries' own where both are coded, and are distinct, so the code of a known window is its
+place among them, and greater codes are of new ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from beamish.engine.state.segments import segment_numbers
+from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.drops import WINDOW_FINISHED, drop_from_windows
+from beamish.engine.windowing.entries import Entries, Ints
+from beamish.engine.windowing.keyed_windows import known_and_own
+
+if TYPE_CHECKING:
+    from beamish.engine.windowing.step import Step
+
+
+def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
+    """The targets of entries whose windows do not merge; those of closed windows are dropped.
+
+    Returns:
+        target: intp[n], indices into the window table.
+        entries: those that are left, n of them.
+    """
+    table = step.table
+    needed = segment_numbers(step.state.span_us, entries.end_us, table.keys, entries.key_at)
+    step.load(np.isin(step.state.index["segment"], np.unique(needed)))
+    known, windows, own = known_and_own(step, bundle, entries)
+    groups = (windows + own).groups()
+    code = groups.of[len(known) :]
+    first = groups.first()[len(known) :] - len(known)
+    new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
+    target = np.concatenate([known, new])[code]
+    closed = table["closed"][target]
+    drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)
+    return target[~closed], entries.only(~closed)

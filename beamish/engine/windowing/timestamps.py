@@ -1,0 +1,60 @@
+"""Timestamps of panes: the end of the window, or the earliest or latest event time of their new rows (RULES.md 19).
+
+A combiner reads the rows that came while the watermark was before the end of the window they landed in. What it has
+seen since the window's last pane stands in the window table:
+
+    pane_time_us    int64[n], microseconds since the epoch; NO_VALUE if no such row came
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.trigger_tree import TriggerMerge
+from beamish.engine.windowing.window_table import NO_VALUE, Indices
+from beamish.modes import TimestampCombiner
+from beamish.plan.schemas import TIMESTAMP
+from beamish.triggers.trigger import NEVER_US
+from beamish.windows.option import END_OF_TIME_US
+
+if TYPE_CHECKING:
+    from beamish.engine.windowing.step import Step
+
+Ints = NDArray[np.int64]
+
+
+def add_times(step: Step, bundle: Bundle, entries: Entries, target: Indices) -> None:
+    """Entries have come into their targets (intp, one per entry): combine their event times."""
+    if not step.plan.combines_timestamps:
+        return
+    in_time = step.watermark_us < step.table["end_us"][target]
+    target, row = target[in_time], entries.row[in_time]
+    pane_time = step.table["pane_time_us"]
+    if step.plan.options.combiner is TimestampCombiner.EARLIEST:
+        unset = target[pane_time[target] == NO_VALUE]
+        pane_time[unset] = NEVER_US
+        np.minimum.at(pane_time, target, bundle.first_us[row])
+    else:
+        np.maximum.at(pane_time, target, bundle.last_us[row])
+
+
+def merged_times(step: Step, m: TriggerMerge) -> Ints:
+    """The ``pane_time_us`` of windows that others become, one per result."""
+    pane_time = step.table["pane_time_us"]
+    if step.plan.options.combiner is TimestampCombiner.LATEST:
+        return m.greatest(pane_time)  # type: ignore[no-any-return]
+    least = m.least(np.where(pane_time == NO_VALUE, NEVER_US, pane_time))
+    return np.where(least == NEVER_US, NO_VALUE, least)
+
+
+def pane_timestamps(pane_time_us: Ints, end_us: Ints, none: NDArray[Any]) -> pa.Array:
+    """The output's column ``timestamp``; null at the end of time and where ``none`` holds."""
+    last = end_us - 1
+    time = np.where(pane_time_us == NO_VALUE, last, np.minimum(pane_time_us, last))
+    return pa.array(time, mask=(time == END_OF_TIME_US - 1) | none).cast(TIMESTAMP)
