@@ -130,7 +130,7 @@ class Follower:
         if isinstance(self.policy, bm.ProcessingTimeLag):
             if moves:
                 raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
-            return max(self.watermark, event.us - self.policy.lag) if isinstance(event, ClockTo) else self.watermark
+            return max(self.watermark, event.us - self.policy.lag.us) if isinstance(event, ClockTo) else self.watermark
         if isinstance(event, WatermarkTo) and moves:
             if event.us < self.script_watermark:
                 raise bm.ScriptError("the watermark goes back")
@@ -141,7 +141,7 @@ class Follower:
         # RULES 3: the script's watermark did not rise.
         idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
         idle = clock - self.risen_at_clock
-        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout:
+        if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout.us:
             return min(max(self.watermark, self.script_watermark + idle), END_OF_TIME_US)
         return self.watermark
 

@@ -129,7 +129,7 @@ class AfterProcessingTime(Node):
     def show(self, rows: int, now: Now) -> bool:
         # A finished one has no target any more.
         if self.target is None and not self.finished:
-            self.target = now.clock + self.trigger.delay
+            self.target = now.clock + self.trigger.delay.us
         return False
 
     def ready(self, now: Now) -> bool:

@@ -22,18 +22,18 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any]) -> lis
     """The windows of a row."""
     match option:
         case bm.FixedWindows():
-            start = (time_us - option.offset) // option.size * option.size + option.offset
-            return [(start, start + option.size)]
+            start = (time_us - option.offset.us) // option.size.us * option.size.us + option.offset.us
+            return [(start, start + option.size.us)]
         case bm.SlidingWindows():
             # Every window that holds the timestamp; a period larger than the size samples.
-            start = (time_us - option.offset) // option.period * option.period + option.offset
+            start = (time_us - option.offset.us) // option.period.us * option.period.us + option.offset.us
             windows = []
-            while time_us < start + option.size:
-                windows.append((start, start + option.size))
-                start -= option.period
+            while time_us < start + option.size.us:
+                windows.append((start, start + option.size.us))
+                start -= option.period.us
             return windows
         case bm.Sessions():
-            return [(time_us, time_us + option.gap)]
+            return [(time_us, time_us + option.gap.us)]
         case bm.GlobalWindow():
             return [(0, END_OF_TIME_US)]
         case bm.CalendarWindows():
