@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,9 @@ from beamish.flow import BoundFlow, Flow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Line = tuple[str, str]
+"""Subject and words."""
 
 _WIDTH, _INDENT = 110, 13
 
@@ -24,40 +27,33 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
         inputs: in place of ``df`` the rows of each source by its name.
     """
     flow.check()
-    if df is None and not inputs:
-        return _stages([(one, list(one.stage.describe(one.takes, None))) for one in flow.flows])
-    from beamish.spark import bind
+    frames = [*inputs.values(), *([] if df is None else [df])]
+    if not frames:
+        return _stages(one.stage.describe(one.takes, None) for one in flow.flows)
+    from beamish.spark import bind, describe_batch
 
     bound = bind(flow, df, inputs)
-    frames = [df] if df is not None else inputs.values()
-    if any(frame.isStreaming for frame in frames if frame is not None):
-        return _stages([(one, _of_stream(one)) for one in bound.flows])
-    from beamish.spark import describe_batch
-
-    return _stages([(one, describe_batch(one)) for one in bound.flows])
+    of_stage = _of_stream if any(frame.isStreaming for frame in frames) else describe_batch
+    return _stages((*of_stage(one), _columns(one.operator)) for one in bound.flows)
 
 
-def _of_stream(flow: BoundFlow) -> list[tuple[str, str]]:
-    described = list(flow.stage.describe(flow.operator.takes, flow.operator))
-    at = next((i for i, (subject, _) in enumerate(described) if subject == "carried"), len(described))
-    return [*described[:at], columns(flow.operator), *described[at:]]
+def _of_stream(flow: BoundFlow) -> Iterator[Line]:
+    return flow.stage.describe(flow.operator.takes, flow.operator)
 
 
-def columns(operator: Operator) -> tuple[str, str]:
+def _columns(operator: Operator) -> Line:
     """The output's columns and their types."""
-    schema = operator.gives.schema
-    return "columns", ", ".join(f"{field.name} {field.type}" for field in schema or [])
+    return "columns", ", ".join(f"{field.name} {field.type}" for field in operator.gives.schema or [])
 
 
-def _stages(stages: list[tuple[Flow | BoundFlow, list[tuple[str, str]]]]) -> str:
-    texts = [_text(lines) for _, lines in stages]
+def _stages(stages: Iterable[Iterable[Line]]) -> str:
+    texts = [_text(lines) for lines in stages]
     if len(texts) == 1:
         return texts[0]
     return "\n\n".join(f"stage {number} of {len(texts)}\n{text}" for number, text in enumerate(texts, 1))
 
 
-def _text(subjects: Iterable[tuple[str, str]]) -> str:
+def _text(lines: Iterable[Line]) -> str:
     return "\n".join(
-        fill(f"{subject:<{_INDENT - 1}} {words}", _WIDTH, subsequent_indent=" " * _INDENT)
-        for subject, words in subjects
+        fill(f"{subject:<{_INDENT - 1}} {words}", _WIDTH, subsequent_indent=" " * _INDENT) for subject, words in lines
     )

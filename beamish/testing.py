@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import attrs
 
 from beamish.durations import duration
 from beamish.errors import ScriptError
+from beamish.flow import Flow
 from beamish.instants import instant_us
 from beamish.local import trace
 from beamish.pane import Pane
@@ -20,7 +21,12 @@ from beamish.windows.option import END_OF_TIME_US
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from beamish.pipeline import Pipeline
+
+class Runnable(Protocol):
+    """A pipeline, as far as a script needs to know it."""
+
+    @property
+    def flow(self) -> Flow: ...
 
 
 @attrs.frozen
@@ -102,7 +108,7 @@ class TestStream:
             )
         return attrs.evolve(self, events=(*self.events, event))
 
-    def trace(self, pipeline: Pipeline) -> list[tuple[Event, list[Pane]]]:
+    def trace(self, pipeline: Runnable) -> list[tuple[Event, list[Pane]]]:
         """Run the script in process; gives each event with what came out at it.
 
         Raises:
@@ -123,7 +129,7 @@ class TestStream:
         """
         return trace(pipeline.flow, self.events)
 
-    def on_spark(self, spark: SparkSession, pipeline: Pipeline, **options: Any) -> list[Pane]:
+    def on_spark(self, spark: SparkSession, pipeline: Runnable, **options: Any) -> list[Pane]:
         """Run the script as real micro-batches, one event per batch, without sleeping.
 
         Args:
@@ -139,7 +145,7 @@ class TestStream:
         """
         return [pane for _, panes in self.trace_on_spark(spark, pipeline, **options) for pane in panes]
 
-    def trace_on_spark(self, spark: SparkSession, pipeline: Pipeline, **options: Any) -> list[tuple[Event, list[Pane]]]:
+    def trace_on_spark(self, spark: SparkSession, pipeline: Runnable, **options: Any) -> list[tuple[Event, list[Pane]]]:
         """Run the script as real micro-batches; gives each event with what came out at it.
 
         Args:

@@ -83,10 +83,10 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
         tables[source.name] = tables_of(own, source.event_time)
     schemas: dict[str | None, pa.Schema] = {}
     for one in flow.flows:
-        for number, source in enumerate(one.inputs):
-            if isinstance(source, Source):
+        for number, taken in enumerate(one.inputs):
+            if isinstance(taken, Source):
                 asked = one.stage.asks(one.takes, number) or ()
-                schemas[source.name] = _schema(source, asked, tables[source.name])
+                schemas[taken.name] = _schema(taken, asked, tables[taken.name])
     return ScriptRows(tables, schemas)
 
 
