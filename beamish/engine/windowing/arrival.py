@@ -99,7 +99,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     table["state_at"][at] = table.state.append(state)
     table["new_rows"][at] += rows
     if step.plan.signed:
-        np.add.at(table["held"], target, bundle.signs[entries.row])
+        table["held"][at] += groups.sum(bundle.signs[entries.row])
     table["new_since_us"][at] = np.minimum(table["new_since_us"][at], step.watermark_us)
     table["touched"][at] = True
     if step.plan.combines_timestamps:
@@ -190,7 +190,7 @@ def _find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, E
     some_entry[own_group] = one
     result = same.copy()
     result[made] = _append_windows(step, start[made], end[made], entries.key_at[some_entry[made]])
-    parts = np.bincount(part_group, minlength=groups)
+    parts = Groups(part_group, groups).sizes()
     merges = active & (parts > 0) & ~((parts == 1) & (same != NO_ENTRY))
     if merges.any():
         number = np.cumsum(merges) - 1
