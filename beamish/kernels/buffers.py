@@ -58,6 +58,15 @@ def cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
     return column.cast(type_)
 
 
+def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the types of a schema, whose columns have the same names, by ``cast``."""
+    if table.schema.equals(schema):
+        return table
+    table = table.combine_chunks()
+    columns = [cast(column.combine_chunks(), field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.table(columns, schema=schema) if columns else table
+
+
 def _is_some_list(type_: pa.DataType) -> bool:
     kind = pa.types
     return bool(
