@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from beamish.kernels.buffers import cast, cast_table, plain
 from tests.accumulations.laws import PATIENT
-from tests.nested import nested_columns
+from tests.kernels.nested import nested_columns
 
 VOID = pa.struct([("a", pa.null()), ("b", pa.string())])
 ROWS = [[{"a": None, "b": "x"}], None, [{"a": None, "b": "y"}, None], []]
