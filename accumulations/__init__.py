@@ -1,4 +1,4 @@
-"""Accumulations: what becomes of a window's rows. One family a file; `accumulation.py` holds the contract."""
+"""Accumulations: what becomes of a window's rows. One family per file; `accumulation.py` holds the contract."""
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.approx_count_distinct import ApproxCountDistinct

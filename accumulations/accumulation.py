@@ -8,8 +8,8 @@ Laws (property tests of the same name):
 
 On columns an accumulator is one or more Arrow columns, its *state*: ``lift`` makes each row an accumulator of
 its own, ``combine`` merges accumulators group by group, ``extract_columns`` reads the values. Everything the
-engine does - pre-aggregate, add to a window, merge sessions, sum slices - is a ``combine``, but for accumulations that
-do not pre-aggregate: to these new rows are added by ``add_rows``.
+engine does (pre-aggregate, add to a window, merge sessions, sum slices) is a ``combine``, except that new rows are
+added by ``add_rows`` to accumulations that do not pre-aggregate.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ class Accumulation:
     python: ClassVar[bool] = True
     """Whether the methods above do the work; False for the built-in accumulations, which work on columns."""
 
-    # What only an accumulation in a merge of several inputs says (see adapters/one_input.py and joins.py).
+    # What matters in a merge of several inputs only (see adapters/one_input.py and joins.py).
 
     explodes: ClassVar[bool] = False
-    """Whether a pane comes out as several rows, or none: ``explode`` says which. It is then alone in its pipeline."""
+    """Whether a pane comes out as several rows, or none, by ``explode``. It is then the only one of its pipeline."""
 
     @property
     def names_of_inputs(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ Doubles = NDArray[np.float64]
 
 @attrs.frozen
 class ApproxCountDistinct(ListColumnar):
-    """About how many distinct values a column has, nulls ignored (Spark: ``approx_count_distinct``).
+    """About the number of distinct values of a column, nulls ignored (Spark: ``approx_count_distinct``).
 
     The state takes at most 4 bytes for each of (1.106 / rsd)**2 registers, rounded up to a power of two. The same
     values give the same number, however they came; it is not the number that Spark's own sketch gives.

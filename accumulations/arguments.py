@@ -46,7 +46,7 @@ def flag_field() -> Any:
 
 
 def count_field() -> Any:
-    """An attrs field that holds how many, at least 1."""
+    """An attrs field that holds a number of things, at least 1."""
 
     def check(owner: Any, attribute: attrs.Attribute[Any], value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -73,15 +73,11 @@ class ListColumnar(Columnar):
 
     mergers = ((None, ()),)
     distinct: ClassVar[int] = 0
-    """Of items alike in so many of their first keys one is kept; 0: all are."""
+    """Items that agree in this many of their first keys are alike, and one of them is kept; 0: all items are kept."""
 
     def item_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         """The type of an item; by default that of the column."""
         return plain_type(types[0])
-
-    def is_invertible(self, types: Sequence[pa.DataType]) -> bool:
-        """Whether its state is sums, and taking a row away undoes adding it exactly."""
-        return False
 
     def state_types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         return (pa.list_(self.item_type(types)),)
@@ -100,7 +96,7 @@ class ListColumnar(Columnar):
 
     @property
     def keep(self) -> int | None:
-        """How many items are kept, the first in order; None: all."""
+        """The greatest number of items kept, the first in order; None: all."""
         return None
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:

@@ -1,4 +1,4 @@
-"""Count: how many rows."""
+"""Count: the number of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beamish.kernels.groups import Groups
 
 @attrs.frozen
 class Count(Columnar):
-    """How many rows, or how many with a value in a column (Spark: ``count(*)``, ``count(column)``).
+    """The number of rows, or of rows with a value in a column (Spark: ``count(*)``, ``count(column)``).
 
     Args:
         column: count the rows in which it is not null; default: all rows, as ``count(*)``.

@@ -44,7 +44,7 @@ class CollectSet(ListColumnar):
 
 @attrs.frozen(init=False, repr=False)
 class CountDistinct(ListColumnar):
-    """How many distinct values a column has, or combinations of values several have (Spark: ``count_distinct``).
+    """The number of distinct values of a column, or of distinct combinations of several (Spark: ``count_distinct``).
 
     Exact: the state holds every distinct value. For many of them ``ApproxCountDistinct`` takes little room.
 

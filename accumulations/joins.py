@@ -109,7 +109,7 @@ class InnerJoin(_Join):
     """One row of output per pair of rows, one of each input, that share key and window.
 
     Null keys are a key, as everywhere here: they join, other than in SQL. A join is the only accumulation of its
-    pipeline. It keeps every row of the window, and gives the product of both sides. A pane in which nothing pairs
+    pipeline. It keeps every row of the window, and gives the product of both sides. A pane without a pair
     gives no row, but has its number.
 
     Args:

@@ -14,7 +14,7 @@ from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.accumulations.sums import as_double
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, list_column, list_lengths, numbers, valid
+from beamish.kernels.buffers import Flags, column_of, list_column, list_lengths, numbers, starts, valid
 
 
 class _Sorted(ListColumnar):
@@ -83,7 +83,7 @@ class Quantiles(_Sorted):
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         count = list_lengths(state[0])
         some, values = count > 0, numbers(state[0].flatten())
-        start = (np.cumsum(count) - count)[some]
+        start = starts(count)[some]
         found = np.empty((len(start), len(self.probabilities)))
         for i, p in enumerate(self.probabilities):
             found[:, i] = _quantile(values, start, count[some], p)
@@ -116,6 +116,6 @@ class Median(_Sorted):
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         count = list_lengths(state[0])
         some, median = count > 0, np.zeros(len(count))
-        start = np.cumsum(count) - count
+        start = starts(count)
         median[some] = _quantile(numbers(state[0].flatten()), start[some], count[some], 0.5)
         return column_of(median, pa.float64(), some)

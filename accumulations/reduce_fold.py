@@ -121,7 +121,7 @@ class Fold(Accumulation):
     """Rows folded into an accumulator by a function, one after the other in event-time order within a bundle.
 
     Rows of one event time come in Spark's sort order of their values, so that the result does not depend on how
-    rows lie in a bundle. Between bundles it depends on which row came in which; give ``merge`` where it should not.
+    rows lie in a bundle. It depends on which row came in which bundle; give ``merge`` where it should not.
 
     Args:
         initial: the accumulator of no rows: a plain value, as in ``Accumulation``.
@@ -136,7 +136,7 @@ class Fold(Accumulation):
         ``result_type``; ``initial`` if there is no row.
 
     Raises:
-        OptionError: an argument is none of what is said here.
+        OptionError: an argument is not as described here.
         PipelineError: windows merge and there is no ``merge``.
         UserFunctionError: fn or merge raised, or the accumulator is no plain value or not of the result type.
 

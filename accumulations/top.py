@@ -22,7 +22,7 @@ class TopN(ListColumnar):
     """The ``n`` greatest values of a column, the greatest first, nulls ignored (Beam: ``Top.largest``).
 
     Args:
-        n: how many, at least 1; equal values count each.
+        n: the number of values, at least 1; equal values count each.
         column: of any type with an order (all but maps).
 
     Returns:
@@ -52,7 +52,7 @@ class TopNByKey(Columnar):
     """The ``n`` keys with the greatest values, each with its greatest value; rows with a null value are ignored.
 
     Args:
-        n: how many keys, at least 1.
+        n: the number of keys, at least 1.
         key: the column to tell apart by; null is a key.
         value: the column to compare. Both are of any type with an order (all but maps).
 

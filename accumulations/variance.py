@@ -1,6 +1,6 @@
 """Variance and StdDev of a column of numbers.
 
-The state is (n, mean, m2): how many values, their mean, and the sum of the squares of their distances from it. Parts
+The state is (n, mean, m2): the number of values, their mean, and the sum of the squares of their distances from it. Parts
 are merged by Chan, Golub and LeVeque's formula ("Updating formulae and a pairwise algorithm", 1979) for any number of
 parts at once: the mean is the weighted mean of the means, and m2 = sum(m2_i + n_i * (mean_i - mean)**2).
 """

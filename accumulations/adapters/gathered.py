@@ -1,4 +1,4 @@
-"""The rows of a merge's inputs, kept: what CoGroup and the joins are over the merged rows.
+"""CoGroup and the joins over merged rows: they keep the rows of the inputs they name.
 
 The state is one list of rows per input, in the order of event times. A pane's value is the lists; a join makes of
 them, where the output is built, one row per pair. All rows of one key and window belong together, so the pairs are
@@ -29,6 +29,7 @@ from beamish.kernels.buffers import (
     numbers,
     pick,
     plain_type,
+    starts,
     struct_column,
 )
 from beamish.kernels.fields import Field
@@ -76,7 +77,9 @@ def side_of(where: str, input_: MergedInput) -> Side:
 
 @attrs.frozen(repr=False)
 class Gathered(Columnar):
-    """Rows of the inputs, kept. Its first input column numbers the input; then come the columns of each side.
+    """An accumulation that keeps the rows of inputs.
+
+    Its first input column numbers the input; then come the columns of each side.
 
     Attributes:
         declared: what the pipeline declares.
@@ -156,10 +159,10 @@ class Pairs(Gathered):
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         left, right = (list_lengths(lists) for lists in state)
-        shown = (left > 0) & (self.keeps_left | (right > 0)), (right > 0) & (self.keeps_right | (left > 0))
+        kept = (left > 0) & (self.keeps_left | (right > 0)), (right > 0) & (self.keeps_right | (left > 0))
         lists = [
-            _shorten(items.flatten().field("row"), lengths, kept)
-            for items, lengths, kept in zip(state, (left, right), shown, strict=True)
+            _shorten(items.flatten().field("row"), lengths, in_pairs)
+            for items, lengths, in_pairs in zip(state, (left, right), kept, strict=True)
         ]
         return struct_column(lists, [side.name for side in self.sides])
 
@@ -177,9 +180,8 @@ class Pairs(Gathered):
         places = (within // right_each, left), (within % right_each, right)
         columns = []
         for side, (place, lengths) in zip(lists, places, strict=True):
-            all_lengths = list_lengths(side)
-            starts = np.cumsum(all_lengths) - all_lengths
-            columns.append(pick(side.flatten(), np.where(lengths[row] > 0, starts[row] + place, -1)))
+            first = starts(list_lengths(side))
+            columns.append(pick(side.flatten(), np.where(lengths[row] > 0, first[row] + place, -1)))
         names = [side.name for side in self.sides]
         return row, pa.StructArray.from_arrays(columns, names=names, mask=flags(whole[row]))
 

@@ -81,7 +81,7 @@ def extract(owner: Any, state: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.Array:
-    """What a function returned, as a column of the type it was to have."""
+    """What a function returned, as a column of the type it is to have."""
     if pa.types.is_null(type_):
         return pa.nulls(len(values))
     if pa.types.is_integer(type_):  # Arrow would cut off what is behind the point
@@ -113,8 +113,8 @@ def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: i
 def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception, number: int) -> UserFunctionError:
     """The error that says which function raised, for what, and what to do."""
     result = UserFunctionError(
-        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {type(error).__name__}: {error}; mend it and "
-        "start again from the checkpoint, nothing was lost"
+        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {type(error).__name__}: {error}; fix it and "
+        "restart from the checkpoint; no data was lost"
     )
     result.group = number
     return result
@@ -146,6 +146,6 @@ def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
 def _short(value: Any) -> str:
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - a broken repr must not hide the error that is told
+    except Exception:  # noqa: BLE001 - a broken repr must not hide the error that is reported
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_ARGUMENT else f"{text[:_LONGEST_ARGUMENT]}..."

@@ -1,4 +1,4 @@
-"""Accumulations over rows that may be taken back: what a later stage makes of another stage's retractions.
+"""Accumulations over rows that may be taken back: what a downstream stage makes of retractions.
 
 Each row carries a sign, 1 for a row and -1 for the removal of an equal one. Where taking away undoes adding exactly
 (counts, sums and means of whole numbers and decimals, a user's ``retract``) the accumulator does so. Otherwise it is

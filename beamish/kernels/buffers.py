@@ -58,6 +58,15 @@ def cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
     return column.cast(type_)
 
 
+def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the types of a schema, whose columns have the same names, by ``cast``."""
+    if table.schema.equals(schema):
+        return table
+    table = table.combine_chunks()
+    columns = [cast(column.combine_chunks(), field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.table(columns, schema=schema) if columns else table
+
+
 def _is_some_list(type_: pa.DataType) -> bool:
     kind = pa.types
     return bool(
@@ -113,7 +122,7 @@ def _bits(buffer: pa.Buffer | None, offset: int, length: int) -> Flags:
 
 
 def numbers(column: pa.Array) -> Numbers:
-    """The values of a column that ``is_fixed`` (booleans as 0 and 1), one a row; under a null stands anything."""
+    """The values of a column that ``is_fixed`` (booleans as 0 and 1), one per row; anything under a null."""
     length, data = len(column), column.buffers()[1]
     if pa.types.is_boolean(column.type):
         return _bits(data, column.offset, length).view(np.int8)
@@ -124,7 +133,7 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def limbs(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """The high (signed) and low (unsigned) 64 bits of decimal128 values; under a null stands anything."""
+    """The high (signed) and low (unsigned) 64 bits of decimal128 values; anything under a null."""
     length, data = len(column), column.buffers()[1]
     if data is None or length == 0:
         return np.zeros(length, np.int64), np.zeros(length, np.uint64)
@@ -142,11 +151,17 @@ def valid(column: pa.Array) -> Flags | None:
 
 
 def offsets(column: pa.Array) -> NDArray[np.int32]:
-    """Where each entry of a list, string or binary column begins, and the last ends: int32, one more than rows."""
+    """Where each entry of a list, string or binary column begins, and the last ends: int32, one more than there are rows."""
     data = column.buffers()[1]
     if data is None or len(column) == 0:
         return np.zeros(len(column) + 1, np.int32)
     return np.frombuffer(data, "<i4", len(column) + 1, 4 * column.offset)
+
+
+def starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of several runs of ``lengths`` items begins, if they lie one behind the other."""
+    begin: NDArray[np.int64] = np.cumsum(lengths) - lengths
+    return begin
 
 
 def _buffer(values: Numbers) -> pa.Buffer:
@@ -161,7 +176,7 @@ def column_of(values: Numbers, type_: pa.DataType | None = None, present: Flags 
     """An Arrow column over numbers: of ``type_`` (default: int64, double or boolean as the dtype says).
 
     Args:
-        values: one a row, as ``numbers`` gives them for the type.
+        values: one per row, as ``numbers`` gives them for the type.
         type_: a type that ``is_fixed``.
         present: False for nulls; None: no nulls.
     """

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from beamish.kernels.buffers import starts
 from beamish.kernels.order import Key
 
 Ints = NDArray[np.int64]
@@ -49,7 +50,7 @@ class Groups:
         return Groups(np.concatenate([self.of, other.of]), self.count)
 
     def repeat(self, times: Ints) -> Groups:
-        """Each entry so many times."""
+        """The entries, each as often as ``times`` says."""
         return Groups(np.repeat(self.of, times), self.count)
 
     def sizes(self) -> Ints:
@@ -111,9 +112,7 @@ class Groups:
 
     def positions(self) -> Ints:
         """For entries ordered by group: the place of each within its group, from 0; one per entry."""
-        sizes = self.sizes()
-        starts: Ints = np.cumsum(sizes) - sizes
-        return np.arange(len(self.of), dtype=np.int64) - starts[self.of]
+        return np.arange(len(self.of), dtype=np.int64) - starts(self.sizes())[self.of]
 
     def runs(self) -> Iterator[tuple[int, int, int]]:
         """For entries ordered by group: each group that has entries, and where they begin and end."""

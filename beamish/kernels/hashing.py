@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, offsets, plain, valid
+from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, offsets, plain, starts, valid
 
 Words = NDArray[np.uint64]
 
@@ -20,7 +20,7 @@ _NULL = np.uint64(0x6E756C6C)
 
 
 def hash_values(column: pa.Array) -> Words:
-    """The hash of each value of a column of a plain type (not maps): uint64, one a row; nulls have one of their own."""
+    """The hash of each value of a column of a plain type (not maps): uint64, one per row; nulls have one of their own."""
     if pa.types.is_null(column.type):
         return np.full(len(column), _NULL)
     hashes, present = _hash_present(column), valid(column)
@@ -64,7 +64,7 @@ def _hash_runs(words: Words, lengths: NDArray[np.int64]) -> Words:
     total = np.zeros(len(lengths), np.uint64)
     some = lengths > 0
     if some.any():
-        first = np.cumsum(lengths) - lengths
+        first = starts(lengths)
         place = np.arange(len(words)) - np.repeat(first, lengths)
         total[some] = np.add.reduceat(_mix(words ^ _mix(place.astype(np.uint64))), first[some])
     return _mix(total ^ lengths.astype(np.uint64))
@@ -72,13 +72,13 @@ def _hash_runs(words: Words, lengths: NDArray[np.int64]) -> Words:
 
 def _hash_bytes(column: pa.Array) -> Words:
     ends = offsets(column).astype(np.int64)
-    starts, lengths = ends[:-1], np.diff(ends)
+    begin, lengths = ends[:-1], np.diff(ends)
     counts = (lengths + 7) // 8
     if not counts.any():
         return _mix(_hash_runs(np.zeros(0, np.uint64), counts) ^ lengths.astype(np.uint64))
     row = np.repeat(np.arange(len(counts)), counts)
-    before = 8 * (np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts))
-    words = _words_at(column.buffers()[2], starts[row] + before)
+    before = 8 * (np.arange(len(row)) - np.repeat(starts(counts), counts))
+    words = _words_at(column.buffers()[2], begin[row] + before)
     spare = np.maximum(8 - (lengths[row] - before), 0)
     words = words & (~np.uint64(0) >> (8 * spare).astype(np.uint64))
     return _mix(_hash_runs(words, counts) ^ lengths.astype(np.uint64))

@@ -21,7 +21,7 @@ KeysOf = Callable[[pa.Array], Keys]
 
 
 def lift_items(items: pa.Array, present: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Lists of one item a row, empty where ``present`` is False (None: nowhere)."""
+    """Lists of one item per row, empty where ``present`` is False (None: nowhere)."""
     if present is None:
         return list_column(items, np.ones(len(items), np.int64))
     return list_column(items.filter(flags(present)), present.astype(np.int64))
@@ -40,9 +40,9 @@ def merge_lists(
     Args:
         lists: a list column.
         groups: of the lists; one without lists gets an empty list.
-        keys_of: by what the items of a list are ordered.
-        distinct: of items alike in so many of the first keys only the first is kept; 0: all are.
-        keep: how many items a list may have at most; None: any number.
+        keys_of: the sort keys of items.
+        distinct: items that agree in this many of their first keys are alike, and the first is kept; 0: all are.
+        keep: the greatest number of items in a list; None: any number.
 
     Returns:
         a list column, one entry per group.

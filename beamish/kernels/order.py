@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, valid
+from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, starts, valid
 
 Key = NDArray[np.int64]
 Keys = list[Key]
@@ -90,14 +90,14 @@ def _list_key(column: pa.Array) -> Key:
     # From the last position to the first, a list that reaches so far is ranked by (item here, rank of what follows).
     items = column.flatten()
     lengths = list_lengths(column)
-    starts = np.cumsum(lengths) - lengths
+    begin = starts(lengths)
     item_rank = ranks(sort_keys(items))
     rank = np.zeros(len(column), np.int64)
     by_length = np.argsort(-lengths, kind="stable")
     reaching = np.searchsorted(-lengths[by_length], -np.arange(lengths.max(initial=0)), side="left")
     for position in range(len(reaching) - 1, -1, -1):
         rows = by_length[: reaching[position]]
-        rank[rows] = 1 + ranks([item_rank[starts[rows] + position], rank[rows]])
+        rank[rows] = 1 + ranks([item_rank[begin[rows] + position], rank[rows]])
     return rank
 
 
@@ -131,11 +131,11 @@ def _pack(keys: Sequence[Key]) -> Key | None:
 
 def run_starts(keys: Sequence[Key]) -> NDArray[np.bool_]:
     """For rows in order: whether a row differs in some key from the one before it (the first row does)."""
-    starts = np.zeros(len(keys[0]), dtype=bool)
-    starts[:1] = True
+    differs = np.zeros(len(keys[0]), dtype=bool)
+    differs[:1] = True
     for key in keys:
-        starts[1:] |= key[1:] != key[:-1]
-    return starts
+        differs[1:] |= key[1:] != key[:-1]
+    return differs
 
 
 def ranks(keys: Sequence[Key]) -> Key:

@@ -35,7 +35,7 @@ def arrow_type(where: str, words: str) -> pa.DataType:
     """Read a type as Spark writes it.
 
     Args:
-        where: whose it is, for the message.
+        where: the option it belongs to, for the message.
         words: such as ``bigint``, ``decimal(10,2)``, ``array<string>``, ``map<string,int>``, ``struct<a:int,b:date>``.
 
     Raises:

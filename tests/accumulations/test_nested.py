@@ -15,7 +15,7 @@ from beamish.testing import TestStream
 from tests.accumulations.laws import FEW, GROUPS
 from tests.accumulations.test_min_max import order
 from tests.accumulations.test_retractable import stored
-from tests.nested import TYPES, values_of
+from tests.kernels.nested import TYPES, values_of
 
 
 def distinct(values):

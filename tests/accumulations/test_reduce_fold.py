@@ -37,7 +37,7 @@ def test_a_function_that_raises_is_named_with_its_arguments_and_group():
     with pytest.raises(UserFunctionError, match=r"Reduce\(fn=.*\)\.fn\(1, 0\) raised ZeroDivisionError") as raised:
         values(Reduce(lambda a, b: a // b, "x"), [(0, 2, 1), (1, 2, 0)], pa.int64())
     assert raised.value.group == 2
-    assert "nothing was lost" in str(raised.value)
+    assert "no data was lost" in str(raised.value)
 
 
 def test_a_reduced_value_of_another_type_is_refused():

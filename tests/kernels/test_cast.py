@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.kernels.buffers import cast, plain
+from beamish.kernels.buffers import cast, cast_table, plain
 from tests.accumulations.laws import PATIENT
-from tests.nested import nested_columns
+from tests.kernels.nested import nested_columns
 
 VOID = pa.struct([("a", pa.null()), ("b", pa.string())])
 ROWS = [[{"a": None, "b": "x"}], None, [{"a": None, "b": "y"}, None], []]
@@ -32,6 +32,16 @@ def test_fields_and_items_are_cast_to_the_types_they_are_to_have():
     made = cast(column, wide)
     made.validate(full=True)
     assert (made.type, made.to_pylist()) == (wide, [{"a": [1.0, None], "b": None}, None])
+
+
+def test_a_table_is_cast_column_by_column():
+    table = pa.table({"n": pa.array([1, 2, 3, 4], pa.int8()), "x": pa.array(ROWS, pa.large_list(VOID))}).slice(1)
+    schema = pa.schema([("n", pa.int64()), ("x", pa.list_(VOID))])
+    made = cast_table(table, schema)
+    made.validate(full=True)
+    assert (made.schema, made.to_pydict()) == (schema, {"n": [2, 3, 4], "x": ROWS[1:]})
+    assert cast_table(made, schema) is made
+    assert cast_table(table.select([]), pa.schema([])).num_rows == 3
 
 
 @PATIENT

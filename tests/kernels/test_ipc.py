@@ -6,7 +6,7 @@ from hypothesis import given
 
 from beamish.kernels.ipc import from_bytes, to_bytes
 from tests.accumulations.laws import PATIENT
-from tests.nested import nested_columns
+from tests.kernels.nested import nested_columns
 
 
 @PATIENT
