@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beamish.engine.state.entries import WINDOWINGS
 from beamish.engine.state.store import Store
+from beamish.engine.state.stored_tables import WINDOWINGS
 from beamish.engine.windowing.window_table import rows_without_columns
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity

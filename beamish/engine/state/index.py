@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.state.compatibility import check_format
-from beamish.engine.state.entries import INDEX, reading, table_of, write_entry
 from beamish.engine.state.store import Store
+from beamish.engine.state.stored_tables import INDEX, reading, table_of, write_entry
 
 INDEX_COLUMNS = ("segment", "windows", "start_us", "end_us", "due_us", "wake_us", "inherited_panes")
 

@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.engine.state.entries import inherited_name, read_entry, segment_name
 from beamish.engine.state.index import empty_index, read_index_entry
 from beamish.engine.state.store import Store
+from beamish.engine.state.stored_tables import inherited_name, read_entry, segment_name
 
 
 @attrs.frozen

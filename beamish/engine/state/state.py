@@ -1,6 +1,6 @@
 """A shard's state: the index of its segments, the segments through it, and its clocks.
 
-What is stored where: entries.py; what the index says: index.py; how windows are cut into segments: segments.py.
+What is stored where: stored_tables.py; what the index says: index.py; how windows are cut into segments: segments.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.state.compatibility import FORMAT, check_identity
-from beamish.engine.state.entries import inherited_name, read_entry, reading, segment_name, write_entry
 from beamish.engine.state.index import (
     IndexColumns,
     empty_index,
@@ -24,6 +23,7 @@ from beamish.engine.state.index import (
 )
 from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, append_stored, segment_numbers, to_stored
 from beamish.engine.state.store import Store
+from beamish.engine.state.stored_tables import inherited_name, read_entry, reading, segment_name, write_entry
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.window_table import NO_VALUE, Indices, WindowTable
 from beamish.kernels.codes import factorize_values

@@ -58,7 +58,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
     if step.plan.signed:
-        np.add.at(table["net_rows"], target, bundle.signs[entries.row])
+        table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.watermark_us)
     table["touched"][at] = True
     add_times(step, bundle, entries, target)

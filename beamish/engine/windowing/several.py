@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
-from beamish.engine.state.entries import INDEX, WINDOWINGS
+from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.windowing.drops import dropped_of_windowings
 from beamish.engine.windowing.packing import about, pack
 from beamish.engine.windowing.shard import WindowShard

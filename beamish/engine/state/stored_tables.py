@@ -1,4 +1,4 @@
-"""Entries of the store: Arrow tables as bytes, under names. Nothing is pickled.
+"""The tables of the store: Arrow tables as bytes, each an entry under a name. Nothing is pickled.
 
 index       what the segments hold (index.py)
 s<number>   a segment: windows (segments.py)
