@@ -50,7 +50,7 @@ class _Gathering(OfInputs):
         return Pairs(said=self, sides=sides) if isinstance(self, _Join) else Gathered(self, sides)
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(init=False, repr=False)
 class CoGroup(_Gathering):
     """The rows of each input, by key and window (Beam: ``CoGroupByKey``).
 
@@ -80,7 +80,7 @@ class CoGroup(_Gathering):
         if not inputs:
             raise OptionError("CoGroup(): needs the name of at least one input, such as CoGroup('orders', 'clicks')")
         _check_inputs(f"CoGroup{inputs!r}", inputs)
-        self.__attrs_init__(inputs)  # type: ignore[attr-defined]
+        self.__attrs_init__(inputs)
 
     def __repr__(self) -> str:
         return f"CoGroup({', '.join(map(repr, self.names))})"
