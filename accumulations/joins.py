@@ -43,7 +43,7 @@ class _Gathering(OfInputs):
         return tuple(side_of(f"accumulate({name}={self!r})", inputs[input_]) for input_ in self.names_of_inputs)
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(init=False, repr=False)
 class CoGroup(_Gathering):
     """The rows of each input, by key and window (Beam: ``CoGroupByKey``).
 
@@ -73,7 +73,7 @@ class CoGroup(_Gathering):
         if not inputs:
             raise OptionError("CoGroup(): needs the name of at least one input, such as CoGroup('orders', 'clicks')")
         _check_inputs(f"CoGroup{inputs!r}", inputs)
-        self.__attrs_init__(inputs)  # type: ignore[attr-defined]
+        self.__attrs_init__(inputs)
 
     def __repr__(self) -> str:
         return f"CoGroup({', '.join(map(repr, self.names))})"

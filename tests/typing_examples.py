@@ -146,6 +146,7 @@ class Product(a.Accumulation):
 own = scores.window(Shifts()).trigger(t.Repeatedly(EveryOtherBundle())).accumulate(p=Product("score"))
 assert_type(own, bm.Pipeline)
 of_one: a.Accumulation = Product("amount").of("orders")
+several_columns: list[a.Accumulation] = [a.CountDistinct("user", "item"), a.CoGroup("orders", "clicks")]
 
 
 # On Spark.
@@ -168,10 +169,10 @@ def refused() -> None:
     scores.event_time("ts", 30)  # type: ignore[arg-type]
     scores.discard()  # type: ignore[attr-defined]
     bm.Pane()  # type: ignore[call-arg]
-    start = panes[0].window.start  # type: ignore[union-attr]
+    panes[0].window.count(1)  # type: ignore[union-attr]
     panes[0].kind = bm.PaneKind.DROPPED  # type: ignore[misc]
     t.AfterCount("2")  # type: ignore[arg-type]
     t.AfterAny(3)  # type: ignore[arg-type]
-    a.Sum()  # type: ignore[call-arg]
+    a.Sum(3)  # type: ignore[arg-type]
     bm.FixedWindows()  # type: ignore[call-arg]
-    assert_type(start, datetime | None)
+    a.CoGroup(1)  # type: ignore[arg-type]

@@ -144,8 +144,8 @@ def batch_of_chain(chain: Chain, script: TestStream, panes: Sequence[Pane]) -> d
     first = attrs.evolve(first, with_dropped=True)
     twin = run_twins([first, second], script.events, later=WatchedLater)[-1]
     assert isinstance(twin, WatchedLater)
-    listed = [[pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out)]
-    assert not differences(*listed, second)
+    ours, theirs = ([pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out))
+    assert not differences(ours, theirs, second)
     keys = {
         key_name(first, row): {column: normal(row.get(column)) for column in first.keys}
         for event in script.events
