@@ -37,7 +37,7 @@ class Shard(Protocol):
     """Some of the keys of an operator.
 
     Attributes:
-        watermark_us: the watermark it stands at, which it hands on to the stage after; None before there is one.
+        watermark_us: the watermark that it hands on to the stage after; None before there is one.
         next_due_us: the least watermark at which something in it is due; None: nothing is.
         dropped: number of rows dropped so far, by reason.
     """
@@ -47,7 +47,8 @@ class Shard(Protocol):
     @property
     def next_due_us(self) -> int | None: ...
     @property
-    def dropped(self) -> Mapping[str, int]: ...
+    def dropped(self) -> Mapping[str, int]:
+        return {}
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         """Advance the clocks and take rows in; what comes in from stages comes before the clocks move.
@@ -65,29 +66,26 @@ class Shard(Protocol):
 
 
 class Operator(Protocol):
-    """A stage bound to the columns and types of what it takes.
+    """A stage bound to the columns and types of what it takes. A subclass says what is not as it is here.
 
     Attributes:
         takes: its inputs, in order.
         gives: what it gives.
         shards: number of shards.
-        needs_clock: whether the processing-time clock must be brought in.
-        cadence: when its shards must be stepped.
         identity: what a checkpoint holds fast, in terms of JSON: with another identity the state is refused.
+        needs_clock: whether the processing-time clock must be brought in.
+        cadence: when its shards must be stepped. (One that takes the panes of a stage is stepped in every step: they come
+            in before the watermark moves.)
+        holds_watermark: whether the watermark that its shards hand on may trail the one they stand at.
     """
 
-    @property
-    def takes(self) -> Sequence[Relation]: ...
-    @property
-    def gives(self) -> Relation: ...
-    @property
-    def shards(self) -> int: ...
-    @property
-    def needs_clock(self) -> bool: ...
-    @property
-    def cadence(self) -> Cadence: ...
-    @property
-    def identity(self) -> Mapping[str, Any]: ...
+    takes: Sequence[Relation]
+    gives: Relation
+    shards: int
+    identity: Mapping[str, Any]
+    needs_clock: bool = False
+    cadence: Cadence = Cadence.WHEN_DUE
+    holds_watermark: bool = False
 
     def reads(self, source: int) -> Sequence[str]:
         """The columns of input ``source`` that ``pack`` must get, beside the event time."""

@@ -14,14 +14,14 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, Self
+from typing import Protocol
 
 from beamish.engine.operator import Operator
 from beamish.plan.relation import Relation
 
 
 class Stage(Protocol):
-    """What becomes of the rows or panes that it takes."""
+    """What becomes of the rows or panes that it takes. A subclass says what is not as it is here."""
 
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.
@@ -29,7 +29,6 @@ class Stage(Protocol):
         Raises:
             PipelineError: something is missing, or things do not go together.
         """
-        ...
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         """Check that something would come out of it on a stream that does not end.
@@ -37,7 +36,6 @@ class Stage(Protocol):
         Raises:
             PipelineError: nothing ever would.
         """
-        ...
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         """What it gives, as far as it is known without data."""
@@ -45,7 +43,7 @@ class Stage(Protocol):
 
     def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str] | None:
         """The columns that it names of input ``source``, beside keys and event time; None: it takes all there are."""
-        ...
+        return None
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         """Bind it to columns and types.
@@ -64,11 +62,11 @@ class Stage(Protocol):
         ...
 
     @property
-    def final(self) -> Self:
+    def final(self) -> Stage:
         """What a batch needs of it."""
-        ...
+        return self
 
     @property
     def with_dropped(self) -> bool:
         """Whether dropped rows come out beside its panes; no other stage can then take them."""
-        ...
+        return False

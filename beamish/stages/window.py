@@ -16,6 +16,7 @@ from beamish.modes import AccumulationMode
 from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
+from beamish.stages.stage import Stage
 from beamish.stages.window_words import describe
 from beamish.triggers.default import Default
 from beamish.windows.inherited import InheritedWindows
@@ -24,7 +25,7 @@ from beamish.windows.windowings import WINDOWING, Windowings
 
 
 @attrs.frozen
-class WindowStage:
+class WindowStage(Stage):
     """What becomes of rows in windows (see ``stages/stage.py``)."""
 
     options: WindowOptions = WindowOptions()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import attrs
 import pyarrow as pa
 
 from beamish.accumulations.adapters.one_input import merged_name
-from beamish.engine.operator import Cadence, Shard
+from beamish.engine.operator import Cadence, Operator, Shard
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.compatibility import check_unnamed
 from beamish.engine.windowing.packing import pack
@@ -18,12 +16,11 @@ from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
 from beamish.plan.identity import identity_of_plan
-from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 
 
 @attrs.define(slots=False, eq=False)
-class WindowOperator:
+class WindowOperator(Operator):
     """The operator of a window stage, under one windowing or several (see ``engine/operator.py``).
 
     Attributes:
@@ -34,34 +31,16 @@ class WindowOperator:
     plan: WindowPlan
     policy: SegmentPolicy = DEFAULT_POLICY
 
-    @property
-    def takes(self) -> Sequence[Relation]:
-        return self.plan.takes
-
-    @property
-    def gives(self) -> Relation:
-        return self.plan.gives
-
-    @property
-    def shards(self) -> int:
-        return self.plan.shards
-
-    @property
-    def needs_clock(self) -> bool:
-        policies = self.plan.policies
-        return self.plan.options.trigger.needs_clock or any(policy.needs_clock for policy in policies)
-
-    @property
-    def cadence(self) -> Cadence:
-        """Panes come in before the watermark moves, so it must move in each step; idle_timeout counts steps."""
-        counts = any(policy.needs_clock and policy.moved_by_rows for policy in self.plan.policies)
-        return Cadence.EVERY_STEP if self.plan.takes_panes or counts else Cadence.WHEN_DUE
-
-    @cached_property
-    def identity(self) -> Mapping[str, Any]:
-        if not self.plan.windowings:
-            return identity_of_plan(self.plan)
-        return {"windowings": {name: identity_of_plan(plan) for name, plan in self.plan.windowings.items()}}
+    def __attrs_post_init__(self) -> None:
+        plan = self.plan
+        self.takes, self.gives, self.shards = plan.takes, plan.gives, plan.shards
+        self.needs_clock = plan.options.trigger.needs_clock or any(policy.needs_clock for policy in plan.policies)
+        # idle_timeout counts steps.
+        counts = any(policy.idle_timeout is not None for policy in plan.policies)
+        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
+        self.identity = identity_of_plan(plan)
+        if plan.windowings:
+            self.identity = {"windowings": {name: identity_of_plan(one) for name, one in plan.windowings.items()}}
 
     def reads(self, source: int) -> Sequence[str]:
         relation, plan = self.plan.takes[source], self.plan

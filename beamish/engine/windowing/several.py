@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from beamish.engine.operator import Shard
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.windowing.drops import dropped_of_windowings
@@ -41,7 +42,7 @@ def _deliveries(windowings: Mapping[str, WindowPlan]) -> Iterator[tuple[list[int
         yield numbers, plans[numbers[0]]
 
 
-class SeveralShards:
+class SeveralShards(Shard):
     """Some of the keys of a stage with several windowings (see ``engine/operator.py``).
 
     Raises:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from beamish.engine.operator import Shard
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, State, Store
 from beamish.engine.windowing.arrival import add_rows
 from beamish.engine.windowing.error_context import naming_window
@@ -15,7 +16,7 @@ from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
 
 
-class WindowShard:
+class WindowShard(Shard):
     """Some of the keys of a window stage (see ``engine/operator.py``).
 
     Raises:

@@ -63,8 +63,11 @@ def needs_reports(flow: BoundFlow) -> bool:
     """Whether stages must be told their watermark, since the query's is not right for each.
 
     The query's is the least of all sources'. It is every stage's own if they all see all sources, and if no source's
-    policy follows the clock, which Spark does not know. (Of one stage with one source the engine follows it.)
+    policy follows the clock, which Spark does not know (of one stage with one source the engine follows it), and no
+    stage hands on another than it has.
     """
+    if any(one.operator.holds_watermark for one in flow.flows[:-1]):
+        return True
     if any(policy.needs_clock for policy in flow.policies):
         return len(flow.sources) > 1 or len(flow.flows) > 1
     return sum(any(isinstance(one, Source) for one in stage.inputs) for stage in flow.flows) > 1

@@ -1,0 +1,41 @@
+"""A stage kind of a user's own: rows are held back for a span of event time, and let go in the order of their times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from beamish import Pipeline
+from beamish.durations import Duration, read_positive
+from beamish.engine.operator import Operator
+from beamish.errors import PipelineError
+from beamish.flow import Flow, Panes
+from beamish.plan.relation import Relation
+from beamish.source import Source
+from beamish.stages.stage import Stage
+from tests.own.hold_back_operator import HoldBackOperator
+
+
+@attrs.frozen
+class HoldBack(Stage):
+    """A row comes out when the watermark is ``span`` past its event time; one without event time at once."""
+
+    span: Duration = attrs.field(converter=read_positive)
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        if len(takes) > 1 or takes[0].retracts:
+            raise PipelineError(f"{self!r}: takes one input, which does not retract; let it be accumulating()")
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        return Relation(takes[0].keys, watermarks=takes[0].watermarks)
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        return HoldBackOperator(takes, self.gives(takes), shards if takes[0].keys else 1, self.span.us)
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        yield "rows", f"held back until the watermark is {self.span} past their event time, then let go in its order"
+
+
+def held_back(span: object, before: Pipeline | Source) -> Pipeline:
+    return Pipeline(Flow(HoldBack(span), (before if isinstance(before, Source) else Panes(before.flow),)))

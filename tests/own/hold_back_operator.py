@@ -1,0 +1,68 @@
+"""The operator of ``HoldBack``: what is held is one table of rows in the store."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.engine.operator import Operator, Shard
+from beamish.kernels.codes import hash_rows, normalise
+from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.reserved import EVENT_TIME
+from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW
+
+_PANE = {"kind": "PANE", "timing": "UNKNOWN", "index": 0, "on_time_index": -1, "is_first": True, "is_last": True}
+
+
+class HoldBackOperator(Operator):
+    holds_watermark = True
+
+    def __init__(self, takes, gives, shards, span_us):
+        self.takes, self.shards, self.span_us = takes, shards, span_us
+        self.identity = {"shards": shards, "span": span_us}
+        columns = [*takes[0].columns, ("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
+        self.gives = attrs.evolve(gives, schema=pa.schema(columns))
+
+    def reads(self, source):
+        return self.takes[0].columns.names
+
+    def pack(self, source, rows):
+        time = rows["timestamp"].cast(pa.int64()) if self.takes[0].is_panes else rows[EVENT_TIME]
+        rows = rows.select(self.reads(0)).append_column(EVENT_TIME, time).combine_chunks()
+        keys = [normalise(rows[name].combine_chunks()) for name in self.takes[0].keys]
+        shard = hash_rows(keys, rows.num_rows) % np.uint64(self.shards)
+        yield from ((n, to_bytes(rows.filter(pa.array(shard == n)))) for n in np.unique(shard).tolist())
+
+    def open(self, store):
+        return HoldBackShard(self, store)
+
+
+class HoldBackShard(Shard):
+    def __init__(self, operator, store):
+        self._operator, self._store, self._w_us = operator, store, int(store.get("watermark") or -1)
+        self._held = from_bytes(store.get("held") or to_bytes(pa.table({EVENT_TIME: pa.array([], pa.int64())})))
+
+    def step(self, sources_us, clock_us, payloads):
+        self._w_us = max([self._w_us, *(us for us in sources_us if us is not None)])
+        rows = pa.concat_tables([self._held, *map(from_bytes, payloads)], promote_options="default").sort_by(EVENT_TIME)
+        waits = pc.fill_null(pc.greater(rows[EVENT_TIME], self._w_us - self._operator.span_us), False)  # noqa: FBT003
+        out, self._held = rows.filter(pc.invert(waits)), rows.filter(waits)
+        self._store.put("held", to_bytes(self._held))
+        self._store.put("watermark", str(self._w_us).encode())
+        added = [pa.nulls(len(out), WINDOW), pa.array([_PANE] * len(out), PANE), out[EVENT_TIME].cast(TIMESTAMP)]
+        schema = self._operator.gives.schema
+        own = (
+            [out[name] for name in schema.names[:-3]] if len(out) else [pa.array([], f.type) for f in list(schema)[:-3]]
+        )
+        return pa.table([*own, *added], schema=schema)
+
+    @property
+    def watermark_us(self):
+        return None if self._w_us < 0 else self._w_us - self._operator.span_us
+
+    @property
+    def next_due_us(self):
+        least = pc.min(self._held[EVENT_TIME]).as_py()
+        return None if least is None else least + self._operator.span_us
