@@ -254,7 +254,7 @@ def test_user_function_that_raises_is_named_with_its_key():
     pipeline = PLAIN.accumulate(worst=Reduce(lambda a, b: a // (b - b), "score"))
     with pytest.raises(bm.UserFunctionError) as caught:
         pipeline.run(ONE_ROW.add([ROW]))
-    for fragment in ("Reduce", "ZeroDivisionError", "{'team': 'red'}", "start again from the checkpoint"):
+    for fragment in ("Reduce", "ZeroDivisionError", "{'team': 'red'}", "restart from the checkpoint"):
         assert fragment in str(caught.value)
 
 
