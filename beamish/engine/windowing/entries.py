@@ -51,14 +51,16 @@ def entries_of(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Ent
         key_at: int64, one per row of the bundle: where its key is in the window table's pool.
         windowed: bool, one per row of the bundle: the rows to take.
     """
-    option = step.plan.window
-    time, own = bundle.time_us, bundle.table.select(list(option.columns))
+    own = bundle.table.select(list(step.plan.window.columns))
     if windowed.all():
-        row_of = np.arange(len(time))
-    else:
-        row_of = np.flatnonzero(windowed)
-        time, own = time[row_of], own.take(pa.array(row_of))
-    with naming_key(step.table, key_at[row_of]):
-        row, start, end = option.assign_columns(time, *(column.to_pylist() for column in own.columns))
-    row = row_of[row]
+        return _assign(step, bundle.time_us, own, key_at)
+    kept = np.flatnonzero(windowed)
+    entries = _assign(step, bundle.time_us[kept], own.take(pa.array(kept)), key_at[kept])
+    return attrs.evolve(entries, row=kept[entries.row])
+
+
+def _assign(step: Step, time_us: Ints, own: pa.Table, key_at: Ints) -> Entries:
+    """The entries of rows with these event times, the window option's own columns, and keys."""
+    with naming_key(step.table, key_at):
+        row, start, end = step.plan.window.assign_columns(time_us, *(column.to_pylist() for column in own.columns))
     return Entries(row, start, end, key_at[row])
