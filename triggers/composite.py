@@ -57,6 +57,10 @@ class Composite(Trigger):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
 
+    def identity(self) -> Any:
+        """What a checkpoint holds of it."""
+        return type(self).__name__, self.parts
+
     def __reduce__(self) -> tuple[type[Composite], tuple[Trigger, ...]]:
         return type(self), self.parts
 

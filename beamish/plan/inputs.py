@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from beamish.accumulations.adapters.one_input import MergedInput, merged_name
 from beamish.errors import ColumnError
+from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import INPUT
 from beamish.plan.relation import Relation
 
@@ -69,11 +70,7 @@ def widen(takes: Sequence[Relation], number: int, rows: Mapping[str, Any], count
     own |= {key: rows[name] for key, name in zip(takes[0].keys, relation.keys, strict=True)}
     own[INPUT] = pa.array(np.full(count, number, dtype=np.int8))
     columns = [own[field.name] if field.name in own else pa.nulls(count, field.type) for field in schema]
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.table(columns, schema=schema)
+    return cast_table(pa.table(columns, names=schema.names), schema)
 
 
 def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:

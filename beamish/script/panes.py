@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
+from beamish.instants import instant
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.plan.relation import Relation
 
 
 def panes_from_table(table: pa.Table, gives: Relation) -> list[Pane]:
     """The rows of a stage's output, in their order; ``gives`` says which columns are keys."""
-    return [_pane(row, gives.keys, gives.values) for row in table.to_pylist()]
+    window = table["window"].combine_chunks()
+    times = table["timestamp"], window.field("start"), window.field("end")
+    timestamps, starts, ends = (column.cast(pa.int64()).to_pylist() for column in times)
+    windows = [
+        Window(_instant(start), _instant(end)) if known else None
+        for known, start, end in zip(window.is_valid().to_pylist(), starts, ends, strict=True)
+    ]
+    rows, values = table.drop_columns(["window", "timestamp"]).to_pylist(), gives.values
+    return [
+        _pane(row, gives.keys, values, own, _instant(time))
+        for row, own, time in zip(rows, windows, timestamps, strict=True)
+    ]
 
 
-def _pane(row: Mapping[str, Any], keys: Sequence[str], values: Sequence[str]) -> Pane:
+def _pane(
+    row: Mapping[str, Any],
+    keys: Sequence[str],
+    values: Sequence[str],
+    window: Window | None,
+    timestamp: datetime | None,
+) -> Pane:
     info, dropped = row["pane"], row.get("dropped")
     return Pane(
         key={name: row[name] for name in keys},
-        window=None if row["window"] is None else Window(_utc(row["window"]["start"]), _utc(row["window"]["end"])),
+        window=window,
         values=dict(dropped["row"]) if dropped else {name: row[name] for name in values},
         kind=PaneKind(info["kind"]),
         timing=PaneTiming(info["timing"]),
@@ -29,11 +47,11 @@ def _pane(row: Mapping[str, Any], keys: Sequence[str], values: Sequence[str]) ->
         on_time_index=info["on_time_index"],
         is_first=info["is_first"],
         is_last=info["is_last"],
-        timestamp=_utc(row["timestamp"]),
+        timestamp=timestamp,
         reason=DropReason(dropped["reason"]) if dropped else None,
         late_by_us=dropped["late_by"] if dropped else None,
     )
 
 
-def _utc(time: datetime | None) -> datetime | None:
-    return None if time is None else time.astimezone(UTC)
+def _instant(us: int | None) -> datetime | None:
+    return None if us is None else instant(us)

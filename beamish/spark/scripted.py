@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from beamish.errors import OptionError, ScriptError, SparkSetupError
 from beamish.flow import Flow
+from beamish.kernels.buffers import cast_table
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
 from beamish.pane import Pane
@@ -187,7 +188,7 @@ def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> list[tu
         batches = max(json.loads(line)["batch"] for line in offsets.splitlines() if line.startswith('{"batch"'))
         at = batches - 1 - first_batch(events) + (batches == before)
         before = batches
-        table = from_bytes(path.read_bytes()).cast(gives.schema)
+        table = cast_table(from_bytes(path.read_bytes()), gives.schema)
         panes[min(max(at, 0), len(events) - 1)] += panes_from_table(table, gives)
     return list(zip(events, panes, strict=True))
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from beamish.engine.operator import Operator
+from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
 from beamish.spark.rows.shard_ids import shard_ids
 
@@ -137,7 +138,7 @@ def _tables(batches: Batches, carried: pa.Schema, reports: list[int]) -> Iterato
 
 def _table(batches: list[pa.RecordBatch], carried: pa.Schema) -> pa.Table:
     table = pa.Table.from_batches(batches).rename_columns(carried.names)
-    return table if table.schema.equals(carried) else table.cast(carried)
+    return table if table.schema.equals(carried) else cast_table(table, carried)
 
 
 def packed(payloads: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
