@@ -153,7 +153,8 @@ class TestStream:
             pipeline: what is run.
             options: ``shards``; ``partitions`` of the shuffle (2); ``restart_after``: numbers of events, from 0, after
                 which the query is stopped and started again from its checkpoint; ``heartbeats``: whether every shard
-                is called on in every batch (where the pipeline needs the clock).
+                is called on in every batch (where the pipeline needs the clock); ``checkpoint``: a folder that the run
+                is kept in, and goes on from.
 
         Raises:
             ScriptError: a watermark that is not a whole number of milliseconds above 0.

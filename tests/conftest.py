@@ -14,9 +14,8 @@ def root():
     return ROOT
 
 
-@pytest.fixture(scope="session")
-def spark():
-    """One local Spark session for all tests that need one; Spark keeps it until the process ends."""
+def start_spark():
+    """A local Spark session with the state store that streaming pipelines need."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
@@ -34,3 +33,9 @@ def spark():
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One Spark session for all tests that need one; Spark keeps it until the process ends."""
+    return start_spark()

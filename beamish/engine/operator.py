@@ -9,7 +9,8 @@ Laws (tests/laws/test_operators.py, for every operator):
 1. How rows are packed changes nothing: into one payload or several, in any order.
 2. The number of shards changes nothing, but for the order of rows between keys.
 3. Reopening a shard from the bytes in its store, between two steps, changes nothing.
-4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are.
+4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are. (With
+   ``EVERY_STEP`` the number of such steps may count; a shard's first step stores what it is.)
 """
 
 from __future__ import annotations

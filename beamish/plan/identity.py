@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from beamish.kernels.identity import identity
-from beamish.plan.window_plan import WindowPlan
+from beamish.options import WindowOptions
+from beamish.plan.binding import BoundAccumulation
+from beamish.plan.relation import Relation
 
 
-def identity_of_plan(plan: WindowPlan) -> dict[str, Any]:
+def identity_of(
+    options: WindowOptions,
+    takes: Sequence[Relation],
+    keys: pa.Schema,
+    accumulations: Sequence[BoundAccumulation],
+    shards: int,
+) -> dict[str, Any]:
     """What a checkpoint holds fast, in terms of JSON, by what a user calls it."""
-    options = plan.options
     mode = "discarding" if options.discards else "retracting" if options.retracts else "accumulating"
     return {
-        "shards": plan.shards,
+        "shards": shards,
         "inputs": [
-            {"name": relation.name, "of": "panes" if relation.is_panes else "rows"}
-            | ({"retracts": True} if relation.retracts else {})
-            for relation in plan.takes
+            {"name": relation.name, "of": "panes" if relation.is_panes else "rows", "retracts": relation.retracts}
+            for relation in takes
         ],
-        "keys": [f"{field.name}: {field.type}" for field in plan.key_schema],
-        "window": identity(plan.window),
+        "keys": [f"{field.name}: {field.type}" for field in keys],
+        "window": identity(options.window),
         "mode": mode,
         "timestamp combiner": options.combiner.value,
         "accumulations": {
             bound.name: {"is": identity(options.accumulations[bound.name]), "reads": bound.reads}
-            for bound in plan.accumulations
+            for bound in accumulations
         },
     }
 
 
-def changeable(plan: WindowPlan) -> dict[str, Any]:
+def changeable_of(options: WindowOptions) -> dict[str, Any]:
     """What may change, but makes the state be read through once."""
-    return {"trigger": identity(plan.options.trigger), "lateness": plan.options.allowed_lateness.us}
+    return {"trigger": identity(options.trigger), "lateness": options.allowed_lateness.us}

@@ -17,6 +17,7 @@ from beamish.kernels.reserved import SIGN, WINDOW_END, WINDOW_START, is_reserved
 from beamish.modes import TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.binding import BoundAccumulation, bind_accumulations
+from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
@@ -194,6 +195,16 @@ class WindowPlan:
         """The watermark at which windows with these ends expire."""
         lateness = self.options.allowed_lateness.us
         return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint holds fast."""
+        return identity_of(self.options, self.takes, self.key_schema, self.accumulations, self.shards)
+
+    @cached_property
+    def changeable(self) -> dict[str, Any]:
+        """What may change, but makes the state be read through once."""
+        return changeable_of(self.options)
 
     @cached_property
     def gives(self) -> Relation:

@@ -49,6 +49,7 @@ def trace_on_spark(
     partitions: int = 2,
     restart_after: Sequence[int] = (),
     heartbeats: bool | None = None,
+    checkpoint: str | Path | None = None,
 ) -> list[tuple[Event, list[Pane]]]:
     """Run a script as micro-batches; gives each event with what came out at it.
 
@@ -60,6 +61,8 @@ def trace_on_spark(
         partitions: ``spark.sql.shuffle.partitions`` of the query.
         restart_after: numbers of events, from 0, after which the query is stopped and started again from its checkpoint.
         heartbeats: whether every shard is called on in every batch; None: where the flow needs the clock.
+        checkpoint: a folder to keep the run in; where one is kept, it goes on after the events that it has had (what moves
+            the watermark must not come first). None: a temporary one.
 
     Raises:
         ScriptError: a watermark that Spark cannot have.
@@ -76,7 +79,7 @@ def trace_on_spark(
     rows = script_rows(flow, events)
     if not rows.any:
         return [(event, []) for event in events]
-    with _partitions(spark, partitions), tempfile.TemporaryDirectory(prefix="beamish-script-") as folder:
+    with _partitions(spark, partitions), _folder(checkpoint) as folder:
         bound = flow.bind(rows.schemas, shards=shard_count(spark, shards))
         if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
@@ -86,8 +89,8 @@ def trace_on_spark(
         for stop in sorted({first + at + 1 for at in restart_after} | {first + len(events)}):
             sources = {source.name: _stream(spark, source, rest[source.name], stop) for source in flow.sources}
             ticks = script_stream(spark, clock_rows(events), stop) if ticking else None
-            _run_query(panes_of_stream(bound, sources, ticks), Path(folder))
-        return _by_event(Path(folder), bound.operator.gives, events)
+            _run_query(panes_of_stream(bound, sources, ticks), folder)
+        return _by_event(folder, bound.operator.gives, events)
 
 
 def _check(events: Sequence[Event], restart_after: Sequence[int]) -> None:
@@ -191,6 +194,16 @@ def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> list[tu
         table = cast_table(from_bytes(path.read_bytes()), gives.schema)
         panes[min(max(at, 0), len(events) - 1)] += panes_from_table(table, gives)
     return list(zip(events, panes, strict=True))
+
+
+@contextmanager
+def _folder(kept: str | Path | None) -> Iterator[Path]:
+    if kept is not None:
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        yield Path(kept)
+        return
+    with tempfile.TemporaryDirectory(prefix="beamish-script-") as folder:
+        yield Path(folder)
 
 
 @contextmanager

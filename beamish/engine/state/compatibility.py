@@ -14,7 +14,6 @@ from beamish.engine.state.stored_tables import WINDOWINGS
 from beamish.engine.windowing.window_table import rows_without_columns
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
-from beamish.plan.identity import identity_of_plan
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
@@ -54,7 +53,7 @@ def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
     Raises:
         StateError: it does not.
     """
-    for what, now in identity_of_plan(plan).items():
+    for what, now in plan.identity.items():
         then: Any = stored.get(what, {})
         # One accumulation more is safe: it counts from now on. Another meaning under an old name is not.
         kept = {name: now.get(name) for name in then} if what == "accumulations" else now

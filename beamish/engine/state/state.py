@@ -28,7 +28,6 @@ from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.window_table import NO_VALUE, Indices, WindowTable
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.identity import same_identity
-from beamish.plan.identity import changeable, identity_of_plan
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US
 
@@ -71,7 +70,7 @@ class State:
             return cls(plan, store, policy, empty_index(), Clocks.new(len(plan.takes)), {}, policy.least_span_us(plan))
         index, about = stored
         check_identity(about["identity"], plan)
-        changed = not same_identity(about["changeable"], changeable(plan))
+        changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
         return cls(plan, store, policy, index, clocks, about["dropped"], about["span_us"], changed)
 
@@ -162,8 +161,8 @@ class State:
     def _save_index(self) -> None:
         about = {
             "format": FORMAT,
-            "identity": identity_of_plan(self.plan),
-            "changeable": changeable(self.plan),
+            "identity": self.plan.identity,
+            "changeable": self.plan.changeable,
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,

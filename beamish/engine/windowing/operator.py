@@ -15,7 +15,6 @@ from beamish.engine.windowing.packing import pack
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
-from beamish.plan.identity import identity_of_plan
 from beamish.plan.window_plan import WindowPlan
 
 
@@ -38,9 +37,9 @@ class WindowOperator(Operator):
         # idle_timeout counts steps.
         counts = any(policy.idle_timeout is not None for policy in plan.policies)
         self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
-        self.identity = identity_of_plan(plan)
+        self.identity = plan.identity
         if plan.windowings:
-            self.identity = {"windowings": {name: identity_of_plan(one) for name, one in plan.windowings.items()}}
+            self.identity = {"windowings": {name: one.identity for name, one in plan.windowings.items()}}
 
     def reads(self, source: int) -> Sequence[str]:
         relation, plan = self.plan.takes[source], self.plan

@@ -1,0 +1,121 @@
+"""Pipelines whose checkpoints are kept, each with a script in two halves: what was run, and what comes after it.
+
+``python -m tests.checkpoints.write`` writes the files of this version's state format; they are written once and never
+again: every later version must read them.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import attrs
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish import triggers as t
+from beamish.testing import TestStream
+
+EVERY = t.AfterWatermark(early=t.AfterCount(2), late=t.AfterCount(1))
+
+
+@attrs.frozen
+class Case:
+    """A pipeline, what had been run when its checkpoint was written, and what comes next."""
+
+    pipeline: bm.Pipeline
+    before: TestStream
+    after: TestStream
+
+    @property
+    def script(self) -> TestStream:
+        """Both halves."""
+        return TestStream((*self.before.events, *self.after.events))
+
+
+def pipeline() -> bm.Pipeline:
+    return (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .trigger(EVERY, allow_data_loss=True)
+        .allowed_lateness("100 seconds")
+        .accumulating_and_retracting()
+    )
+
+
+def rows(*times: float, team: str = "red") -> list[dict[str, object]]:
+    return [{"ts": time, "team": team, "score": int(time) % 7, "name": f"n{int(time)}"} for time in times]
+
+
+BEFORE = (
+    TestStream()
+    .add([*rows(1, 3, 12), *rows(2, team="blue")])
+    .advance_watermark_to(10)
+    .add([*rows(4, 15, 16), *rows(31, 33, team="blue")])
+)
+AFTER = TestStream().add([*rows(5, 17, 21), *rows(6, 30, team="blue")]).advance_watermark_to(40).add(rows(2, 41))
+EVERYTHING = {
+    "n": a.Count(),
+    "sum": a.Sum("score"),
+    "mean": a.Mean("score"),
+    "least": a.Min("name"),
+    "variance": a.Variance("score"),
+    "first": a.First("score"),
+    "all": a.Collect("name"),
+    "distinct": a.CountDistinct("score"),
+    "about": a.ApproxCountDistinct("name"),
+    "top": a.TopN(2, "score"),
+    "median": a.Median("score"),
+    "bits": a.Reduce(operator.or_, "score"),
+}
+
+CASES = {
+    "fixed": Case(pipeline().window(bm.FixedWindows("10 seconds")).accumulate(**EVERYTHING), BEFORE, AFTER),
+    "sessions": Case(
+        pipeline().window(bm.Sessions("4 seconds")).retract_merged(bm.WITH_NEXT_PANE).accumulate(n=a.Count()),
+        BEFORE,
+        AFTER,
+    ),
+    "global": Case(
+        pipeline()
+        .window(bm.GlobalWindow())
+        .trigger(t.Repeatedly(t.AfterAny(t.AfterCount(3), t.AfterProcessingTime("1 minute"))))
+        .accumulate(n=a.Count(), names=a.CollectSet("name")),
+        BEFORE.advance_processing_time_by(30),
+        TestStream((*AFTER.events, *TestStream().advance_processing_time_to(300).events)),
+    ),
+    "windowings": Case(
+        pipeline()
+        .window({"short": bm.FixedWindows("5 seconds"), "visit": bm.Sessions("4 seconds")})
+        .accumulate(n=a.Count()),
+        BEFORE,
+        AFTER,
+    ),
+    "chain": Case(
+        pipeline()
+        .window(bm.FixedWindows("10 seconds"))
+        .accumulate(sum=a.Sum("score"))
+        .then(
+            bm.Pipeline()
+            .trigger(t.Always())
+            .allowed_lateness("100 seconds")
+            .accumulating_and_retracting()
+            .accumulate(teams=a.CollectSet("team"), total=a.Sum("sum"))
+        ),
+        BEFORE,
+        AFTER,
+    ),
+    "merge": Case(
+        bm.merge(
+            sums=pipeline().window(bm.FixedWindows("10 seconds")).accumulate(sum=a.Sum("score")),
+            names=pipeline().window(bm.FixedWindows("10 seconds")).accumulate(names=a.CollectSet("name")),
+        )
+        .trigger(t.AfterWatermark(early=t.Always(), late=t.Always()))
+        .allowed_lateness("100 seconds")
+        .accumulating_and_retracting()
+        .accumulate(pair=a.FullOuterJoin("sums", "names")),
+        TestStream().add(rows(1, 3, 12), input="sums").add(rows(2, 14, 16), input="names"),
+        TestStream().add(rows(4, 5), input="names").advance_watermark_to(30).add(rows(6, 7), input="sums"),
+    ),
+}
+ON_SPARK = ("fixed", "merge")

@@ -1,0 +1,70 @@
+"""Write the checkpoints of this version's state format: ``python -m tests.checkpoints.write``. See cases.py."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from base64 import b64encode
+from pathlib import Path
+
+import attrs
+
+from beamish.engine.operator import Operator
+from beamish.engine.state import DictStore
+from beamish.engine.state.compatibility import FORMAT
+from beamish.local import Variation, run
+from tests.checkpoints.cases import CASES, ON_SPARK, Case
+
+FOLDER = Path(__file__).parent / f"format{FORMAT}"
+
+
+@attrs.frozen
+class Kept:
+    """Keeps the stores of the shards that are opened, in order."""
+
+    stores: list[DictStore] = attrs.field(factory=list)
+
+    def keep(self, operator: Operator) -> Operator:
+        opened = operator.open
+
+        def opening(store: DictStore) -> object:
+            self.stores.append(store)
+            return opened(store)
+
+        operator.open = opening  # type: ignore[method-assign, assignment]
+        return operator
+
+
+def stores_of(case: Case) -> list[DictStore]:
+    """What is stored after the first half, shard by shard, each stage after those whose panes it takes."""
+    kept = Kept()
+    run(case.pipeline.flow, case.before.events, Variation(shards=2, adapt=kept.keep))
+    return kept.stores
+
+
+def write() -> None:
+    FOLDER.mkdir()
+    for name, case in CASES.items():
+        stores = [{entry: b64encode(value).decode() for entry, value in one.items()} for one in stores_of(case)]
+        (FOLDER / f"{name}.json").write_text(json.dumps(stores, indent=1) + "\n", "utf-8")
+
+
+def write_of_spark() -> None:
+    from tests.conftest import start_spark
+
+    spark = start_spark()
+    for name in ON_SPARK:
+        with tempfile.TemporaryDirectory() as folder:
+            CASES[name].before.trace_on_spark(spark, CASES[name].pipeline, checkpoint=folder)
+            for path in Path(folder).rglob("*.crc"):
+                path.unlink()
+            shutil.make_archive(str(FOLDER / f"spark-{name}"), "zip", folder)
+
+
+if __name__ == "__main__":
+    if FOLDER.exists():
+        sys.exit(f"{FOLDER} is written: what a release wrote stays as it is")
+    write()
+    write_of_spark()

@@ -1,0 +1,29 @@
+"""Checkpoints of Spark queries that a release wrote go on (docs/semantics.md#state-format)."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.agreement import differences
+from tests.checkpoints.cases import CASES
+from tests.said import said
+
+FILES = sorted((Path(__file__).parents[1] / "checkpoints").glob("format*/spark-*.zip"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_kept_query_goes_on_as_if_it_had_never_stopped(spark, tmp_path, path):
+    case = CASES[path.stem.removeprefix("spark-")]
+    with zipfile.ZipFile(path) as kept:
+        kept.extractall(tmp_path)
+    on_spark = case.script.trace_on_spark(spark, case.pipeline, checkpoint=tmp_path)
+    for (event, panes), (_, expected) in zip(on_spark, case.script.trace(case.pipeline), strict=True):
+        found = differences(panes, expected, said(case.pipeline))
+        assert not found, "\n".join([repr(event), *found])
+
+
+def test_there_are_kept_queries():
+    assert len(FILES) >= 2
