@@ -76,7 +76,9 @@ def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame
                 asked = one.stage.asks(one.takes, number)
                 named[source.name] = name_columns(source, _without_dropped(source, frames[source.name]), asked)
     flow = flow.on_sources(lambda source: named[source.name].source)
-    return NamedInputs(flow if streaming else flow.final, named, streaming)
+    flow = flow if streaming else flow.final
+    flow.check()  # once more, since expressions have names now
+    return NamedInputs(flow, named, streaming)
 
 
 def _matched(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> dict[str | None, DataFrame]:
