@@ -20,8 +20,8 @@ from tests.twin import run
 
 def agree(data, script_of=scripts, **what):
     pipeline = data.draw(pipelines(**what))
-    script = data.draw(script_of(pipeline.options))
-    found = differences(pipeline.run(script), run(pipeline.options, script.events), pipeline.options)
+    script = data.draw(script_of(pipeline))
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
@@ -30,7 +30,7 @@ def test_engine_and_twin_give_the_same_panes(data):
     agree(data)
 
 
-def dense(_options):
+def dense(_pipeline):
     return dense_scripts
 
 
@@ -113,14 +113,14 @@ def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
     )
     panes = pipeline.run(script)
     assert [(pane.values["n"], pane.is_last) for pane in panes] == [(1, False), (2, True)]
-    assert not differences(panes, run(pipeline.options, script.events), pipeline.options)
+    assert not differences(panes, run(pipeline, script.events), pipeline)
 
 
 @given(st.data())
 def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
     """RULES 33."""
     pipeline = data.draw(pipelines())
-    script = data.draw(scripts(pipeline.options))
+    script = data.draw(scripts(pipeline))
     shuffled = attrs.evolve(
         script,
         events=tuple(
@@ -128,5 +128,5 @@ def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
             for event in script.events
         ),
     )
-    found = differences(pipeline.run(script), pipeline.run(shuffled), pipeline.options)
+    found = differences(pipeline.run(script), pipeline.run(shuffled), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), repr(shuffled), *found])
