@@ -85,7 +85,7 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
     for one in flow.flows:
         for number, source in enumerate(one.inputs):
             if isinstance(source, Source):
-                asked = one.stage.asks(one.takes, number) or ()
+                asked = one.stage.asks(one.takes, number)
                 schemas[source.name] = _schema(source, asked, tables[source.name])
     return ScriptRows(tables, schemas)
 
