@@ -24,10 +24,7 @@ from data import rows_in_files
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.engine.state import DictStore
-from beamish.engine.windowing.packing import pack
-from beamish.engine.windowing.shard import Shard
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan import make_plan
 from beamish.triggers import AfterWatermark, Always
 
 MINUTE_US = 60_000_000
@@ -46,7 +43,7 @@ _SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("x"
 
 def measure(rows: int, keys: int, shards: int, *, memory: bool) -> dict[str, float]:
     """A batch a file, each shard stepped in each."""
-    plan = make_plan(_PIPELINE.options, _SCHEMA, shards=shards)
+    operator = _PIPELINE.flow.bind({None: _SCHEMA}, shards=shards).operator
     stores = [DictStore() for _ in range(shards)]
     watermark: int | None = None
     seconds, panes, peak = 0.0, 0, 0
@@ -55,14 +52,14 @@ def measure(rows: int, keys: int, shards: int, *, memory: bool) -> dict[str, flo
     for table in _tables(rows, keys):
         begun = time.perf_counter()
         payloads: dict[int, list[bytes]] = {}
-        for shard, payload in pack(plan, table):
+        for shard, payload in operator.pack(0, table):
             payloads.setdefault(shard, []).append(payload)
         for shard, store in enumerate(stores):
             arrow = pa.total_allocated_bytes()
             if memory:
                 tracemalloc.reset_peak()
             python = tracemalloc.get_traced_memory()[0] if memory else 0
-            panes += Shard(plan, store).step(watermark, None, payloads.get(shard, [])).num_rows
+            panes += operator.open(store).step([watermark], None, payloads.get(shard, [])).num_rows
             if memory:
                 # Arrow's own peak is of the whole process: its bytes before are taken off, which can only say too much.
                 peak = max(

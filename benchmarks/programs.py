@@ -165,7 +165,7 @@ PROGRAMS: dict[str, Program] = {
     "Spark join": _native_join,
     "beamish chain": _chain,
     "Spark chain": _native_chain,
-    "beamish seven": _beamish(bm.Pipeline(_EARLY.accumulating().options).accumulate(**_SEVEN)),
+    "beamish seven": _beamish(_EARLY.accumulating().accumulate(**_SEVEN)),
     "beamish own python": _beamish(_EARLY.accumulating().accumulate(squares=SumOfSquares("x"))),
     "Spark update": _native(_minute, "update"),
     "Spark append": _native(_minute, "append"),

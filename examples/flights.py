@@ -182,8 +182,9 @@ def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) ->
     query.awaitTermination()  # raises what the query raised
 
     written = events.sparkSession.read.parquet(str(folder / "out"))
-    values = list(pipeline.options.accumulations)
-    keys = list(pipeline.options.keys)
+    columns = written.columns
+    window, pane = columns.index("window"), columns.index("pane")
+    keys, values = columns[:window], columns[window + 1 : pane]
     panes = bm.panes(written).select(*keys, "window.*", *values, "pane.*", "timestamp").toPandas()
     dropped = bm.dropped(written).drop("window").toPandas()
     for column in ("start", "end", "timestamp"):

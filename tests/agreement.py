@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from beamish import Pane, PaneKind
+from beamish import Pane, PaneKind, Pipeline
 from beamish.accumulations import ApproxCountDistinct
-from beamish.options import Options
 from tests.lines import line
+from tests.said import Said, said
 from tests.twin.order import normal
 
 
@@ -31,9 +31,9 @@ def key_of(pane: Pane) -> tuple[tuple[str, str], ...]:
     return tuple((name, repr(normal(value))) for name, value in pane.key.items())
 
 
-def differences(left: Sequence[Pane], right: Sequence[Pane], options: Options) -> list[str]:
+def differences(left: Sequence[Pane], right: Sequence[Pane], pipeline: Pipeline) -> list[str]:
     """What differs, in words; nothing if the lists say the same."""
-    found = []
+    found, options = [], said(pipeline)
     for key in sorted({key_of(pane) for pane in [*left, *right]}):
         ours = _of_key(left, key)
         theirs = _of_key(right, key)
@@ -54,7 +54,7 @@ def _dropped_order(pane: Pane) -> str:
     return repr((pane.reason, window, values, pane.late_by_us))
 
 
-def _close_panes(a: Pane, b: Pane, options: Options) -> bool:
+def _close_panes(a: Pane, b: Pane, options: Said) -> bool:
     if not all(close(x, y) for x, y in zip(_plain(a, options), _plain(b, options), strict=True)):
         return False
     return all(
@@ -64,7 +64,7 @@ def _close_panes(a: Pane, b: Pane, options: Options) -> bool:
     )
 
 
-def _plain(pane: Pane, options: Options) -> list[Any]:
+def _plain(pane: Pane, options: Said) -> list[Any]:
     approximate = [name for name, acc in options.accumulations.items() if isinstance(acc, ApproxCountDistinct)]
     hidden = () if pane.kind is PaneKind.DROPPED else approximate
     values = {name: normal(value) for name, value in sorted(pane.values.items()) if name not in hidden}
@@ -72,7 +72,7 @@ def _plain(pane: Pane, options: Options) -> list[Any]:
     return list(shown.values())
 
 
-def _beside(ours: Sequence[Pane], theirs: Sequence[Pane], options: Options) -> list[str]:
+def _beside(ours: Sequence[Pane], theirs: Sequence[Pane], options: Said) -> list[str]:
     lines = []
     for i in range(max(len(ours), len(theirs))):
         a, b = ours[i : i + 1], theirs[i : i + 1]

@@ -1,7 +1,4 @@
-"""Every transcript says what the slow twin and the engine do; and they do it.
-
-On the twin and on the engine a script is run line by line, so that each pane comes with the line that gives it.
-"""
+"""Every transcript says what the slow twin and the engine do, line by line; and they do it."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ import pytest
 
 import beamish as bm
 from beamish import Pane, PaneKind
-from beamish.chain import Chain
 from beamish.testing import TestStream
 from tests.lines import line
 from tests.transcripts.reading import Transcript, transcripts
-from tests.twin.chain import run_chain
+from tests.twin.run import trace
 
-Runner = Callable[[bm.Pipeline | Chain, TestStream], Sequence[Pane]]
+Runner = Callable[[bm.Pipeline, TestStream], Sequence[Sequence[Pane]]]
+"""The panes of each event."""
 
 RUNNERS: dict[str, Runner] = {
-    "twin": lambda pipeline, script: run_chain([stage.options for stage in pipeline.stages], script.events),
-    "engine": lambda pipeline, script: pipeline.run(script),
+    "twin": lambda pipeline, script: trace(pipeline, script.events),
+    "engine": lambda pipeline, script: [panes for _, panes in script.trace(pipeline)],
 }
 CASES = transcripts()
 
@@ -47,20 +44,15 @@ def test_a_transcript_is_what_happens(case: Transcript, runner: str):
         with pytest.raises(getattr(bm, error), match=re.escape(" ".join(words))):
             _check_and_run(case, run)
         return
-    pipeline = case.build()
-    pipeline.stages[0].options.check()
-    came: list[str] = []
-    for n, step in enumerate(case.steps, 1):
-        now = [line(pane) for pane in run(pipeline, case.script(n))]
-        assert by_key(now[: len(came)]) == by_key(came), step.line
-        assert by_key(now[len(came) :]) == by_key(step.gives), step.line
-        came = now
+    traced = _check_and_run(case, run)
+    for step, panes in zip(case.steps, traced, strict=True):
+        assert by_key([line(pane) for pane in panes]) == by_key(step.gives), step.line
 
 
-def _check_and_run(case: Transcript, run: Runner) -> None:
+def _check_and_run(case: Transcript, run: Runner) -> Sequence[Sequence[Pane]]:
     pipeline = case.build()
-    pipeline.stages[0].options.check()
-    run(pipeline, case.script())
+    pipeline.flow.check()
+    return run(pipeline, case.script())
 
 
 def test_every_transcript_file_has_cases():

@@ -39,7 +39,8 @@ class AfterProcessingTime(Trigger):
         return {"target_us": ("int64", NEVER_US)}
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
-        waiting = at[s["target_us"][at] == NEVER_US]
+        # AfterEach shows rows to parts that are finished too; their wait is over.
+        waiting = at[(s["target_us"][at] == NEVER_US) & ~s.finished[at]]
         s["target_us"][waiting] = now.clock_us + self.delay.us
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:

@@ -80,7 +80,10 @@ def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
         ColumnError: it is no name, or there is none, or several, of it.
     """
     if not isinstance(name, str):
-        raise ColumnError(f"{where}: a Column expression works on Spark only; use df.withColumn and give the name")
+        raise ColumnError(
+            f"{where}: a Column expression takes a DataFrame's own rows, so neither a script nor a later stage has one; "
+            "give the name of a column"
+        )
     found = schema.get_all_field_indices(name)
     if not found:
         raise ColumnError(f"{where}: there is no column {name!r}; the columns are {schema.names}")

@@ -85,7 +85,7 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
     for one in flow.flows:
         for number, taken in enumerate(one.inputs):
             if isinstance(taken, Source):
-                asked = one.stage.asks(one.takes, number) or ()
+                asked = one.stage.asks(one.takes, number)
                 schemas[taken.name] = _schema(taken, asked, tables[taken.name])
     return ScriptRows(tables, schemas)
 

@@ -41,9 +41,13 @@ class Stage(Protocol):
         """What it gives, as far as it is known without data."""
         ...
 
-    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str] | None:
-        """The columns that it names of input ``source``, beside keys and event time; None: it takes all there are."""
-        return None
+    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str]:
+        """The columns that it names of input ``source``, beside keys and event time."""
+        return ()
+
+    def asks_whole_rows(self, takes: Sequence[Relation], source: int) -> bool:
+        """Whether it takes all columns that input ``source`` has, beside those that it names."""
+        return True
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         """Bind it to columns and types.

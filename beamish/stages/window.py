@@ -65,18 +65,16 @@ class WindowStage(Stage):
     def gives(self, takes: Sequence[Relation]) -> Relation:
         return gives(self._with_inherited(takes), takes)
 
-    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str] | None:
+    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str]:
         options, name = self.options, takes[source].name
         asked = list(options.window.columns) if options.window else []
-        everything = options.with_dropped
         for accumulation in options.accumulations.values():
-            if accumulation.names_of_inputs:
-                asked += accumulation.columns_of(str(name))
-            elif accumulation.inputs is None:
-                everything = True
-            else:
-                asked += accumulation.inputs
-        return None if everything else tuple(dict.fromkeys(asked))
+            asked += accumulation.columns_of(str(name)) if accumulation.names_of_inputs else accumulation.inputs or ()
+        return tuple(dict.fromkeys(asked))
+
+    def asks_whole_rows(self, takes: Sequence[Relation], source: int) -> bool:
+        accumulations = self.options.accumulations.values()
+        return self.options.with_dropped or any(one.inputs is None and not one.names_of_inputs for one in accumulations)
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         return WindowOperator(make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1))

@@ -12,7 +12,6 @@ from beamish.engine.state.compatibility import FORMAT
 from beamish.local import Variation, run
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
-from tests.said import said
 
 FOLDER = Path(__file__).parents[1] / "checkpoints"
 FILES = sorted(FOLDER.glob("format*/*.json"))
@@ -43,7 +42,7 @@ def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(path):
     assert not resumed.stores
     whole = [pane for _, panes in case.script.trace(case.pipeline)[len(case.before.events) :] for pane in panes]
     assert went_on
-    found = differences(went_on, whole, said(case.pipeline))
+    found = differences(went_on, whole, case.pipeline)
     assert not found, "\n".join(found)
 
 

@@ -9,18 +9,17 @@ from typing import Any
 import attrs
 
 from beamish import Pane, PaneKind, Pipeline
-from beamish.chain import Chain
+from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
-from beamish.options import Options
 from beamish.pane import Window
 from beamish.script.events import Bundle
 from beamish.testing import TestStream
 from beamish.windows import GlobalWindow
 from tests.agreement import differences
+from tests.said import evolve, said
 from tests.twin.accumulations import Row, value_of
-from tests.twin.chain import LaterTwin, Signed, run_twins, us
 from tests.twin.order import normal, same
-from tests.twin.run import Key, Live, Twin
+from tests.twin.run import Key, Live, Signed, Twin
 from tests.twin.windows import Bounds, assign, groups
 
 KeyAndWindow = tuple[str, Window]
@@ -36,29 +35,30 @@ def numbered(script: TestStream) -> TestStream:
     return attrs.evolve(script, events=tuple(events))
 
 
-def key_name(options: Options, row: Any) -> str:
+def key_name(pipeline: Pipeline, row: Any) -> str:
     """The key of a row or a pane, to look up by."""
-    return repr([normal(row.get(column)) for column in options.keys])
+    return repr([normal(row.get(column)) for column in said(pipeline).keys])
 
 
-def window_of(options: Options, bounds: Bounds) -> Window:
+def window_of(pipeline: Pipeline, bounds: Bounds) -> Window:
     """A window as panes show it."""
-    if isinstance(options.window, GlobalWindow):
+    if isinstance(said(pipeline).window, GlobalWindow):
         return Window(None, None)
     return Window(instant(bounds[0]), instant(bounds[1]))
 
 
-def assigned(options: Options, script: TestStream) -> list[tuple[str, Bounds, Row]]:
+def assigned(pipeline: Pipeline, script: TestStream) -> list[tuple[str, Bounds, Row]]:
     """All (key, the row's own window, row) of a numbered script; a row without event time has none."""
-    assert options.window is not None
+    window = said(pipeline).window
+    assert window is not None
     return [
-        (key_name(options, values), bounds, Row(number, time_us, values, before_end=True))
+        (key_name(pipeline, values), bounds, Row(number, time_us, values, before_end=True))
         for number, event in enumerate(script.events)
         if isinstance(event, Bundle)
         for values in event.rows
         if values["ts"] is not None
         for time_us in [instant_us("ts", values["ts"])]
-        for bounds in assign(options.window, time_us, values)
+        for bounds in assign(window, time_us, values)
     ]
 
 
@@ -67,37 +67,34 @@ def dropped(panes: Iterable[Pane]) -> Counter[tuple[int, Window | None]]:
     return Counter((pane.values["id"], pane.window) for pane in panes if pane.kind is PaneKind.DROPPED)
 
 
-def batch(options: Options, script: TestStream, panes: Sequence[Pane]) -> dict[KeyAndWindow, dict[str, Any]]:
+def batch(pipeline: Pipeline, script: TestStream, panes: Sequence[Pane]) -> dict[KeyAndWindow, dict[str, Any]]:
     """The values of each window over the rows that ``panes`` does not list as dropped from it."""
-    assert options.window is not None
+    window, accumulations = said(pipeline).window, said(pipeline).accumulations
+    assert window is not None
     gone = dropped(panes)
     ids = {row_id for row_id, _ in gone}
     kept: dict[str, list[tuple[Bounds, Row]]] = {}
-    for key, bounds, row in assigned(options, script):
+    for key, bounds, row in assigned(pipeline, script):
         # A session row has one window; the one listed may be the closed session it would have been in.
-        is_gone = (
-            row.values["id"] in ids
-            if options.window.merging
-            else (row.values["id"], window_of(options, bounds)) in gone
-        )
+        is_gone = row.values["id"] in ids if window.merging else (row.values["id"], window_of(pipeline, bounds)) in gone
         if not is_gone:
             kept.setdefault(key, []).append((bounds, row))
     result = {}
     for key, pairs in kept.items():
         own = sorted({bounds for bounds, _ in pairs})
-        merged = groups(options.window, own) if options.window.merging else [([bounds], bounds) for bounds in own]
+        merged = groups(window, own) if window.merging else [([bounds], bounds) for bounds in own]
         for members, bounds in merged:
             rows = [row for own_bounds, row in pairs if own_bounds in members]
-            values = {name: value_of(accumulation, rows) for name, accumulation in options.accumulations.items()}
-            result[key, window_of(options, bounds)] = values
+            values = {name: value_of(accumulation, rows) for name, accumulation in accumulations.items()}
+            result[key, window_of(pipeline, bounds)] = values
     return result
 
 
 class Watched(Twin):
     """The twin, watching for an accepted row that overlaps a session of its key that has closed or expired."""
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
         self.gone: dict[int, list[Bounds]] = {}
         self.met = False
 
@@ -114,19 +111,19 @@ class Watched(Twin):
         super().add_to_key(key, pairs)
 
 
-def meets_a_session_gone(options: Options, script: TestStream) -> bool:
+def meets_a_session_gone(pipeline: Pipeline, script: TestStream) -> bool:
     """Whether the words of RULES 34 except this script."""
-    twin = Watched(options)
+    twin = Watched(pipeline.flow)
     for event in script.events:
         twin.step(event)
     return twin.met
 
 
-class WatchedLater(LaterTwin):
-    """A later twin that keeps what it dropped: RULES 31, a removal that was dropped has removed nothing."""
+class KeepsDropped(Twin):
+    """A twin that keeps what it dropped: RULES 31, a removal that was dropped has removed nothing."""
 
-    def __init__(self, options: Options, before: Options) -> None:
-        super().__init__(options, before)
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
         self.dropped: list[tuple[Window | None, Row]] = []
 
     def drop(self, key: Key, bounds: Bounds | None, reason: Any, row: Row) -> None:
@@ -134,39 +131,41 @@ class WatchedLater(LaterTwin):
         super().drop(key, bounds, reason, row)
 
 
-def batch_of_chain(chain: Chain, script: TestStream, panes: Sequence[Pane]) -> dict[KeyAndWindow, dict[str, Any]]:
+def batch_of_chain(chain: Pipeline, script: TestStream, panes: Sequence[Pane]) -> dict[KeyAndWindow, dict[str, Any]]:
     """The values of each window of the second of two stages that retract, computed from a batch of the first.
 
     Panes of the first must be at the last microsecond of their windows. ``panes`` are those of the chain; that the
     second stage lists as dropped what the twin drops is checked.
     """
-    first, second = (stage.options for stage in chain.stages)
-    first = attrs.evolve(first, with_dropped=True)
-    twin = run_twins([first, second], script.events, later=WatchedLater)[-1]
-    assert isinstance(twin, WatchedLater)
+    (only,) = chain.flow.inputs
+    assert isinstance(only, Panes)
+    first = evolve(Pipeline(only.flow), with_dropped=True)
+    twin = KeepsDropped(chain.flow)
+    for event in script.events:
+        twin.step(event)
     ours, theirs = ([pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out))
-    assert not differences(ours, theirs, second)
+    assert not differences(ours, theirs, chain)
     keys = {
-        key_name(first, row): {column: normal(row.get(column)) for column in first.keys}
+        key_name(first, row): {column: normal(row.get(column)) for column in said(first).keys}
         for event in script.events
         if isinstance(event, Bundle)
         for row in event.rows
     }
     kept: dict[KeyAndWindow, list[Row]] = {}
-    for (key, window), values in batch(first, script, Pipeline(first).run(script)).items():
-        time_us = None if window.end is None else us(window.end) - 1
+    for (key, window), values in batch(first, script, first.run(script)).items():
+        time_us = None if window.end is None else instant_us("end", window.end) - 1
         row = Row(0, time_us or 0, {**keys[key], **values}, before_end=True)
-        for own in _windows_of_pane(second, window, time_us, row):
-            kept.setdefault((key_name(second, row.values), own), []).append(row)
+        for own in _windows_of_pane(chain, window, time_us, row):
+            kept.setdefault((key_name(chain, row.values), own), []).append(row)
     gone = [(window, row) for window, row in twin.dropped if window is not None]
     for window, row in sorted(gone, key=lambda one: not _removes(one[1])):
-        rows = kept.setdefault((key_name(second, row.values), window), [])
+        rows = kept.setdefault((key_name(chain, row.values), window), [])
         if _removes(row):
-            rows.append(row._replace(time_us=_time_us(window, row, second)))
+            rows.append(row._replace(time_us=_time_us(window, row, chain)))
         else:
             del rows[next(i for i, one in enumerate(rows) if same(dict(one.values), dict(row.values)))]
     return {
-        at: {name: value_of(accumulation, rows) for name, accumulation in second.accumulations.items()}
+        at: {name: value_of(accumulation, rows) for name, accumulation in said(chain).accumulations.items()}
         for at, rows in kept.items()
         if rows
     }
@@ -177,13 +176,14 @@ def _removes(row: Row) -> bool:
     return row.values.removes
 
 
-def _time_us(window: Window, row: Row, second: Options) -> int:
-    return 0 if second.window is None and window.end is None else row.time_us
+def _time_us(window: Window, row: Row, chain: Pipeline) -> int:
+    return 0 if said(chain).window is None and window.end is None else row.time_us
 
 
-def _windows_of_pane(second: Options, window: Window, time_us: int | None, row: Row) -> list[Window]:
-    if second.window is None:
+def _windows_of_pane(chain: Pipeline, window: Window, time_us: int | None, row: Row) -> list[Window]:
+    option = said(chain).window
+    if option is None:
         return [window]
     if time_us is None:
         return []
-    return [window_of(second, bounds) for bounds in assign(second.window, time_us, row.values)]
+    return [window_of(chain, bounds) for bounds in assign(option, time_us, row.values)]

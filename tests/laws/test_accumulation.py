@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beamish.kernels.groups import Groups
 from tests.agreement import close
 from tests.own.accumulations import Balance
 from tests.strategies import scripts
@@ -55,18 +56,17 @@ def columns_of(accumulation, drawn: list[Drawn]):
     else:
         columns = [pa.array(table[name].to_pylist(), TYPES[name]) for name in accumulation.inputs]
     times, groups = (np.array([row[i] for row in drawn], dtype=np.int64) for i in (0, 1))
-    return columns, times * 1_000_000, groups
+    return columns, times * 1_000_000, Groups(groups, GROUPS)
 
 
 def reduced(accumulation, drawn):
-    columns, times, groups = columns_of(accumulation, drawn)
-    return accumulation.reduce(columns, times, groups, GROUPS)
+    return accumulation.reduce(*columns_of(accumulation, drawn))
 
 
 def merge(accumulation, *states):
     """``merge`` on columns: group by group."""
     together = [pa.concat_arrays(fields) for fields in zip(*states, strict=True)]
-    return accumulation.combine(np.tile(np.arange(GROUPS), len(states)), GROUPS, together)
+    return accumulation.combine(Groups(np.tile(np.arange(GROUPS), len(states)), GROUPS), together)
 
 
 def values(accumulation, state):
@@ -93,7 +93,7 @@ def test_merge_has_create_as_identity(accumulation, drawn):
 @given(accumulations, rows, rows)
 def test_add_a_v_equals_merge_a_add_create_v(accumulation, before, new):
     state = reduced(accumulation, before)
-    added = accumulation.add_rows(state, *columns_of(accumulation, new), GROUPS)
+    added = accumulation.add_rows(state, *columns_of(accumulation, new))
     merged = merge(accumulation, state, reduced(accumulation, new))
     assert close(values(accumulation, added), values(accumulation, merged))
 

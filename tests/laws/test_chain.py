@@ -10,37 +10,37 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
-from beamish.local import run
+from beamish.local import Variation, run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import close, differences
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
 from tests.laws.test_ledger import live_panes, windows_by_overlap
 from tests.lines import line
+from tests.said import evolve, said
 from tests.seconds import S
 from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
-from tests.twin.chain import run_chain
+from tests.twin.run import run as run_twin
 
 
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_chain(data):
     chain = data.draw(chains())
-    script = data.draw(scripts(chain.stages[0].options))
-    stages = [stage.options for stage in chain.stages]
-    found = differences(chain.run(script), run_chain(stages, script.events), stages[-1])
+    script = data.draw(scripts(chain))
+    found = differences(chain.run(script), run_twin(chain, script.events), chain)
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_chain(data):
     chain = data.draw(chains())
-    script = data.draw(scripts(chain.stages[0].options))
-    stages = [stage.options for stage in chain.stages]
-    otherwise = run(stages, script.events, shards=data.draw(st.integers(1, 3)), packs=2, round_trip=True)
-    found = differences(chain.run(script), otherwise, stages[-1])
+    script = data.draw(scripts(chain))
+    how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, round_trip=True)
+    otherwise = run(chain.flow, script.events, how)
+    found = differences(chain.run(script), otherwise, chain)
     assert not found, "\n".join([repr(chain), repr(script), *found])
 
 
@@ -49,7 +49,7 @@ retracting_stages = pipelines(
     mode=st.just(retracting),
     accumulation=st.just(a.Count()),
     watermark=bounded_out_of_orderness,
-).map(lambda first: bm.Pipeline(attrs.evolve(first.options, combiner=bm.TimestampCombiner.END_OF_WINDOW)))
+).map(lambda first: evolve(first, combiner=bm.TimestampCombiner.END_OF_WINDOW))
 
 
 def of_teams(script):
@@ -68,17 +68,18 @@ def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batche
     """RULES 34, for both stages; a removal that came too late has removed nothing (RULES 31)."""
     yes = st.just(True)  # noqa: FBT003
     chain = data.draw(chains(first=retracting_stages, mode=st.just(retracting), with_dropped=yes))
-    first, second = (stage.options for stage in chain.stages)
+    (only,) = chain.flow.inputs
+    first = bm.Pipeline(only.flow)
     script = numbered(data.draw(st.one_of(scripts(first, ends=True), dense_scripts.map(of_teams))))
-    if first.window.merging:
+    if said(first).window.merging:
         assume(not meets_a_session_gone(first, script))
     panes = chain.run(script)
-    live = live_panes(second, panes)
+    live = live_panes(chain, panes)
     expected = batch_of_chain(chain, script, panes)
-    said = f"{chain!r}\n{script!r}"
-    assert live.keys() == expected.keys(), said
+    words = f"{chain!r}\n{script!r}"
+    assert live.keys() == expected.keys(), words
     for at, pane in live.items():
-        assert close(dict(pane.values), expected[at]), f"{said}\n{line(pane)}\n{expected[at]}"
+        assert close(dict(pane.values), expected[at]), f"{words}\n{line(pane)}\n{expected[at]}"
 
 
 @settings(max_examples=40)

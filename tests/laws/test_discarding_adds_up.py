@@ -6,10 +6,11 @@ import attrs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beamish import AccumulationMode, Pipeline
+from beamish import AccumulationMode
 from beamish.accumulations import Collect, CollectSet, Count, Max, Min, Sum, TopN
 from tests.laws.batches import key_name
 from tests.own.windows import OfABlock
+from tests.said import evolve, said
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.windows import own_windows, sessions, windows
@@ -33,12 +34,12 @@ def present(parts):
 def in_both_modes(data, **what):
     pipeline = data.draw(pipelines(mode=st.just(AccumulationMode.DISCARDING), with_dropped=st.just(False), **what))  # noqa: FBT003
     names = data.draw(st.lists(st.sampled_from(sorted(ADDITIONS)), min_size=1, max_size=2, unique=True))
-    options = attrs.evolve(pipeline.options, accumulations={name: ADDITIONS[name][0] for name in names})
-    script = data.draw(scripts(options))
+    pipeline = evolve(pipeline, accumulations={name: ADDITIONS[name][0] for name in names})
+    script = data.draw(scripts(pipeline))
     return (
-        options,
-        Pipeline(options).run(script),
-        Pipeline(attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)).run(script),
+        pipeline,
+        pipeline.run(script),
+        evolve(pipeline, mode=AccumulationMode.ACCUMULATING).run(script),
     )
 
 
@@ -49,18 +50,18 @@ def check(parts, whole):
         assert add([part.values[name] for part in parts]) == expected, (name, parts, whole)
 
 
-def of_each_key(options, panes):
+def of_each_key(pipeline, panes):
     """Between keys no order is promised."""
     keys = {}
     for pane in panes:
-        keys.setdefault(key_name(options, pane.key), []).append(pane)
+        keys.setdefault(key_name(pipeline, pane.key), []).append(pane)
     return keys
 
 
 @given(st.data())
 def test_discarding_panes_add_up_to_the_accumulating_pane(data):
-    options, discarding, accumulating = in_both_modes(data, window=windows.filter(lambda option: not option.merging))
-    parts, wholes = of_each_key(options, discarding), of_each_key(options, accumulating)
+    pipeline, discarding, accumulating = in_both_modes(data, window=windows.filter(lambda option: not option.merging))
+    parts, wholes = of_each_key(pipeline, discarding), of_each_key(pipeline, accumulating)
     assert parts.keys() == wholes.keys()
     for key in wholes:
         # Firing does not depend on the mode.
@@ -73,11 +74,11 @@ def test_discarding_panes_add_up_to_the_accumulating_pane(data):
 @given(st.data())
 def test_discarding_panes_of_a_session_and_of_all_merged_into_it_add_up(data):
     merging = st.one_of(sessions, own_windows.filter(lambda option: option.merging and option != OfABlock()))
-    options, discarding, accumulating = in_both_modes(data, window=merging, lateness=st.just(1000))
+    pipeline, discarding, accumulating = in_both_modes(data, window=merging, lateness=st.just(1000))
     # No session closes or expires before it could merge.
-    assume(not options.trigger.may_lose_rows(options.allowed_lateness.us))
-    parts = of_each_key(options, discarding)
-    for key, wholes in of_each_key(options, accumulating).items():
+    assume(not said(pipeline).trigger.may_lose_rows(said(pipeline).allowed_lateness.us))
+    parts = of_each_key(pipeline, discarding)
+    for key, wholes in of_each_key(pipeline, accumulating).items():
         for i, whole in enumerate(wholes):
             start, end = whole.window
             inside = [pane for pane in parts[key][: i + 1] if start <= pane.window.start and pane.window.end <= end]

@@ -11,6 +11,7 @@ from tests.agreement import close
 from tests.laws.batches import batch, key_name, meets_a_session_gone, numbered
 from tests.lines import line
 from tests.own.windows import OwnGap, UntilMinute
+from tests.said import said
 from tests.strategies.accumulations import exact
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
@@ -28,11 +29,11 @@ windows_by_overlap = st.one_of(
 )
 
 
-def live_panes(options, panes):
+def live_panes(pipeline, panes):
     """Read the rows in order, strike out what is retracted, and check each step; what is live at the end."""
     live = {}
     for pane in panes:
-        at = key_name(options, pane.key), pane.window
+        at = key_name(pipeline, pane.key), pane.window
         if pane.kind is PaneKind.PANE:
             assert at not in live, f"{line(pane)}: {line(live[at])} is live"
             live[at] = pane
@@ -47,7 +48,7 @@ def live_panes(options, panes):
 @given(st.data())
 def test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one(data):
     pipeline = data.draw(pipelines(mode=st.just(retracting)))
-    live_panes(pipeline.options, pipeline.run(data.draw(scripts(pipeline.options))))
+    live_panes(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
 @given(st.data())
@@ -61,13 +62,12 @@ def test_after_the_end_of_time_the_live_panes_are_those_of_a_batch(data):
             with_dropped=st.just(True),  # noqa: FBT003
         )
     )
-    options = pipeline.options
-    script = numbered(data.draw(scripts(options, ends=True)))
-    if options.window.merging:
-        assume(not meets_a_session_gone(options, script))
+    script = numbered(data.draw(scripts(pipeline, ends=True)))
+    if said(pipeline).window.merging:
+        assume(not meets_a_session_gone(pipeline, script))
     panes = pipeline.run(script)
-    live = live_panes(options, panes)
-    expected = batch(options, script, panes)
+    live = live_panes(pipeline, panes)
+    expected = batch(pipeline, script, panes)
     assert live.keys() == expected.keys(), f"{pipeline!r}\n{script!r}"
     for at, pane in live.items():
         assert close(dict(pane.values), expected[at]), f"{pipeline!r}\n{script!r}\n{line(pane)}\n{expected[at]}"

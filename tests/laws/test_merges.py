@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import PaneKind
+from beamish.local import Variation
 from beamish.local import run as run_engine
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.laws.batches import key_name
 from tests.lines import line
+from tests.said import evolve, said
 from tests.strategies.merges import merges, policies, scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows
@@ -24,26 +26,26 @@ yes = st.sampled_from([True])
 patient = policies.filter(lambda policy: isinstance(policy, bm.BoundedOutOfOrderness))
 
 
-def said(*what):
+def words(*what):
     return "\n".join(map(repr, what))
 
 
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_merge(data):
     pipeline = data.draw(merges())
-    script = data.draw(scripts(pipeline.options))
-    found = differences(pipeline.run(script), run(pipeline.options, script.events), pipeline.options)
-    assert not found, "\n".join([said(pipeline, script), "- engine, + twin", *found])
+    script = data.draw(scripts(pipeline))
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
 
 
 @given(st.data())
 def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
     """RULES 33, 37."""
     pipeline = data.draw(merges())
-    script = data.draw(scripts(pipeline.options))
-    cut = run_engine([pipeline.options], script.events, shards=3, packs=2, round_trip=True)
-    found = differences(pipeline.run(script), cut, pipeline.options)
-    assert not found, "\n".join([said(pipeline, script), *found])
+    script = data.draw(scripts(pipeline))
+    cut = run_engine(pipeline.flow, script.events, Variation(shards=3, packs=2, round_trip=True))
+    found = differences(pipeline.run(script), cut, pipeline)
+    assert not found, "\n".join([words(pipeline, script), *found])
 
 
 def live_rows(pipeline, panes):
@@ -53,7 +55,7 @@ def live_rows(pipeline, panes):
     for pane in panes:
         if pane.kind is PaneKind.DROPPED:
             continue
-        at = key_name(pipeline.options, pane.key), pane.window
+        at = key_name(pipeline, pane.key), pane.window
         row = line(attrs.evolve(pane, kind=PaneKind.PANE))
         if pane.kind is PaneKind.RETRACTION:
             assert live[at, row] > 0, f"{line(pane)}: nothing is live"
@@ -69,7 +71,7 @@ def live_rows(pipeline, panes):
 @given(st.data())
 def test_every_retracted_row_strikes_out_a_live_one_and_a_window_has_one_live_pane(data):
     pipeline = data.draw(merges(mode=st.just(retracting), join=st.sampled_from([True, True, False])))
-    live_rows(pipeline, pipeline.run(data.draw(scripts(pipeline.options))))
+    live_rows(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
 @given(st.data())
@@ -77,38 +79,36 @@ def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch(data):
     """RULES 34: over the rows that were not dropped."""
     drawn = merges(window=fixed_windows, mode=st.just(retracting), policy=patient, join=yes, with_dropped=yes)
     pipeline = data.draw(drawn)
-    script = data.draw(scripts(pipeline.options, ends=True))
+    script = data.draw(scripts(pipeline, ends=True))
     panes = pipeline.run(script)
     left_out = Counter(repr(pane.values) for pane in panes if pane.kind is PaneKind.DROPPED)
     whole = TestStream()
     for event in script.events:
         kept = []
         for row in getattr(event, "rows", ()):
-            as_dropped = repr({one.name: row if one.name == event.input else None for one in pipeline.options.inputs})
+            as_dropped = repr({one.name: row if one.name == event.input else None for one in pipeline.flow.inputs})
             kept += [row] * (left_out[as_dropped] == 0)
             left_out[as_dropped] -= left_out[as_dropped] > 0
         whole = whole.add(kept, input=event.input) if hasattr(event, "rows") else whole
-    once = bm.MergedPipeline(
-        attrs.evolve(bm.merge(**plain(pipeline)).options, **same_windows(pipeline), combiner=pipeline.options.combiner)
-    )
+    once = evolve(bm.merge(**plain(pipeline)), **same_windows(pipeline), combiner=said(pipeline).combiner)
     expected = Counter(
-        (key_name(once.options, pane.key), pane.window, repr(pane.values))
+        (key_name(once, pane.key), pane.window, repr(pane.values))
         for pane in once.run(whole.advance_watermark_to_infinity())
     )
     values = Counter()
     for pane in panes:
         if pane.kind is not PaneKind.DROPPED:
             by = 1 if pane.kind is PaneKind.PANE else -1
-            values[key_name(pipeline.options, pane.key), pane.window, repr(pane.values)] += by
-    assert +values == expected, said(pipeline, script)
+            values[key_name(pipeline, pane.key), pane.window, repr(pane.values)] += by
+    assert +values == expected, words(pipeline, script)
 
 
 def plain(pipeline):
     policy = bm.BoundedOutOfOrderness(0)
     return {
-        one.name: bm.Pipeline().event_time(one.event_time, policy).key_by(*one.keys) for one in pipeline.options.inputs
+        one.name: bm.Pipeline().event_time(one.event_time, policy).key_by(*one.keys) for one in pipeline.flow.inputs
     }
 
 
 def same_windows(pipeline):
-    return {"window": pipeline.options.window, "accumulations": pipeline.options.accumulations}
+    return {"window": said(pipeline).window, "accumulations": said(pipeline).accumulations}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from beamish import AccumulationMode, PaneKind
 from beamish.accumulations import Collect
 from tests.laws.batches import assigned, dropped, numbered, window_of
+from tests.said import said
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
@@ -25,16 +26,15 @@ def test_every_row_is_in_one_discarding_pane_of_each_of_its_windows_or_dropped(d
             with_dropped=st.just(True),  # noqa: FBT003
         )
     )
-    options = pipeline.options
-    script = numbered(data.draw(scripts(options, ends=True)))
+    script = numbered(data.draw(scripts(pipeline, ends=True)))
     panes = pipeline.run(script)
     shown = Counter((i, pane.window) for pane in panes if pane.kind is PaneKind.PANE for i in pane.values["v0"])
     without_time = Counter(
         {(row["id"], None): 1 for event in script.events for row in getattr(event, "rows", ()) if row["ts"] is None}
     )
-    expected = Counter((row.values["id"], window_of(options, bounds)) for _, bounds, row in assigned(options, script))
+    expected = Counter((row.values["id"], window_of(pipeline, bounds)) for _, bounds, row in assigned(pipeline, script))
     found = shown + dropped(panes)
-    if options.window.merging:  # a row's window has become another
+    if said(pipeline).window.merging:  # a row's window has become another
         found, expected, without_time = (
             Counter(i for i, _ in pairs.elements()) for pairs in (found, expected, without_time)
         )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from beamish import PaneKind, PaneTiming
 from tests.laws.batches import key_name
+from tests.said import said
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 
@@ -18,13 +19,13 @@ ORDER = [PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE]
 @given(st.data())
 def test_panes_of_a_window_are_numbered_and_read_early_then_on_time_then_late(data):
     pipeline = data.draw(pipelines())
-    script = data.draw(scripts(pipeline.options))
+    script = data.draw(scripts(pipeline))
     lives = {}
     for pane in pipeline.run(script):
         if pane.kind is not PaneKind.PANE:
             continue
-        panes = lives.setdefault((key_name(pipeline.options, pane.key), pane.window), [])
-        if pane.is_first and pipeline.options.window.merging:  # sessions of these bounds may come and go
+        panes = lives.setdefault((key_name(pipeline, pane.key), pane.window), [])
+        if pane.is_first and said(pipeline).window.merging:  # sessions of these bounds may come and go
             panes.clear()
         panes.append(pane)
         check(panes)

@@ -6,10 +6,10 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish import BoundedOutOfOrderness, CalendarWindows, Pipeline, Sessions, WindowOption
-from beamish.accumulations import Collect, Count, Last, Sum
+from beamish import WITH_NEXT_PANE, BoundedOutOfOrderness, CalendarWindows, Pipeline, Sessions, WindowOption
+from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.testing import TestStream
-from beamish.triggers import AfterEach, AfterProcessingTime
+from beamish.triggers import AfterCount, AfterEach, AfterProcessingTime, Repeatedly
 from tests.agreement import differences
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import dense_scripts, scripts
@@ -20,8 +20,8 @@ from tests.twin import run
 
 def agree(data, script_of=scripts, **what):
     pipeline = data.draw(pipelines(**what))
-    script = data.draw(script_of(pipeline.options))
-    found = differences(pipeline.run(script), run(pipeline.options, script.events), pipeline.options)
+    script = data.draw(script_of(pipeline))
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
@@ -30,7 +30,7 @@ def test_engine_and_twin_give_the_same_panes(data):
     agree(data)
 
 
-def dense(_options):
+def dense(_pipeline):
     return dense_scripts
 
 
@@ -113,14 +113,39 @@ def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
     )
     panes = pipeline.run(script)
     assert [(pane.values["n"], pane.is_last) for pane in panes] == [(1, False), (2, True)]
-    assert not differences(panes, run(pipeline.options, script.events), pipeline.options)
+    assert not differences(panes, run(pipeline, script.events), pipeline)
+
+
+def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_out():
+    """RULES 17."""
+    pipeline = (
+        Pipeline()
+        .event_time("ts", BoundedOutOfOrderness(0))
+        .window(Absorbed())
+        .trigger(Repeatedly(AfterCount(1)))
+        .allowed_lateness(1000)
+        .accumulating_and_retracting()
+        .retract_merged(WITH_NEXT_PANE)
+        .only_updated_panes()
+        .accumulate(most=Max("x"))
+    )
+    script = TestStream()
+    for ts in (2, 4, 10):
+        script = script.add([{"ts": ts, "x": 1}])
+    panes = pipeline.run(script)
+    assert not differences(panes, run(pipeline, script.events), pipeline)
+    assert [(pane.kind, pane.window.start.timestamp()) for pane in panes] == [
+        ("PANE", 2),
+        ("PANE", 4),
+        ("RETRACTION", 4),
+    ]
 
 
 @given(st.data())
 def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
     """RULES 33."""
     pipeline = data.draw(pipelines())
-    script = data.draw(scripts(pipeline.options))
+    script = data.draw(scripts(pipeline))
     shuffled = attrs.evolve(
         script,
         events=tuple(
@@ -128,5 +153,5 @@ def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
             for event in script.events
         ),
     )
-    found = differences(pipeline.run(script), pipeline.run(shuffled), pipeline.options)
+    found = differences(pipeline.run(script), pipeline.run(shuffled), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), repr(shuffled), *found])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.engine.state import SegmentPolicy, State
-from beamish.local import run
+from beamish.engine.state import SegmentPolicy
+from beamish.local import Variation, run
 from tests.agreement import differences
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
@@ -17,8 +16,8 @@ from tests.strategies.scripts import scripts
 
 def changes_nothing(data, **how):
     pipeline = data.draw(pipelines())
-    script = data.draw(scripts(pipeline.options))
-    found = differences(pipeline.run(script), run([pipeline.options], script.events, **how), pipeline.options)
+    script = data.draw(scripts(pipeline))
+    found = differences(pipeline.run(script), run(pipeline.flow, script.events, Variation(**how)), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
 
 
@@ -46,6 +45,4 @@ def test_beginning_every_step_from_the_stored_bytes_changes_nothing(data):
 )
 @given(data=st.data())
 def test_how_state_is_cut_into_segments_changes_nothing(policy, data):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(State, "open", staticmethod(partial(State.open, policy=policy)))
-        changes_nothing(data, round_trip=True)
+    changes_nothing(data, round_trip=True, adapt=lambda operator: attrs.evolve(operator, policy=policy))

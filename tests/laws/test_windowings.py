@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.local import run
+from beamish.local import Variation, run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import differences
+from tests.said import evolve, said
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.windows import windowings
@@ -31,22 +32,21 @@ def of_windowing(panes, name):
 @given(st.data())
 def test_several_windowings_are_each_what_a_pipeline_of_its_own_gives(data):
     base = data.draw(pipelines())
-    several = data.draw(windowings(base.options.window))
-    pipeline = bm.Pipeline(attrs.evolve(base.options, window=several))
-    script = data.draw(scripts(base.options))
+    several = data.draw(windowings(said(base).window))
+    pipeline = evolve(base, window=several)
+    script = data.draw(scripts(base))
     try:
-        pipeline.options.check()
+        pipeline.flow.check()
     except bm.PipelineError:
         return
-    panes = run(
-        [pipeline.options],
-        script.events,
+    how = Variation(
         shards=data.draw(st.integers(1, 3)),
         packs=data.draw(st.integers(1, 2)),
         round_trip=data.draw(st.booleans()),
     )
-    for name, own in run_windowings(pipeline.options, script.events).items():
-        found = differences(of_windowing(panes, name), own, base.options)
+    panes = run(pipeline.flow, script.events, how)
+    for name, own in run_windowings(pipeline, script.events).items():
+        found = differences(of_windowing(panes, name), own, base)
         assert not found, "\n".join([repr(pipeline), name, repr(script), "- engine, + twin", *found])
 
 
@@ -141,6 +141,6 @@ def test_explain_names_each():
 
 
 def test_windowings_survive_repr():
-    said = visits().options.window
-    assert eval(repr(said), vars(bm)) == said
-    assert hash(said) == hash(eval(repr(said), vars(bm)))
+    several = said(visits()).window
+    assert eval(repr(several), vars(bm)) == several
+    assert hash(several) == hash(eval(repr(several), vars(bm)))

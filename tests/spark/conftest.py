@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beamish.script.panes import panes_from_table
-from beamish.spark import plan_for
+from beamish.spark import bind
 
 ROOT = str(Path(__file__).parents[2])
 # Spark's Python workers import beamish from where this process does.
@@ -57,16 +57,16 @@ def run_query(tmp_path):
 
     def run(pipeline, df, **options):
         out = pipeline.apply(df, **options)
-        plan = plan_for(pipeline.options, df, **options)
+        gives = bind(pipeline.flow, df, {}, **options).operator.gives
         batches = []
         query = (
-            out.writeStream.foreachBatch(lambda batch, _: batches.append(batch.toArrow().cast(plan.pane_schema)))
+            out.writeStream.foreachBatch(lambda batch, _: batches.append(batch.toArrow().cast(gives.schema)))
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-        return [panes_from_table(batch, plan) for batch in batches]
+        return [panes_from_table(batch, gives) for batch in batches]
 
     return run
 

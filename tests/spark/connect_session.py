@@ -81,13 +81,13 @@ def pipeline(spark):
 def chain(spark):
     expected = CHAIN.run(CHAIN_SCRIPT)
     assert [pane.kind for pane in expected] == ["PANE", "RETRACTION", "PANE"]
-    assert not differences(CHAIN_SCRIPT.on_spark(spark, CHAIN), expected, CHAIN.stages[-1].options)
+    assert not differences(CHAIN_SCRIPT.on_spark(spark, CHAIN), expected, CHAIN)
 
 
 def merge(spark):
     expected = MERGE.run(MERGE_SCRIPT)
     assert [pane.values["pair"]["clicks"] for pane in expected][-2:] == [None, {"ts": 3}]
-    assert not differences(MERGE_SCRIPT.on_spark(spark, MERGE), expected, MERGE.options)
+    assert not differences(MERGE_SCRIPT.on_spark(spark, MERGE), expected, MERGE)
 
 
 def main():

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
 from beamish.script.panes import panes_from_table
-from beamish.spark import plan_for
+from beamish.spark import bind
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, Repeatedly
 
@@ -36,10 +36,10 @@ def plays(spark):
 def test_the_panes_are_those_of_all_rows_and_then_the_end_of_time(plays, by_key, window):
     pipeline = PIPELINE.window(window)
     out = plays.transform(pipeline).toArrow()
-    plan = plan_for(pipeline.options, plays)
+    gives = bind(pipeline.flow, plays, {}).operator.gives
     expected = pipeline.run(TestStream().add(ROWS).advance_watermark_to_infinity())
     assert all(pane.timing is bm.PaneTiming.ON_TIME and pane.is_last for pane in expected)
-    assert by_key(panes_from_table(out.cast(plan.pane_schema), plan)) == by_key(expected)
+    assert by_key(panes_from_table(out.cast(gives.schema), gives)) == by_key(expected)
 
 
 def test_triggers_lateness_and_modes_are_not_asked(plays):

@@ -111,7 +111,7 @@ def test_chain_on_spark_equals_chain_in_process(spark, name, script, restart_aft
     expected = chain.run(script)
     assert {str(pane.timing) for pane in expected} == timings
     on_spark = script.on_spark(spark, chain, shards=3, restart_after=restart_after)
-    assert not differences(on_spark, expected, chain.stages[-1].options)
+    assert not differences(on_spark, expected, chain)
 
 
 def test_retraction_moves_a_key_from_one_group_to_another():
@@ -192,6 +192,41 @@ def test_chain_that_needs_the_clock_ends_under_available_now(scored, tmp_path):
 def test_a_stage_applied_to_panes_does_what_the_chain_does(scored, tmp_path):
     panes = BY_TOTAL.apply(TOTALS.apply(scored.stream(), shards=3), shards=2)
     assert live_on_spark(panes, tmp_path) == LIVE
+
+
+SECOND = (
+    bm.Pipeline()
+    .event_time("timestamp", bm.BoundedOutOfOrderness(0))
+    .key_by("user")
+    .window(bm.FixedWindows(20))
+    .accumulate(panes=Count())
+)
+
+
+def test_an_event_time_over_a_stream_of_panes_is_refused_and_the_way_out_runs(scored, spark, tmp_path):
+    panes = scored.stream().transform(TOTALS)
+    with pytest.raises(bm.PipelineError, match=r"'timestamp'.*one watermark.*first\.then\(second\).*'first_pane'\)"):
+        panes.transform(SECOND)
+    run_into(panes, tmp_path / "first")
+    written = spark.read.parquet(str(tmp_path / "first"))
+    stream = spark.readStream.schema(written.schema).parquet(str(tmp_path / "first"))
+    run_into(stream.withColumnRenamed("pane", "first_pane").transform(SECOND), tmp_path / "second")
+    first_window = written.where("window.start = timestamp_seconds(0)").groupBy("user").count().collect()
+    second = spark.read.parquet(str(tmp_path / "second")).where("window.start = timestamp_seconds(0)").collect()
+    assert {row["user"]: row["panes"] for row in second} == {"ann": 3, "bob": 4}
+    assert {row["user"] for row in first_window} == {"ann", "bob"}
+
+
+def run_into(panes, folder):
+    """An AvailableNow run into parquet files."""
+    sink = panes.writeStream.format("parquet").option("checkpointLocation", f"{folder}-checkpoint")
+    sink.trigger(availableNow=True).start(str(folder)).awaitTermination()
+
+
+def test_an_event_time_over_a_batch_of_panes_is_taken(scored, spark):
+    rows = spark.read.parquet(str(scored.folder)).transform(TOTALS).transform(SECOND)
+    found = sorted((row["user"], row["window"].start.second, row["panes"]) for row in rows.collect())
+    assert found == [("ann", 0, 1), ("bob", 0, 2), ("cid", 20, 1)]
 
 
 def test_a_stage_applied_to_a_batch_of_panes_takes_what_was_retracted_out(scored, spark):

@@ -2,7 +2,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import beamish as bm
-from beamish.accumulations import Count, Sum
+from beamish.accumulations import Count, Fold, Max, Sum
+from beamish.testing import TestStream
+from tests.agreement import differences
 
 PIPELINE = (
     bm.Pipeline()
@@ -77,7 +79,7 @@ def test_a_column_that_is_wrong_is_named_with_the_fix(events, pipeline, words):
 
 def test_a_key_expression_must_not_take_the_name_of_another_column(events):
     pipeline = PIPELINE.key_by(F.upper("team").alias("text"))
-    with pytest.raises(bm.ColumnError, match=r"would be named 'text'.*\.alias\('text_key'\)"):
+    with pytest.raises(bm.ColumnError, match=r"would be named 'text', as the column 'text' .*\.alias\('text_key'\)"):
         pipeline.apply(events)
 
 
@@ -90,7 +92,9 @@ def test_a_column_that_is_there_twice_is_refused_where_it_is_read(events):
 
 
 def test_a_name_that_beamish_uses_is_refused(events):
-    with pytest.raises(bm.ColumnError, match="'__event_time_us': beamish uses this name itself"):
+    with pytest.raises(
+        bm.ColumnError, match="'__beamish_event_time_us': names that begin with '__beamish_' are beamish's own"
+    ):
         PIPELINE.apply(events.withColumn("__beamish_event_time_us", F.lit(1)))
 
 
@@ -108,3 +112,120 @@ def test_shards_are_a_whole_number_of_at_least_one(events, shards):
 def test_a_global_window_that_waits_for_the_end_is_refused_on_a_stream(events):
     with pytest.raises(bm.PipelineError, match="waits for the end of time"):
         PIPELINE.window(bm.GlobalWindow()).apply(events)
+
+
+@pytest.fixture(params=["false", "true"])
+def case_sensitive(spark, request):
+    spark.conf.set("spark.sql.caseSensitive", request.param)
+    yield request.param == "true"
+    spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_columns_that_differ_in_case_are_refused_where_one_is_read_unless_spark_tells_them_apart(spark, case_sensitive):
+    rows = spark.range(1).selectExpr("timestamp_seconds(1) ts", "'red' team", "'blue' Team", "3 score", "now() TS")
+    others = {
+        "a key": PIPELINE.event_time(F.timestamp_seconds(F.lit(1)), bm.BoundedOutOfOrderness(0)),
+        "a time": PIPELINE,
+    }
+    for pipeline in (*others.values(), PIPELINE.key_by("score"), PIPELINE.with_dropped()):
+        if case_sensitive:
+            assert pipeline.apply(rows).count() == 1
+        else:
+            with pytest.raises(bm.ColumnError, match=r"columns \['t.*'\] differ in case only.*rename or drop one"):
+                pipeline.apply(rows)
+    alone = rows.drop("TS") if case_sensitive else rows.toDF("ts", "team", "Team", "score", "other")
+    (pane,) = PIPELINE.key_by("score").apply(alone).collect()
+    assert pane.asDict()["score"] == 3
+
+
+@pytest.mark.usefixtures("case_sensitive")
+def test_an_accumulation_named_as_a_key_in_another_case_is_refused(events):
+    with pytest.raises(bm.PipelineError, match=r"column 'TEAM': 'team' is a key column too"):
+        PIPELINE.accumulate(TEAM=Count()).apply(events)
+    with pytest.raises(bm.PipelineError, match=r"column 'TEAM': 'team' is a key column too"):
+        PIPELINE.key_by(F.upper("text").alias("team")).accumulate(TEAM=Count()).apply(events.drop("team"))
+
+
+def test_a_key_expression_named_as_a_column_in_another_case(events, case_sensitive):
+    pipeline = PIPELINE.key_by(F.upper("team").alias("Text"))
+    if case_sensitive:
+        assert pipeline.apply(events).columns[0] == "Text"
+    else:
+        with pytest.raises(bm.ColumnError, match=r"would be named 'Text', as the column 'text' .*alias\('Text_key'\)"):
+            pipeline.apply(events)
+
+
+def nested():
+    return PIPELINE.key_by(F.col("user.id")).then(bm.Pipeline().key_by("id", "total").accumulate(n=Count()))
+
+
+def test_a_chain_whose_first_stage_is_keyed_by_a_nested_column_gives_panes(events, spark):
+    chain = nested().then(bm.Pipeline().key_by("id").accumulate(totals=Count()))
+    user = "named_struct('id', value % 2) user"
+    assert chain.apply(events.selectExpr("*", "named_struct('id', team) user")).columns[0] == "id"
+    rows = spark.range(4).selectExpr("id value").selectExpr("timestamp_seconds(value) ts", "int(value) score", user)
+    assert sorted((row["id"], row["totals"]) for row in chain.apply(rows).collect()) == [(0, 1), (1, 1)]
+
+
+def test_a_nested_column_of_panes_is_refused_when_the_chain_is_applied(events):
+    chain = nested().then(bm.Pipeline().key_by(F.col("window.start")).accumulate(totals=Count()))
+    with pytest.raises(
+        bm.ColumnError, match=r"key_by\(Column<'window.start'>\).*a later stage.*give the name of a column"
+    ):
+        chain.apply(events.selectExpr("*", "named_struct('id', team) user"))
+
+
+UNDERSCORED = [
+    {"ts": 1, "__op": "c", "__sign": 1, "__deleted": False},
+    {"ts": 2, "__op": "c", "__sign": -1, "__deleted": True},
+    {"ts": 3, "__op": "d", "__sign": -1, "__deleted": None},
+]
+
+
+def underscored():
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("__op").window(bm.FixedWindows(10))
+    script = TestStream().add(UNDERSCORED).advance_watermark_to(10).add(UNDERSCORED[2:])
+    return pipeline, script
+
+
+def test_columns_of_a_user_that_begin_with_underscores_are_kept(spark):
+    pipeline, script = underscored()
+    pipeline = pipeline.with_dropped().accumulate(n=Count(), s=Sum("__sign"), rows=Fold("", spell))
+    panes = pipeline.run(script)
+    of_c = next(pane for pane in panes if pane.key == {"__op": "c"})
+    assert of_c.values == {
+        "n": 2,
+        "s": 0,
+        "rows": "ts=1 __op=c __sign=1 __deleted=False; ts=2 __op=c __sign=-1 __deleted=True; ",
+    }
+    (dropped,) = (pane for pane in panes if pane.kind is bm.PaneKind.DROPPED)
+    assert dropped.values == UNDERSCORED[2]
+    assert not differences(script.on_spark(spark, pipeline), panes, pipeline)
+
+
+def test_columns_of_a_user_that_begin_with_underscores_are_keys_of_chains(spark):
+    pipeline, script = underscored()
+    chain = pipeline.accumulate(n=Count(), __deleted=Max("__deleted")).then(
+        bm.Pipeline().key_by("__deleted").accumulate(ops=Count(), __sign=Max("__op"))
+    )
+    panes = chain.run(script)
+    assert {pane.key["__deleted"]: pane.values for pane in panes} == {
+        True: {"ops": 1, "__sign": "c"},
+        None: {"ops": 1, "__sign": "d"},
+    }
+    assert not differences(script.on_spark(spark, chain), panes, chain)
+
+
+def spell(words, row):
+    return words + " ".join(f"{name}={value}" for name, value in row.items()) + "; "
+
+
+@pytest.mark.parametrize("name", ["__beamish_x", "__BEAMISH_sign"])
+def test_a_column_with_the_prefix_of_beamish_is_refused_in_process_too(name):
+    pipeline, _ = underscored()
+    with pytest.raises(bm.ColumnError, match=f"column '{name}': names that begin with '__beamish_' are beamish's own"):
+        pipeline.accumulate(n=Count()).run(TestStream().add([{**UNDERSCORED[0], name: 1}]))
+    with pytest.raises(
+        bm.PipelineError, match=f"column '{name}': names that begin with '__beamish_' are beamish's own"
+    ):
+        pipeline.accumulate(**{name: Count()}).run(TestStream().add(UNDERSCORED))

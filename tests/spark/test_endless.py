@@ -2,7 +2,6 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.spark.endless import check_ends, waits_only_for_end
 from beamish.triggers import (
     AfterAll,
     AfterAny,
@@ -17,6 +16,11 @@ from beamish.triggers import (
     Repeatedly,
     Trigger,
 )
+
+
+def check_stream(pipeline):
+    """As when it meets a stream."""
+    pipeline.flow.stage.check_stream(pipeline.flow.takes)
 
 
 class OfAUsersOwn(Trigger):
@@ -40,11 +44,12 @@ class OfAUsersOwn(Trigger):
     ids=repr,
 )
 def test_a_trigger_that_waits_only_for_the_end_is_refused_in_the_global_window(trigger):
-    assert waits_only_for_end(trigger)
     pipeline = bm.Pipeline().window(bm.GlobalWindow()).trigger(trigger).accumulate(count=Count())
     with pytest.raises(bm.PipelineError, match="it waits for the end of time"):
-        check_ends(pipeline.options)
-    check_ends(pipeline.window(bm.FixedWindows(1)).options)
+        check_stream(pipeline)
+    with pytest.raises(bm.PipelineError, match="it waits for the end of time"):
+        check_stream(pipeline.window({"minute": bm.FixedWindows(60), "all": bm.GlobalWindow()}))
+    check_stream(pipeline.window(bm.FixedWindows(1)))
 
 
 @pytest.mark.parametrize(
@@ -62,4 +67,4 @@ def test_a_trigger_that_waits_only_for_the_end_is_refused_in_the_global_window(t
     ids=repr,
 )
 def test_a_trigger_that_may_fire_before_the_end_is_taken(trigger):
-    assert not waits_only_for_end(trigger)
+    check_stream(bm.Pipeline().window(bm.GlobalWindow()).trigger(trigger).accumulate(count=Count()))

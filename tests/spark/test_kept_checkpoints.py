@@ -9,7 +9,6 @@ import pytest
 
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
-from tests.said import said
 
 FILES = sorted((Path(__file__).parents[1] / "checkpoints").glob("format*/spark-*.zip"))
 
@@ -21,7 +20,7 @@ def test_a_kept_query_goes_on_as_if_it_had_never_stopped(spark, tmp_path, path):
         kept.extractall(tmp_path)
     on_spark = case.script.trace_on_spark(spark, case.pipeline, checkpoint=tmp_path)
     for (event, panes), (_, expected) in zip(on_spark, case.script.trace(case.pipeline), strict=True):
-        found = differences(panes, expected, said(case.pipeline))
+        found = differences(panes, expected, case.pipeline)
         assert not found, "\n".join([repr(event), *found])
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
-from beamish.spark.endless import waits_only_for_end
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
+from tests.said import stages
 from tests.strategies import merges
 from tests.strategies.chains import ANY_FIRST, chains
 from tests.strategies.pipelines import pipelines, retracting
@@ -28,7 +28,7 @@ FEW = max(EXAMPLES // 6, 1)
 """Of chains and of merges."""
 
 
-def said(examples):
+def drawing(examples):
     """Nothing is shrunk: that would take a query for every try."""
     return settings(
         max_examples=examples,
@@ -42,11 +42,11 @@ def said(examples):
 
 def ends(pipeline):
     """Whether something can come out before the end of time."""
-    window = None
-    for stage in pipeline.stages:
-        window = stage.options.window or window
-        if isinstance(window, bm.GlobalWindow) and waits_only_for_end(stage.options.trigger):
-            return False
+    try:
+        for flow in pipeline.flow.flows:
+            flow.stage.check_stream(flow.takes)
+    except bm.PipelineError:
+        return False
     return True
 
 
@@ -55,59 +55,60 @@ def short(script):
 
 
 def agree(spark, data, pipeline, script):
-    stages = [stage.options for stage in pipeline.stages]
-    clock = any(options.needs_clock for options in stages)
+    clock = any(source.watermark.needs_clock for source in pipeline.flow.sources) or any(
+        stage.trigger.needs_clock for stage in stages(pipeline)
+    )
     how: dict[str, Any] = {
-        "shards": data.draw(st.integers(1, 4)) if stages[0].keys else None,
+        "shards": data.draw(st.integers(1, 4)) if stages(pipeline)[0].keys else None,
         "partitions": data.draw(st.integers(1, 2)),
         "restart_after": (data.draw(st.integers(0, len(script.events) - 2)),),
         "heartbeats": None if clock else data.draw(st.booleans()),
     }
-    found = differences(pipeline.run(script), script.on_spark(spark, pipeline, **how), stages[-1])
+    found = differences(pipeline.run(script), script.on_spark(spark, pipeline, **how), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), repr(how), "- engine, + Spark", *found])
 
 
 def pipelines_agree(spark, data):
     pipeline = data.draw(pipelines().filter(ends))
-    script = data.draw(scripts(pipeline.options, least=1).filter(short))
+    script = data.draw(scripts(pipeline, least=1).filter(short))
     assume(len(pipeline.run(script)) >= 2)
     agree(spark, data, pipeline, script)
 
 
 def chains_agree(spark, data, first=ANY_FIRST, kinds=1):
     chain = data.draw(chains(first=first).filter(ends))
-    script = data.draw(scripts(chain.stages[0].options, least=1).filter(short))
+    script = data.draw(scripts(chain, least=1).filter(short))
     assume(len({pane.kind for pane in chain.run(script)} - {PaneKind.DROPPED}) >= kinds)
     agree(spark, data, chain, script)
 
 
 def merges_agree(spark, data, join=st.booleans(), panes=1):  # noqa: B008
     pipeline = data.draw(merges.merges(join=join).filter(ends))
-    script = data.draw(merges.scripts(pipeline.options, least=1).filter(short))
+    script = data.draw(merges.scripts(pipeline, least=1).filter(short))
     assume(sum(pane.kind is PaneKind.PANE for pane in pipeline.run(script)) >= panes)
     agree(spark, data, pipeline, script)
 
 
-@said(EXAMPLES)
+@drawing(EXAMPLES)
 @given(data=st.data())
 def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
     pipelines_agree(spark, data)
 
 
-@said(FEW)
+@drawing(FEW)
 @given(data=st.data())
 def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
     """Of a first stage that retracts, with retractions of the second."""
     chains_agree(spark, data, pipelines(accumulation=st.just(a.Count()), mode=st.just(retracting)), kinds=2)
 
 
-@said(FEW)
+@drawing(FEW)
 @given(data=st.data())
 def test_drawn_merges_on_spark_give_what_the_engine_gives(spark, data):
     merges_agree(spark, data, st.just(False), panes=2)  # noqa: FBT003
 
 
-@said(FEW)
+@drawing(FEW)
 @given(data=st.data())
 def test_drawn_joins_on_spark_give_what_the_engine_gives(spark, data):
     merges_agree(spark, data, st.just(True), panes=2)  # noqa: FBT003
@@ -119,7 +120,7 @@ LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_a
 @pytest.mark.deep
 @pytest.mark.parametrize("law", LAWS)
 def test_no_counterexample_is_found_on_spark(spark, law):
-    @said(4)
+    @drawing(4)
     @given(data=st.data())
     def drawn(data):
         LAWS[law](spark, data)

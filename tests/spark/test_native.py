@@ -9,10 +9,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
-from beamish.plan import make_plan
-from beamish.spark.compile.batch import engine_panes, final
+from beamish.spark.compile.batch import engine_panes
+from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.native import native_panes, why_not_native
-from beamish.spark.rows.columns import name_columns
 
 pytestmark = pytest.mark.spark
 
@@ -67,8 +66,8 @@ def planned(window, rows, keys=("k",), combiner=bm.TimestampCombiner.END_OF_WIND
         .timestamp_combiner(combiner)
         .accumulate(**(accumulations or ACCUMULATIONS))
     )
-    named = name_columns(pipeline.options, rows)
-    return make_plan(final(named.options), named.schema, shards=2), named.df
+    named = name_inputs(pipeline.flow, rows, {})
+    return named.bind(2), named.frames
 
 
 def same(a, b):
@@ -86,8 +85,9 @@ def by_window(df):
 def test_native_plan_equals_engine(rows, window):
     combiners = iter(bm.TimestampCombiner)
     for keys in ((), ("k",)):
-        plan, df = planned(window, rows, keys, next(combiners))
-        native, engine = native_panes(plan, df), engine_panes(plan, df)
+        flow, frames = planned(window, rows, keys, next(combiners))
+        plan = flow.operator.plan
+        native, engine = native_panes(plan, frames[None]), engine_panes(flow, frames)
         assert not why_not_native(plan)
         assert native.schema.simpleString() == engine.schema.simpleString()
         one, other = by_window(native), by_window(engine)
@@ -98,14 +98,17 @@ def test_native_plan_equals_engine(rows, window):
 
 def test_no_row_no_pane(rows):
     for keys in ((), ("k",)):
-        plan, df = planned(bm.GlobalWindow(), rows.limit(0), keys)
-        assert native_panes(plan, df).collect() == []
+        flow, frames = planned(bm.GlobalWindow(), rows.limit(0), keys)
+        assert native_panes(flow.operator.plan, frames[None]).collect() == []
 
 
 def test_what_spark_cannot_say_goes_through_the_engine(rows):
-    assert "Collect" in why_not_native(planned(bm.FixedWindows(1), rows, all=Collect("x"))[0])
-    assert "slide" in why_not_native(planned(bm.SlidingWindows(1, 2), rows)[0])
-    assert "CalendarWindows" in why_not_native(planned(bm.CalendarWindows(days=1), rows)[0])
-    assert "-0.0" in why_not_native(planned(bm.Sessions(1), rows, keys=("f",), n=Count())[0])
-    plan = planned(bm.FixedWindows(1), rows)[0]
+    def why_not(window, **planning):
+        return why_not_native(planned(window, rows, **planning)[0].operator.plan)
+
+    assert "Collect" in why_not(bm.FixedWindows(1), all=Collect("x"))
+    assert "slide" in why_not(bm.SlidingWindows(1, 2))
+    assert "CalendarWindows" in why_not(bm.CalendarWindows(days=1))
+    assert "-0.0" in why_not(bm.Sessions(1), keys=("f",), n=Count())
+    plan = planned(bm.FixedWindows(1), rows)[0].operator.plan
     assert "with_dropped" in why_not_native(attrs.evolve(plan, options=attrs.evolve(plan.options, with_dropped=True)))

@@ -7,12 +7,11 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.windowing.packing import pack
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan import make_plan
 from beamish.spark.operator.pane_bytes import from_bytes
-from beamish.spark.operator.processor import ShardProcessor
-from beamish.spark.rows.pack import NO_CLOCK
+from beamish.spark.operator.processor import ShardProcessor, Wakes
+from beamish.spark.operator.watermark_sources import FromQuery
+from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
 PIPELINE = (
     bm.Pipeline()
@@ -29,7 +28,8 @@ class Spark:
 
     def __init__(self, pipeline, shards=1):
         schema = pa.schema([("team", pa.string())])
-        self.plan = make_plan(pipeline.options, schema, shards=shards)
+        self.operator = pipeline.flow.bind({None: schema}, shards=shards).operator
+        self.wakes = Wakes.EVERY_BATCH if self.operator.needs_clock else Wakes.WHEN_DUE
         self.state, self.timers, self.steps = {}, set(), []
 
     def getMapState(self, *_):
@@ -58,7 +58,7 @@ class Spark:
 
     def batch(self, watermark_ms, *seconds, clock_us=NO_CLOCK):
         self.watermark_ms = watermark_ms
-        processor = ShardProcessor(self.plan)
+        processor = ShardProcessor(self.operator, FromQuery(1), self.wakes)
         processor.init(self)
         stepped, step = [], processor._step
         processor._step = lambda *arguments: stepped.append(1) or step(*arguments)
@@ -79,8 +79,16 @@ class Spark:
             "team": ["red"] * n,
             EVENT_TIME: pa.array([s * 1_000_000 for s in seconds], pa.int64()),
         }
-        payloads = [payload for _, payload in pack(self.plan, pa.table(columns))]
-        return pd.DataFrame({"clock_us": [clock_us] * (len(payloads) + 1), "payload": [*payloads, None]})
+        payloads = [payload for _, payload in self.operator.pack(0, pa.table(columns))]
+        count = len(payloads) + 1
+        return pd.DataFrame(
+            {
+                "clock_us": [clock_us] * count,
+                "payload": [*payloads, None],
+                "input": [NO_INPUT] * count,
+                "report_us": [0] * count,
+            }
+        )
 
 
 def test_a_shard_has_one_timer_for_what_is_due_first():
@@ -129,7 +137,7 @@ def test_another_number_of_shards_is_refused_before_anything_is_written():
     spark = Spark(PIPELINE, shards=2)
     spark.batch(0, 5)
     before = dict(spark.state)
-    spark.plan = Spark(PIPELINE, shards=3).plan
+    spark.operator = Spark(PIPELINE, shards=3).operator
     with pytest.raises(bm.StateError, match="has 2 shards, the pipeline is applied with 3"):
         spark.batch(0, 5)
     assert spark.state == before

@@ -2,12 +2,13 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.kernels.reserved import BATCH, IS_ROW
-from beamish.script.tables import script_tables
+from beamish.kernels.reserved import BATCH, IS_ROW, REPORT
+from beamish.script.tables import script_rows
 from beamish.spark.rows.pack import NO_CLOCK
-from beamish.spark.scripted import cut, run_on_spark
+from beamish.spark.scripted import clock_rows, cut
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
+from tests.said import evolve
 
 FIXED = (
     bm.Pipeline()
@@ -107,34 +108,37 @@ def test_the_sessions_configuration_is_as_before(spark):
 def test_a_watermark_that_spark_cannot_have_is_refused(watermark):
     script = TestStream().add([{"ts": 1, "team": "red", "score": 1}]).advance_watermark_to(watermark)
     with pytest.raises(bm.ScriptError, match=r"a whole number of milliseconds above 0"):
-        run_on_spark(None, FIXED.options, script.events)
+        script.on_spark(None, FIXED)
 
 
 def test_a_watermark_under_processing_time_lag_is_refused():
     with pytest.raises(bm.ScriptError, match="the clock moves it"):
-        run_on_spark(None, LAGGING.options, TestStream().advance_watermark_to(1).events)
+        TestStream().advance_watermark_to(1).on_spark(None, LAGGING)
 
 
 def test_restarts_are_numbers_of_events():
     with pytest.raises(bm.OptionError, match=r"restart_after=\(1,\): numbers of events, 0 to 0"):
-        run_on_spark(None, FIXED.options, TestStream().add([]).events, restart_after=(1,))
+        TestStream().add([]).on_spark(None, FIXED, restart_after=(1,))
 
 
-def test_a_pipeline_that_needs_the_clock_cannot_do_without_heartbeats():
-    with pytest.raises(bm.OptionError, match="this pipeline needs the clock"):
-        run_on_spark(None, LAGGING.options, TestStream().add([]).events, heartbeats=False)
+def test_a_pipeline_that_needs_the_clock_cannot_do_without_heartbeats(spark):
+    script = TestStream().add([{"ts": 1, "team": "red", "score": 1}])
     waits = bm.Pipeline().trigger(AfterWatermark(early=AfterProcessingTime(1))).accumulating().accumulate(n=Count())
-    with pytest.raises(bm.OptionError, match="this pipeline needs the clock"):
-        run_on_spark(None, FIXED.options, TestStream().add([]).events, heartbeats=False, later=[waits.options])
+    for pipeline in (LAGGING, evolve(FIXED, with_dropped=False).then(waits)):
+        with pytest.raises(bm.OptionError, match="this pipeline needs the clock"):
+            script.on_spark(spark, pipeline, heartbeats=False)
 
 
 def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
     script = TestStream().advance_watermark_to(5).add([{"ts": 1}]).advance_watermark_to(6).advance_processing_time_to(9)
-    batches = cut(script.events, script_tables(script.events, "ts"), ticks=True)
-    assert batches.of_event == (1, 2, 3, 4)
-    rows = batches.rows.select([BATCH, "__beamish_watermark_us", IS_ROW]).to_pylist()
-    assert [tuple(row.values()) for row in rows] == [(2, None, True), (0, 5_000_000, False), (2, 6_000_000, False)]
-    assert batches.ticks.to_pylist() == [
+    (source,) = FIXED.flow.sources
+    rows = cut(source, script.events, script_rows(FIXED.flow, script.events).tables[None])
+    assert [tuple(row.values()) for row in rows.select([BATCH, REPORT, IS_ROW]).to_pylist()] == [
+        (0, 5_000_000, False),
+        (2, None, True),
+        (2, 6_000_000, False),
+    ]
+    assert clock_rows(script.events).to_pylist() == [
         {"clock_us": NO_CLOCK, BATCH: 1},
         {"clock_us": NO_CLOCK, BATCH: 2},
         {"clock_us": NO_CLOCK, BATCH: 3},

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 import beamish as bm
@@ -19,10 +22,24 @@ def test_another_state_store_is_refused_with_the_line_that_sets_rocksdb(spark):
         spark.conf.set(PROVIDER, before)
 
 
-def test_a_package_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(session, "_installed", lambda module: module != "google.protobuf")
-    with pytest.raises(bm.SparkSetupError, match=r"google.protobuf is not installed.*pip install 'protobuf"):
-        session.check_packages()
+WITHOUT = """
+import sys
+sys.modules[{module!r}] = None
+import beamish as bm
+try:
+    bm.Pipeline().apply(None)
+except bm.SparkSetupError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("module", "fix"), [("pandas", "'pandas>="), ("google.protobuf", "'protobuf>=")])
+def test_a_package_that_is_missing_is_named_before_anything_needs_it(module, fix):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(module=module)], capture_output=True, text=True, check=False
+    )
+    assert f"the package {module} is not installed" in done.stdout, done.stderr
+    assert f"pip install {fix}" in done.stdout
 
 
 def test_an_old_pyspark_is_refused(monkeypatch):

@@ -2,7 +2,6 @@
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.spark.scripted import run_on_spark
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark
 from tests.agreement import differences
@@ -50,13 +49,11 @@ SCRIPT = (
 
 def test_stages_after_a_merge_with_idle_inputs_follow_its_watermark(spark):
     first = merged(bm.BoundedOutOfOrderness(0, idle_timeout=20), bm.BoundedOutOfOrderness(0, idle_timeout=20))
-    stages = [TOTALS.accumulating_and_retracting(), HOURS]
-    chain = first.then(stages[0]).then(stages[1])
+    chain = first.then(TOTALS.accumulating_and_retracting()).then(HOURS)
     expected = chain.run(SCRIPT)
     assert any(pane.timing == "ON_TIME" for pane in expected)
-    later = [stage.options for stage in stages]
-    found = run_on_spark(spark, first.options, SCRIPT.events, later=later, restart_after=[6], shards=3)
-    assert not differences(expected, found, HOURS.options)
+    found = SCRIPT.on_spark(spark, chain, restart_after=[6], shards=3)
+    assert not differences(expected, found, chain)
 
 
 def test_a_chain_is_explained_with_the_inputs_of_its_merge(spark):

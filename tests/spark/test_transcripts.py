@@ -6,7 +6,6 @@ All of them in ``make test-deep``; in ``make test`` those that are refused, and 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from datetime import timedelta
 
 import attrs
@@ -15,8 +14,6 @@ import pytest
 import beamish as bm
 from beamish.errors import BeamishError
 from beamish.script.events import Bundle, ClockTo, WatermarkTo
-from beamish.script.panes import panes_from_table
-from beamish.spark import scripted
 from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS
@@ -68,37 +65,12 @@ def shifted_back(pane: bm.Pane, seconds: int) -> bm.Pane:
     return attrs.evolve(pane, window=window, timestamp=pane.timestamp - by)
 
 
-@pytest.fixture
-def by_event(spark, monkeypatch):
-    """Run a script on Spark; gives the panes event by event."""
-    batches = defaultdict(list)
-
-    def read(folder, plan):
-        for path in sorted((folder / "panes").iterdir()):
-            with scripted.pa.ipc.open_stream(path.read_bytes()) as reader:
-                batches[int(path.stem)] = panes_from_table(reader.read_all().cast(plan.pane_schema), plan)
-        return plan.pane_schema.empty_table()
-
-    monkeypatch.setattr(scripted, "_read", read)
-
-    def run(pipeline, script):
-        batches.clear()
-        assert script.on_spark(spark, pipeline) == []
-        first = 1 if isinstance(script.events[0], WatermarkTo) else 0
-        if first:
-            assert not batches[0]
-        assert len(batches) in (0, first + len(script.events))
-        return [batches[first + number] for number in range(len(script.events))]
-
-    return run
-
-
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=pytest.mark.deep) for case in CASES] if SECONDS else CHOSEN_CASES,
     ids=lambda case: f"{case.file}: {case.title}",
 )
-def test_a_transcript_is_what_happens_on_spark(spark, by_event, case):
+def test_a_transcript_is_what_happens_on_spark(spark, case):
     if case.refused:
         _, error, *words = case.refused.split()
         refused_as_said(spark, case, getattr(bm, error), " ".join(words))
@@ -114,7 +86,8 @@ def test_a_transcript_is_what_happens_on_spark(spark, by_event, case):
         with pytest.raises(bm.ScriptError, match="shift a script that begins before 1970"):
             script.on_spark(spark, case.build())
         script = shifted(script, by)
-    for step, panes in zip(case.steps, by_event(case.build(), script), strict=True):
+    traced = script.trace_on_spark(spark, case.build())
+    for step, (_, panes) in zip(case.steps, traced, strict=True):
         came = [line(shifted_back(pane, by) if by else pane) for pane in panes]
         assert lines_by_key(came) == lines_by_key(step.gives), step.line
 

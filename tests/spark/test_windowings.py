@@ -8,7 +8,6 @@ from pyspark.errors import StreamingQueryException
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.spark.scripted import run_on_spark
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import differences
@@ -50,8 +49,8 @@ def test_several_windowings_give_on_spark_what_they_give_in_process(spark):
         .add([{"ts": 62, "team": "a", "score": 3}, {"ts": 5, "team": "b", "score": 4}])
         .advance_watermark_to_infinity()
     )
-    on_spark = run_on_spark(spark, pipeline.options, script.events, restart_after=[1], shards=3)
-    assert not differences(pipeline.run(script), on_spark, pipeline.options)
+    on_spark = script.on_spark(spark, pipeline, restart_after=[1], shards=3)
+    assert not differences(pipeline.run(script), on_spark, pipeline)
 
 
 def test_a_windowing_may_be_added_and_none_taken_away(spark, files, run_query):
@@ -62,6 +61,16 @@ def test_a_windowing_may_be_added_and_none_taken_away(spark, files, run_query):
     assert panes == [("minute", "red", 2), ("visit", "red", 1)]
     input_.add(row(501, "red", 9))
     with pytest.raises(StreamingQueryException, match=r"the checkpoint has windows of 'visit'"):
+        run_query(counts(MINUTE), input_.stream())
+    with pytest.raises(StreamingQueryException, match=r"the windowings 'minute', 'visit'.*keep \.window\(\{"):
+        run_query(counts(bm.FixedWindows(60)), input_.stream())
+
+
+def test_the_checkpoint_of_a_windowing_without_a_name_is_not_one_of_several(files, run_query):
+    input_ = files(**COLUMNS).add(row(1, "red", 5))
+    run_query(counts(bm.FixedWindows(60)), input_.stream())
+    input_.add(row(75, "red", 7))
+    with pytest.raises(StreamingQueryException, match=r"one windowing without a name.*keep the plain"):
         run_query(counts(MINUTE), input_.stream())
 
 
@@ -79,4 +88,4 @@ def test_a_batch_has_the_panes_of_each_windowing(spark):
     ]
     text = pipeline.explain(rows)
     assert "minute: Spark's own aggregation" in text
-    assert "month: one pass of the engine a shard, since Spark has no window like" in text
+    assert "month: one pass of the engine per shard, since Spark has no window like" in text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
-from beamish.chain import Chain
+from beamish.durations import Duration
+from tests.said import declared, evolve, said
 from tests.seconds import S
 from tests.strategies.pipelines import combiners, modes, pipelines
 from tests.strategies.triggers import usual_triggers
@@ -52,25 +52,22 @@ def chains(
     first: st.SearchStrategy[bm.Pipeline] = ANY_FIRST,
     mode: st.SearchStrategy[bm.AccumulationMode] = modes,
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
-) -> Chain:
+) -> bm.Pipeline:
     """Any chain of two stages; the first gives ``FIRST``."""
-    before = attrs.evolve(draw(first).options, accumulations=FIRST, with_dropped=False)
-    signed = before.retracts
+    before = evolve(draw(first), accumulations=FIRST, with_dropped=False)
+    signed = said(before).retracts
     window = draw(NOT_MERGING if signed else st.one_of(NOT_MERGING, windows.filter(lambda w: not w.columns)))
-    said = draw(mode.filter(lambda mode: mode is not bm.AccumulationMode.DISCARDING) if signed else mode)
-    second = bm.Pipeline(
-        attrs.evolve(
-            bm.Pipeline().options,
-            keys=draw(st.one_of(KEYS, KEYS, st.just(before.keys))),
-            window=window,
-            trigger=draw(usual_triggers),
-            allow_data_loss=True,
-            allowed_lateness=bm.durations.Duration(draw(st.sampled_from([0, 5, 1000])) * S),
-            mode=said,
-            combiner=draw(combiners),
-            with_dropped=draw(with_dropped),
-            only_updated=said not in (None, bm.AccumulationMode.DISCARDING) and draw(st.booleans()),
-            accumulations={f"w{i}": one for i, one in enumerate(draw(st.lists(LATER, min_size=1, max_size=3)))},
-        )
+    kind = draw(mode.filter(lambda mode: mode is not bm.AccumulationMode.DISCARDING) if signed else mode)
+    second = declared(
+        keys=draw(st.one_of(KEYS, KEYS, st.just(said(before).keys))),
+        window=window,
+        trigger=draw(usual_triggers),
+        allow_data_loss=True,
+        allowed_lateness=Duration(draw(st.sampled_from([0, 5, 1000])) * S),
+        mode=kind,
+        combiner=draw(combiners),
+        with_dropped=draw(with_dropped),
+        only_updated=kind not in (None, bm.AccumulationMode.DISCARDING) and draw(st.booleans()),
+        accumulations={f"w{i}": one for i, one in enumerate(draw(st.lists(LATER, min_size=1, max_size=3)))},
     )
-    return bm.Pipeline(before).then(second)
+    return before.then(second)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
+from beamish.durations import duration
 from beamish.testing import TestStream
 from tests.own.accumulations import join, sorted_values
+from tests.said import evolve
 from tests.strategies.pipelines import closing_behaviors, combiners, latenesses, modes, on_time_behaviors
 from tests.strategies.triggers import triggers
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
@@ -61,39 +62,38 @@ def merges(
     policy: st.SearchStrategy[bm.Watermark] = policies,
     join: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
-) -> bm.MergedPipeline:
-    """Any merge that ``Options.check`` accepts."""
+) -> bm.Pipeline:
+    """Any merge that its checks accept."""
     names = NAMES[: draw(st.sampled_from([2, 2, 3]))]
     keys = draw(st.sampled_from([(), ("team",), ("team",), ("team", "part")]))
     inputs = {
         name: bm.Pipeline().event_time(f"{name}_at", draw(policy)).key_by(*(f"{name}_{key}" for key in keys))
         for name in names
     }
-    option, said = draw(window), draw(mode)
-    retracts = said is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+    option, kind = draw(window), draw(mode)
+    retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
     accumulations = (
         {"pairs": draw(joins(names))}
         if draw(join)
         else {f"v{i}": one for i, one in enumerate(draw(st.lists(sides(names), min_size=1, max_size=3)))}
     )
-    lateness = bm.Pipeline().allowed_lateness(draw(latenesses)).options.allowed_lateness
-    options = attrs.evolve(
-        bm.merge(**inputs).options,
+    pipeline = evolve(
+        bm.merge(**inputs),
         window=option,
         trigger=draw(triggers),
         allow_data_loss=True,
-        allowed_lateness=lateness,
-        mode=said,
+        allowed_lateness=duration("lateness", draw(latenesses)),
+        mode=kind,
         on_time=draw(on_time_behaviors),
         closing=draw(closing_behaviors),
         combiner=draw(combiners),
         retract_merged=draw(st.sampled_from([None, *bm.RetractMerged])) if retracts and option.merging else None,
-        only_updated=said is not bm.AccumulationMode.DISCARDING and draw(st.booleans()),
+        only_updated=kind is not bm.AccumulationMode.DISCARDING and draw(st.booleans()),
         with_dropped=draw(with_dropped),
         accumulations=accumulations,
     )
-    options.check()
-    return bm.MergedPipeline(options)
+    pipeline.flow.check()
+    return pipeline
 
 
 @st.composite
@@ -110,10 +110,13 @@ def rows(draw: st.DrawFn, name: str, about: int, least: int | None = None) -> di
 
 
 @st.composite
-def scripts(draw: st.DrawFn, options: Any, *, ends: bool | None = None, least: int | None = None) -> TestStream:
-    """A script: bundles of either input, each input's watermark by itself or all at once, the clock."""
-    lagging = [one.name for one in options.inputs if isinstance(one.watermark, bm.ProcessingTimeLag)]
-    names = [one.name for one in options.inputs]
+def scripts(
+    draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None, least: int | None = None
+) -> TestStream:
+    """A script: bundles of any source, each source's watermark by itself or all at once, the clock."""
+    sources = pipeline.flow.sources
+    lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
+    names = [str(one.name) for one in sources]
     watermarks = dict.fromkeys(names, -10 if least is None else least)
     script, now = TestStream(), draw(st.sampled_from([0, 5]))
     kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "all", "clock"])

@@ -1,4 +1,4 @@
-"""Pipelines of one stage, and the options they are made of."""
+"""Pipelines of one stage, and what is said of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
-from beamish.options import Options
+from beamish.durations import duration
 from beamish.triggers import Trigger
+from tests.said import declared
 from tests.strategies.accumulations import accumulations, fold_in_order
 from tests.strategies.triggers import triggers
 from tests.strategies.watermarks import watermarks
@@ -35,30 +36,30 @@ def pipelines(
     keys: st.SearchStrategy[tuple[str, ...]] = key_columns,
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
-    """Any pipeline that ``Options.check`` accepts."""
+    """Any pipeline that its checks accept."""
     option = draw(window)
-    said = draw(mode)
+    kind = draw(mode)
     if accumulation is accumulations and not option.merging:
         accumulation = st.one_of(accumulation, accumulation, fold_in_order)
     named = draw(st.lists(accumulation, min_size=1, max_size=3))
     approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
-    retracts = said is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
-    options = Options(
+    retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+    pipeline = declared(
         event_time="ts",
         watermark=draw(watermark),
         keys=draw(keys),
         window=option,
         trigger=draw(trigger),
         allow_data_loss=True,
-        allowed_lateness=bm.Pipeline().allowed_lateness(draw(lateness) * unit(option)).options.allowed_lateness,
-        mode=said,
+        allowed_lateness=duration("lateness", draw(lateness) * unit(option)),
+        mode=kind,
         on_time=draw(on_time_behaviors),
         closing=draw(closing_behaviors),
         combiner=draw(combiners),
         retract_merged=draw(st.sampled_from([None, *bm.RetractMerged])) if retracts and option.merging else None,
-        only_updated=said not in (None, bm.AccumulationMode.DISCARDING) and not approximate and draw(st.booleans()),
+        only_updated=kind not in (None, bm.AccumulationMode.DISCARDING) and not approximate and draw(st.booleans()),
         with_dropped=draw(with_dropped),
         accumulations={f"v{i}": accumulation for i, accumulation in enumerate(named)},
     )
-    options.check()
-    return bm.Pipeline(options)
+    pipeline.flow.check()
+    return pipeline

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.options import Options
 from beamish.testing import TestStream
+from tests.said import stages
 from tests.strategies.windows import unit
 
 scores = st.none() | st.integers(-3, 5)
@@ -48,15 +48,16 @@ def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None
 @st.composite
 def scripts(
     draw: st.DrawFn,
-    options: Options,
+    pipeline: bm.Pipeline,
     *,
     ends: bool | None = None,
     nulls: bool = True,
     least: int | None = None,
 ) -> TestStream:
     """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock."""
-    scale = unit(options.window)
-    lags = isinstance(options.watermark, bm.ProcessingTimeLag)
+    first = stages(pipeline)[0]
+    scale = unit(first.window)
+    lags = isinstance(first.watermark, bm.ProcessingTimeLag)
     script = TestStream()
     now = draw(st.sampled_from([0, 0, 5, -10])) if least is None else 1
     kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock"])

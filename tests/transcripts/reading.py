@@ -13,7 +13,6 @@ import attrs
 
 import beamish as bm
 from beamish import accumulations, triggers
-from beamish.chain import Chain
 from beamish.testing import TestStream
 
 HERE = Path(__file__).parent
@@ -37,16 +36,16 @@ class Transcript:
     refused: str | None
     steps: tuple[Step, ...]
 
-    def build(self) -> bm.Pipeline | Chain:
-        """The pipeline, or the chain."""
+    def build(self) -> bm.Pipeline:
+        """The pipeline."""
         names: dict[str, Any] = {**vars(bm), **vars(triggers), **vars(accumulations), "bm": bm}
         beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
         return eval(f"({'' if self.pipeline.startswith('merge(') else beginning}\n{self.pipeline})", names)
 
-    def script(self, steps: int | None = None) -> TestStream:
-        """The script, or its beginning."""
+    def script(self) -> TestStream:
+        """The script, one event per step."""
         script = TestStream()
-        for step in self.steps[:steps]:
+        for step in self.steps:
             script = extend(script, step.line)
         return script
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 import beamish as bm
 from beamish import Pane
-from beamish.options import Options
 from beamish.script.events import Event
+from tests.said import evolve, said
 from tests.twin.run import run
 
 
-def run_windowings(options: Options, events: Sequence[Event]) -> dict[str, list[Pane]]:
+def run_windowings(pipeline: bm.Pipeline, events: Sequence[Event]) -> dict[str, list[Pane]]:
     """The panes of each windowing, by its name."""
-    assert isinstance(options.window, bm.Windowings)
-    return {name: run(attrs.evolve(options, window=window), events) for name, window in options.window.options.items()}
+    several = said(pipeline).window
+    assert isinstance(several, bm.Windowings)
+    return {name: run(evolve(pipeline, window=window), events) for name, window in several.options.items()}

@@ -88,10 +88,8 @@ class _RowsOfWindows:
 
     def add_to(self, output: Output) -> None:
         """Add them to the output, in order."""
-        if len(self._blocks) > 1:
+        if self._blocks:
             output.add_block(sort_blocks(self._blocks, self._place[np.concatenate(self._owners)]))
-        elif self._blocks:
-            output.add_block(self._blocks[0])  # owners come in the order of the windows
 
 
 def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
@@ -107,16 +105,13 @@ def _emit(step: Step, rows: _RowsOfWindows, at: Indices, timing: NDArray[np.int8
     """Emit a pane for each window, each after the retractions of what it replaces."""
     table, options = step.table, step.plan.options
     values_at = table.values.append(_extract(step, at))
+    if options.retracts:
+        _take_back_inherited(step, rows, at)  # also where the pane itself is left out (RULES.md 17)
     if options.only_updated:
         changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
     pane_time = table["pane_time_us"][at]
     if options.retracts:
-        inherited = step.inherited_panes.remove(at)
-        order = np.lexsort((inherited["start_us"], inherited["end_us"]))
-        inherited = {name: column[order] for name, column in inherited.items()}
-        owners = inherited.pop("owner")
-        rows.add(owners, kind=RETRACTION_KIND, **inherited)
         replaced = at[table["has_pane"][at]]
         rows.add(replaced, kind=RETRACTION_KIND, **last_panes(step, replaced))
     index, non_early = table["panes"][at], table["non_early_panes"][at]
@@ -138,6 +133,15 @@ def _emit(step: Step, rows: _RowsOfWindows, at: Indices, timing: NDArray[np.int8
     table["last_pane_time_us"][at] = pane_time
     table["values_at"][at] = values_at
     table["has_pane"][at] = True
+
+
+def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
+    """Retract the panes of windows merged away that these were to retract with their next pane, by (end, start)."""
+    inherited = step.inherited_panes.remove(at)
+    order = np.lexsort((inherited["start_us"], inherited["end_us"]))
+    inherited = {name: column[order] for name, column in inherited.items()}
+    owners = inherited.pop("owner")
+    rows.add(owners, kind=RETRACTION_KIND, **inherited)
 
 
 def _take_back(step: Step, rows: _RowsOfWindows, at: Indices) -> None:

@@ -77,10 +77,10 @@ def _name_of(df: DataFrame, expression: Column, other: str | None = None) -> str
         return name
     if other is not None:
         return other
-    if name in df.columns:
+    for taken in _alike(df, name):
         raise ColumnError(
-            f"key_by({expression}): would be named {name!r}, as a column of the DataFrame is; give it another name with "
-            f".alias({name + '_key'!r})"
+            f"key_by({expression}): would be named {name!r}, as the column {taken!r} of the DataFrame is; give it another name "
+            f"with .alias({name + '_key'!r})"
         )
     return name
 
@@ -91,6 +91,7 @@ def _check_event_time(df: DataFrame, where: str, name: str) -> None:
         raise ColumnError(f"{where}({name!r}): there is no column {name!r}; the columns are {df.columns}")
     if len(found) > 1:
         raise ColumnError(f"{where}({name!r}): there are {len(found)} columns {name!r}; rename or drop the others")
+    _check_alone(df, name)
     type_ = found[0].dataType
     if isinstance(type_, t.TimestampNTZType):
         raise ColumnError(
@@ -129,15 +130,18 @@ def _schema(df: DataFrame, needed: Collection[str]) -> pa.Schema:
 
 def _check_alone(df: DataFrame, name: str) -> None:
     """Check that Spark knows which column is meant."""
-    alike = [other for other in df.columns if other.lower() == name.lower()]
+    alike = _alike(df, name)
     if alike.count(name) > 1:
         raise ColumnError(f"column {name!r} is there twice: rename or drop one of them")
-    if len(alike) > 1 and not _tells_case(df):
+    if len(alike) > 1:
         raise ColumnError(
             f"columns {alike} differ in case only, which Spark does not tell apart (spark.sql.caseSensitive): rename or drop "
             "one of them"
         )
 
 
-def _tells_case(df: DataFrame) -> bool:
-    return df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+def _alike(df: DataFrame, name: str) -> list[str]:
+    """The columns that Spark takes for the one of this name."""
+    if df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
+        return [other for other in df.columns if other == name]
+    return [other for other in df.columns if other.lower() == name.lower()]
