@@ -59,6 +59,7 @@ WHOLE = (
     "tests/test_merge.py",
     "tests/test_chain.py",
     "tests/test_window_options.py",
+    "tests/test_docs.py",
 )
 SEVERAL = tuple(
     f"tests/accumulations/test_{of}.py"
