@@ -39,8 +39,18 @@ REFUSED = [
         bm.PipelineError,
         ["orders is keyed by ('user',)", "clicks by ()"],
     ),
-    ("a reserved name", lambda: bm.merge(__beamish_a=ORDERS, b=CLICKS), bm.PipelineError, ["merge(__beamish_a=...)", "another"]),
-    ("event_time of a merge", lambda: BOTH.event_time("at", bm.BoundedOutOfOrderness(0)), bm.PipelineError, ["each input has its own"]),
+    (
+        "a reserved name",
+        lambda: bm.merge(__beamish_a=ORDERS, b=CLICKS),
+        bm.PipelineError,
+        ["merge(__beamish_a=...)", "another"],
+    ),
+    (
+        "event_time of a merge",
+        lambda: BOTH.event_time("at", bm.BoundedOutOfOrderness(0)),
+        bm.PipelineError,
+        ["each input has its own"],
+    ),
     ("key_by of a merge", lambda: BOTH.key_by("user"), bm.PipelineError, ["each input has its own"]),
     (
         "whose",
