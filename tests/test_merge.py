@@ -181,6 +181,16 @@ def test_explain_says_who_holds_the_watermark_back():
     assert "when rows of orders stop, it stops, since there is no idle_timeout" in words
 
 
+def test_windows_that_several_stages_have_kept_are_the_same_windows():
+    counts = CLICKS.window(bm.FixedWindows(10)).accumulate(n=Count())
+    once = ORDERS.window(bm.FixedWindows(10)).accumulate(spent=Sum("amount"))
+    twice = once.then(bm.Pipeline().key_by("user").accumulate(spent=Sum("spent")))
+    thrice = twice.then(bm.Pipeline().key_by("user").accumulate(spent=Sum("spent")))
+    for orders in (once, twice, thrice):
+        pairs = bm.merge(orders=orders, clicks=counts).accumulate(pairs=InnerJoin("orders", "clicks"))
+        assert [pane.values for pane in pairs.run(SCRIPT)] == [{"pairs": {"orders": {"spent": 5}, "clicks": {"n": 1}}}]
+
+
 def test_an_input_without_any_row_is_one_without_columns():
     pipeline = BOTH.accumulate(
         spent=Sum("amount").of("orders"), clicks=Collect("page").of("clicks"), least=Min("x").of("clicks")

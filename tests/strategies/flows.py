@@ -113,7 +113,8 @@ def _merge(
     draw: st.DrawFn, names: tuple[str, ...], keys: tuple[str, ...], how: Drawing, window: bm.WindowOption | None
 ) -> Side:
     """A merge as an input of a merge: of sources or stages, in windows of its own."""
-    kinds = st.sampled_from(["source", "stage", "chain"])
+    merging = window is not None and window.merging
+    kinds = st.sampled_from(["source"] if merging else ["source", "stage", "chain"])
     sides = {name: _plain_side(draw, draw(kinds), name, keys, how) for name in names}
     signed = any(side.retracts for side in sides.values())
     own = window or draw(how.window.filter(lambda one: not (signed and one.merging)))
@@ -121,7 +122,7 @@ def _merge(
     return _side_of(merged.accumulate(v0=a.Sum(sides[names[0]].columns[0]).of(names[0]), v1=a.Count()))
 
 
-def _plain_side(
+def _plain_side(  # noqa: PLR0917
     draw: st.DrawFn,
     kind: str,
     name: str,
@@ -134,7 +135,7 @@ def _plain_side(
     return (_stage if kind == "stage" else _chain)(draw, name, keys, how, window)
 
 
-def _side(
+def _side(  # noqa: PLR0917
     draw: st.DrawFn, kind: str, name: str, others: tuple[str, ...], keys: tuple[str, ...], how: Drawing, window: Any
 ) -> Side:
     """An input of the root; half of those that are no sources are keyed otherwise, and keyed again."""
