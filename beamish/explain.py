@@ -30,11 +30,11 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
 
     bound = bind(flow, df, inputs)
     frames = [df] if df is not None else inputs.values()
-    if any(frame.isStreaming for frame in frames if frame is not None):
+    if any(frame.isStreaming for frame in frames):
         return _stages([(one, _of_stream(one)) for one in bound.flows])
     from beamish.spark import describe_batch
 
-    return _stages([(one, describe_batch(one)) for one in bound.flows])
+    return _stages([(one, [*describe_batch(one), columns(one.operator)]) for one in bound.flows])
 
 
 def _of_stream(flow: BoundFlow) -> list[tuple[str, str]]:

@@ -51,6 +51,7 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
             (``operator/notes.py``); all, where what was reported in earlier batches must reach all at once.
     """
     schema = operator.takes[number].schema
+    assert schema is not None  # noqa: S101 - an operator is bound
     carried = pa.schema([*(schema.field(name) for name in operator.reads(number)), (EVENT_TIME, pa.int64())])
     ids = shard_ids(operator.shards)
 
