@@ -4,12 +4,13 @@ The rows of what an operator takes are packed into payloads, bytes for one shard
 to their shards; a shard steps. The runner owns the order of steps, the way of payloads, the store and the clocks' raw
 readings; the operator owns what the bytes mean.
 
-Laws (tests/laws/test_operators.py, for every operator):
+Laws (tests/laws/test_what_changes_nothing.py, for every operator):
 
 1. How rows are packed changes nothing: into one payload or several, in any order.
 2. The number of shards changes nothing, but for the order of rows between keys.
 3. Reopening a shard from the bytes in its store, between two steps, changes nothing.
-4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are.
+4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are; but
+   where a source has an ``idle_timeout``, which counts steps.
 """
 
 from __future__ import annotations

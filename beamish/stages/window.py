@@ -98,20 +98,25 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
     Raises:
         PipelineError: they have not the same one, or one is a source, whose rows are in no window.
     """
-    first = takes[0].window
-    for relation in takes:
-        if relation.window is None or first is None:
+    first, *others = (_of_stage(relation.window) for relation in takes)
+    for relation, window in zip(takes, (first, *others), strict=True):
+        if window is None or first is None:
             raise PipelineError(
                 f"merge: no window: {relation.name or takes[0].name} brings rows that are in none; give the merge a window of "
                 "its own, such as .window(bm.FixedWindows('1 minute')): each pane then falls where its timestamp does"
             )
-        if relation.window != first:
+        if window != first:
             raise PipelineError(
-                f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {relation.window!r}, so their panes never "
+                f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {window!r}, so their panes never "
                 "share a window; give both the same, or the merge a window of its own"
             )
     assert first is not None  # noqa: S101 - a stage takes something
     return first
+
+
+def _of_stage(window: WindowOption | None) -> WindowOption | None:
+    """The option by which windows were assigned, however many stages have kept them since."""
+    return window.of if isinstance(window, InheritedWindows) else window
 
 
 def _check_options(options: WindowOptions) -> None:

@@ -7,9 +7,9 @@ SECOND = 1_000_000
 
 
 def after(policy, *steps):
-    clocks = Clocks()
+    clocks = Clocks.new(inputs=1)
     for watermark, clock in steps:
-        clocks.step(policy, watermark, clock)
+        clocks.step([policy], [watermark], clock)
     return clocks.watermark_us
 
 

@@ -112,7 +112,10 @@ class Key:
 
 @dataclass
 class Follower:
-    """How the watermark of the script, or of one input of a merge, moves."""
+    """How the watermark of a source moves.
+
+    RULES 1: it is what the script says, so Punctuated is not asked, nor is BoundedOutOfOrderness but for idle_timeout.
+    """
 
     policy: Any
     name: str | None = None
