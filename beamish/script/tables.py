@@ -83,10 +83,10 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
         tables[source.name] = tables_of(own, source.event_time)
     schemas: dict[str | None, pa.Schema] = {}
     for one in flow.flows:
-        for number, source in enumerate(one.inputs):
-            if isinstance(source, Source):
+        for number, given in enumerate(one.inputs):
+            if isinstance(given, Source):
                 asked = one.stage.asks(one.takes, number)
-                schemas[source.name] = _schema(source, asked, tables[source.name])
+                schemas[given.name] = _schema(given, asked, tables[given.name])
     return ScriptRows(tables, schemas)
 
 

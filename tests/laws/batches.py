@@ -143,8 +143,8 @@ def batch_of_chain(chain: Pipeline, script: TestStream, panes: Sequence[Pane]) -
     twin = KeepsDropped(chain.flow)
     for event in script.events:
         twin.step(event)
-    listed = [[pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out)]
-    assert not differences(*listed, chain)
+    ours, theirs = ([pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out))
+    assert not differences(ours, theirs, chain)
     keys = {
         key_name(first, row): {column: normal(row.get(column)) for column in said(first).keys}
         for event in script.events
