@@ -25,16 +25,16 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
     """
     flow.check()
     if df is None and not inputs:
-        return _stages([(one, list(one.stage.describe(one.takes, None))) for one in flow.flows])
+        return _stages(one.stage.describe(one.takes, None) for one in flow.flows)
     from beamish.spark import bind
 
     bound = bind(flow, df, inputs)
     frames = [df] if df is not None else inputs.values()
     if any(frame.isStreaming for frame in frames if frame is not None):
-        return _stages([(one, _of_stream(one)) for one in bound.flows])
+        return _stages(_of_stream(one) for one in bound.flows)
     from beamish.spark import describe_batch
 
-    return _stages([(one, describe_batch(one)) for one in bound.flows])
+    return _stages(describe_batch(one) for one in bound.flows)
 
 
 def _of_stream(flow: BoundFlow) -> list[tuple[str, str]]:
@@ -49,8 +49,8 @@ def columns(operator: Operator) -> tuple[str, str]:
     return "columns", ", ".join(f"{field.name} {field.type}" for field in schema or [])
 
 
-def _stages(stages: list[tuple[Flow | BoundFlow, list[tuple[str, str]]]]) -> str:
-    texts = [_text(lines) for _, lines in stages]
+def _stages(stages: Iterable[Iterable[tuple[str, str]]]) -> str:
+    texts = [_text(lines) for lines in stages]
     if len(texts) == 1:
         return texts[0]
     return "\n\n".join(f"stage {number} of {len(texts)}\n{text}" for number, text in enumerate(texts, 1))

@@ -74,7 +74,7 @@ def _identity(value: Any, around: tuple[int, ...]) -> Any:
     if isinstance(value, enum.Enum):
         return inner(value.value)
     if isinstance(value, Duration):
-        return int(getattr(value, "us", value))
+        return value.us
     if type(value) in _PLAIN:
         return json.loads(encode(value))
     if isinstance(value, Mapping):

@@ -26,10 +26,12 @@ parts = st.sampled_from([0.0, -0.0, float("nan"), None, 1.0])
 @st.composite
 def rows(draw: st.DrawFn, about: int, scale: int, nulls: bool, least: int | None = None) -> dict[str, Any]:
     """A row whose event time is near ``about`` (in seconds, times ``scale``)."""
-    time = about + draw(st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25])))
+    time: float | None = about + draw(
+        st.one_of(st.integers(-8, 8), st.integers(0, 4), st.sampled_from([0.5, 2.5, 4.999999, 25]))
+    )
     if nulls and draw(st.integers(0, 19)) == 19:
         time = None
-    elif least is not None:
+    elif least is not None and time is not None:
         time = max(time, least)
     return {
         "ts": None if time is None else float(time * scale),
