@@ -197,6 +197,7 @@ def test_an_input_without_any_row_is_one_without_columns():
     )
     script = TestStream().add([ORDER], input="orders").advance_watermark_to_infinity()
     assert [pane.values for pane in pipeline.run(script)] == [{"spent": 5, "clicks": [], "least": None}]
+    assert pipeline.with_dropped().run(script) == pipeline.run(script)
     joined = BOTH.accumulate(pairs=LeftOuterJoin("orders", "clicks"))
     assert [pane.values for pane in joined.run(script)] == [
         {"pairs": {"orders": {"at": 1, "amount": 5}, "clicks": None}}

@@ -1,7 +1,8 @@
 """Where the watermark goes when nothing moves it (RULES 3, 5)."""
 
 import beamish as bm
-from beamish.engine.clocks import NO_WATERMARK_US, Clocks
+from beamish.engine.clocks import Clocks
+from beamish.watermarks import NO_WATERMARK_US
 
 SECOND = 1_000_000
 

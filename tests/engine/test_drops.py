@@ -6,9 +6,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.event_times import EARLIEST_US, LATEST_US
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.drops import dropped_of_windowings
+from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.testing import TestStream
 from tests.agreement import differences

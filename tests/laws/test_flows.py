@@ -20,8 +20,7 @@ from tests.agreement import differences
 from tests.laws.batches import key_name, window_of
 from tests.laws.test_merges import live_rows
 from tests.said import said
-from tests.strategies.flows import ANYTHING, NOTHING_LOST, flows
-from tests.strategies.merges import scripts
+from tests.strategies.flows import ANYTHING, NOTHING_LOST, flows, tree_scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows
 from tests.twin.joins import JOINS
@@ -35,7 +34,7 @@ yes, no = st.just(True), st.just(False)  # noqa: FBT003
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
     pipeline = data.draw(flows())
-    script = data.draw(scripts(pipeline))
+    script = data.draw(tree_scripts(pipeline))
     found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
@@ -43,7 +42,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
     pipeline = data.draw(flows())
-    script = data.draw(scripts(pipeline))
+    script = data.draw(tree_scripts(pipeline))
     how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, round_trip=True)
     found = differences(pipeline.run(script), run_engine(pipeline.flow, script.events, how), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
@@ -55,7 +54,7 @@ RETRACTING = attrs.evolve(ANYTHING, mode=st.just(retracting))
 @given(st.data())
 def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_live_pane(data):
     pipeline = data.draw(flows(root=RETRACTING))
-    live_rows(pipeline, pipeline.run(data.draw(scripts(pipeline))))
+    live_rows(pipeline, pipeline.run(data.draw(tree_scripts(pipeline))))
 
 
 PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(10**6), window=fixed_windows)
@@ -65,7 +64,7 @@ PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(
 def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch_of_its_sides_live_panes(data):
     """RULES 34, where the root drops nothing: it waits, and no row is without event time."""
     pipeline = data.draw(flows(how=NOTHING_LOST, root=PATIENT, join=yes, with_dropped=no))
-    script = with_times(data.draw(scripts(pipeline, ends=True)))
+    script = with_times(data.draw(tree_scripts(pipeline, ends=True)))
     live = Counter()
     for pane in pipeline.run(script):
         by = 1 if pane.kind is PaneKind.PANE else -1

@@ -17,10 +17,51 @@ from beamish.kernels.reserved import EVENT_TIME
 from beamish.script.panes import panes_from_table
 from beamish.source import Source
 from tests.agreement import differences
-from tests.laws.test_stage import COLUMNS
-from tests.laws.test_stage import flows as window_flows
 from tests.own.hold_back import held_back
 from tests.seconds import S
+from tests.strategies.accumulations import accumulations
+from tests.strategies.triggers import triggers
+from tests.strategies.watermarks import watermarks
+from tests.strategies.windows import windows
+
+COLUMNS = pa.schema(
+    {
+        "ts": pa.timestamp("us", "UTC"),
+        "team": pa.string(),
+        "score": pa.int64(),
+        "ratio": pa.float64(),
+        "name": pa.string(),
+        "cost": pa.decimal128(10, 2),
+        "flag": pa.bool_(),
+        "mark": pa.timestamp("us", "UTC"),
+    }
+)
+
+
+@st.composite
+def window_flows(draw: st.DrawFn):
+    """A flow of one stage, or of a stage over it, that its ``check`` accepts."""
+    first = (
+        bm.Pipeline()
+        .event_time("ts", draw(watermarks))
+        .key_by(*draw(st.sampled_from([(), ("team",)])))
+        .window(draw(windows))
+        .trigger(draw(triggers), allow_data_loss=True)
+        .accumulation_mode(draw(st.sampled_from(bm.AccumulationMode)))
+        .accumulate(v=draw(accumulations))
+    )
+    if draw(st.booleans()):
+        later = bm.Pipeline().trigger(draw(triggers), allow_data_loss=True).accumulating()
+        try:
+            first = first.then(later.accumulate(n=bm.accumulations.Count()))
+        except bm.PipelineError:
+            assume(False)  # noqa: FBT003
+    try:
+        first.flow.check()
+    except bm.PipelineError:
+        assume(False)  # noqa: FBT003
+    return first.flow
+
 
 bundles = st.lists(
     st.fixed_dictionaries(

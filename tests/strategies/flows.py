@@ -5,6 +5,7 @@ Scripts for them are those of merges: they name sources.
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import attrs
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
+from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Never, Repeatedly, Trigger
 from tests.said import said
-from tests.strategies.merges import JOINS, policies
+from tests.strategies.merges import JOINS, policies, scripts
 from tests.strategies.pipelines import combiners, modes, retracting
 from tests.strategies.triggers import usual_triggers
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
@@ -199,3 +201,45 @@ def flows(
     pipeline = pipeline.with_dropped() if draw(with_dropped) else pipeline
     pipeline.flow.check()
     return pipeline
+
+
+def dense_script(number: int, pipeline: bm.Pipeline) -> TestStream:
+    """A long script of a few keys that ends: not to be shrunk, but dense."""
+    chance = random.Random(number)
+    sources = pipeline.flow.sources
+    lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
+    watermarks = {str(one.name): -10 for one in sources}
+    script, now = TestStream(), 0
+    for _ in range(25):
+        name, what = chance.choice(list(watermarks)), chance.choice("rrrrrwwac")
+        if what == "r":
+            script = script.add([_dense_row(chance, name, now) for _ in range(chance.choice([1, 2, 3]))], input=name)
+            continue
+        now += chance.choice([1, 1, 2, 3])
+        if what == "a" and not lagging:
+            watermarks = dict.fromkeys(watermarks, max(now, *watermarks.values()))
+            script = script.advance_watermark_to(watermarks[name])
+        elif what == "w" and name not in lagging:
+            watermarks[name] = max(watermarks[name], now - 2)
+            script = script.advance_watermark_to(watermarks[name], input=name)
+        else:
+            script = script.advance_processing_time_by(chance.choice([1, 2, 3]))
+    return script if lagging else script.advance_watermark_to_infinity()
+
+
+def _dense_row(chance: random.Random, name: str, about: int) -> dict[str, Any]:
+    return {
+        f"{name}_at": about + chance.randint(-5, 4),
+        f"{name}_team": chance.choice(["red", "red", "blue"]),
+        f"{name}_part": chance.choice([1, 2]),
+        "value": chance.choice([None, 1, 2, 3]),
+        "mark": chance.choice([None, "a", "b"]),
+    }
+
+
+@st.composite
+def tree_scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None) -> TestStream:
+    """A script for a tree; most are dense."""
+    if draw(st.integers(0, 3)) == 3:
+        return draw(scripts(pipeline, ends=ends))
+    return dense_script(draw(st.integers(0, 2**40)), pipeline)
