@@ -9,6 +9,7 @@ import attrs
 
 import beamish as bm
 from beamish.flow import Flow, Input, Panes
+from beamish.options import WindowOptions
 from beamish.source import Source
 from beamish.stages.window import WindowStage
 
@@ -64,12 +65,12 @@ class Said:
 
 
 def said(pipeline: bm.Pipeline | Flow) -> Said:
-    """What is said of the last stage."""
+    """What is said of the last stage; nothing of one that is no window stage."""
     flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
-    assert isinstance(flow.stage, WindowStage)
+    options = flow.stage.options if isinstance(flow.stage, WindowStage) else WindowOptions()
     first = flow.inputs[0]
     source = first if isinstance(first, Source) and len(flow.inputs) == 1 else Source()
-    declared = attrs.asdict(flow.stage.options, recurse=False)
+    declared = attrs.asdict(options, recurse=False)
     del declared["allow_data_loss"]
     return Said(flow.takes[0].keys, source.event_time, source.watermark, flow.inputs, **declared)
 

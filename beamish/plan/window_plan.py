@@ -252,7 +252,7 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
     windowing = (WINDOWING,) if options.windowings else ()
     return Relation(
         keys=(*takes[0].keys, *windowing),
-        window=options.window,
+        window=options.window and options.window.origin,
         retracts=options.retracts,
         watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
     )

@@ -66,6 +66,11 @@ class WindowOption:
         return f"{self!r}, {'which merge' if self.merging else 'which do not merge'}"
 
     @property
+    def origin(self) -> WindowOption:
+        """The option by which the windows were assigned, however many stages have kept them since."""
+        return self
+
+    @property
     def is_all_of_time(self) -> bool:
         """Whether all of time is one window, which then has no bounds to show."""
         return False

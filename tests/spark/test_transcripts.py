@@ -13,7 +13,7 @@ import pytest
 
 import beamish as bm
 from beamish.errors import BeamishError
-from beamish.script.events import Bundle, ClockTo, WatermarkTo
+from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
 from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS
@@ -47,11 +47,11 @@ CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == c
 
 def shifted(script: TestStream, seconds: int) -> TestStream:
     """A script of rows with event times in ``ts``, later by so many seconds."""
-    events = []
+    events: list[Event] = []
     for event in script.events:
         match event:
             case Bundle(rows=rows):
-                events.append(attrs.evolve(event, rows=[{**row, "ts": row["ts"] + seconds} for row in rows]))
+                events.append(attrs.evolve(event, rows=tuple({**row, "ts": row["ts"] + seconds} for row in rows)))
             case WatermarkTo(us=us):
                 events.append(attrs.evolve(event, us=min(us + seconds * 1_000_000, END_OF_TIME_US)))
             case ClockTo():
@@ -61,6 +61,10 @@ def shifted(script: TestStream, seconds: int) -> TestStream:
 
 def shifted_back(pane: bm.Pane, seconds: int) -> bm.Pane:
     by = timedelta(seconds=seconds)
+    assert pane.window
+    assert pane.window.start
+    assert pane.window.end
+    assert pane.timestamp
     window = bm.Window(pane.window.start - by, pane.window.end - by)
     return attrs.evolve(pane, window=window, timestamp=pane.timestamp - by)
 

@@ -85,7 +85,7 @@ class Live:
             self.new.append(landed)
             if self.new_since is None:
                 self.new_since = watermark
-            if isinstance(row.values, Signed) and row.values.removes:
+            if removes(row):
                 self.remove(row)  # RULES 31: R counts as a row, and takes an equal one away
             else:
                 self.rows.append(landed)
@@ -112,7 +112,10 @@ class Key:
 
 @dataclass
 class Follower:
-    """How the watermark of the script, or of one input of a merge, moves."""
+    """How the watermark of a source moves.
+
+    RULES 1: it is what the script says, so Punctuated is not asked, nor is BoundedOutOfOrderness but for idle_timeout.
+    """
 
     policy: Any
     name: str | None = None
@@ -150,6 +153,18 @@ def out_of_range(time_us: int) -> bool:
     """Is it in none of the years 1 to 9999?"""
     years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     return not instant_us("", years[0]) <= time_us <= instant_us("", years[1])
+
+
+def bounds_of_pane(pane: Pane) -> Bounds:
+    """The bounds of the window that a pane is in; of the global window those of all time that counts."""
+    if pane.window is None or pane.window.start is None or pane.window.end is None:
+        return 0, END_OF_TIME_US
+    return instant_us("window", pane.window.start), instant_us("window", pane.window.end)
+
+
+def removes(row: Row) -> bool:
+    """Does it take an equal row away?"""
+    return isinstance(row.values, Signed) and row.values.removes
 
 
 class Twin:
@@ -269,16 +284,10 @@ class Twin:
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, row)
                 continue
-            own = None
-            if self.inherits:
-                bounded = pane.window is not None and pane.window.start is not None
-                own = (
-                    [tuple(instant_us("window", bound) for bound in pane.window)] if bounded else [(0, END_OF_TIME_US)]
-                )
-            self.put(key, name, row, arrived, own)
+            self.put(key, name, row, arrived, [bounds_of_pane(pane)] if self.inherits else None)
         for name, pairs in arrived.items():
             # The engine and Spark do not say in which order a bundle's rows come: removals after what they remove.
-            self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: pair[1].values.removes))
+            self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
     def key_of(self, values: Mapping[str, Any], keys: Sequence[str]) -> tuple[Key, Any]:
         """The key of a row, and its name; the output calls the columns as the first input does."""
@@ -432,7 +441,7 @@ class Twin:
         combine: Callable[..., int] | None = {
             bm.TimestampCombiner.EARLIEST: min,
             bm.TimestampCombiner.LATEST: max,
-        }.get(self.options.combiner)  # type: ignore[call-overload]
+        }.get(self.options.combiner)
         times = [row.time_us for row in window.new if row.before_end]
         last_us = window.end - 1
         found = min(combine(times), last_us) if combine and times else last_us
@@ -470,7 +479,7 @@ class Twin:
         """Of a merge: a row for each input, of which one is there."""
         if not self.options.merges:
             return dict(row.values)
-        return {name: dict(row.values) if name == row.input else None for name in self.names}
+        return {str(name): dict(row.values) if name == row.input else None for name in self.names}
 
     def bounds_of(self, bounds: Bounds) -> bm.Window:
         if bounds[1] == END_OF_TIME_US:
