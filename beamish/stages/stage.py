@@ -38,6 +38,7 @@ class Stage(Protocol):
         Raises:
             PipelineError: something is missing, or things do not go together.
         """
+        return
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         """Check that something would come out of it on a stream that does not end.
@@ -45,6 +46,7 @@ class Stage(Protocol):
         Raises:
             PipelineError: nothing ever would.
         """
+        return
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         """What it gives, as far as it is known without data."""
