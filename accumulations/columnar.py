@@ -35,9 +35,10 @@ class Columnar(Accumulation):
         return (self.value_type(types),)
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        return self._fields(self.state_types(types))
+        return self.fields_of(self.state_types(types))
 
-    def _fields(self, state_types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+    def fields_of(self, state_types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+        """The columns of its state, given their types."""
         column = ", ".join(self.inputs or ())
         return tuple(
             Field(type_, merger, initial, column)
@@ -60,7 +61,7 @@ class Columnar(Accumulation):
         return self.combine(each.followed_by(each), both)
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
-        return combine_fields(self._fields([column.type for column in state]), groups, state)
+        return combine_fields(self.fields_of([column.type for column in state]), groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return state[0]

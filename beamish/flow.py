@@ -1,8 +1,12 @@
-"""A flow: a tree of which the leaves are sources and the nodes stages. Everything else about pipelines walks it."""
+"""A flow is a tree: its leaves are sources, its nodes stages. Everything else about pipelines walks it.
+
+What a stage takes, a ``Source`` or the ``Panes`` of another flow, answers the same questions, so that the tree is walked
+without asking what kind an input is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -30,6 +34,48 @@ class Panes:
     keys: tuple[Any, ...] | None = None
     name: str | None = None
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The leaves below it, from left to right."""
+        return self.flow.sources
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """The stages below it, each after those whose panes it takes."""
+        return self.flow.flows
+
+    @property
+    def final(self) -> Panes:
+        """What a batch needs of it."""
+        return attrs.evolve(self, flow=self.flow.final)
+
+    @property
+    def relation(self) -> Relation:
+        """What a stage takes of it, as far as it is known without data."""
+        gives = self.flow.gives
+        return attrs.evolve(gives, keys=gives.keys if self.keys is None else self.keys, name=self.name)
+
+    def on_sources(self, change: Callable[[Source], Input]) -> Panes:
+        """The same over other leaves."""
+        return attrs.evolve(self, flow=self.flow.on_sources(change))
+
+    def check(self) -> None:
+        """Check that they can be taken.
+
+        Raises:
+            PipelineError: dropped rows would come with them.
+        """
+        if self.flow.stage.with_dropped:
+            raise PipelineError(
+                "with_dropped() in a stage whose panes another stage takes: only panes go on; say it in the last stage, "
+                "or apply the stages one by one and split the first one's output by bm.dropped"
+            )
+
+    def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[BoundFlow, pa.Schema]:
+        """The bound flow that gives them, and its columns."""
+        bound = self.flow.bind(schemas, shards=shards)
+        return bound, bound.operator.gives.schema
+
 
 Input = Source | Panes
 
@@ -44,37 +90,35 @@ class Flow:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The leaves, from left to right."""
-        return tuple(
-            source for one in self.inputs for source in ((one,) if isinstance(one, Source) else one.flow.sources)
-        )
+        return tuple(source for taken in self.inputs for source in taken.sources)
 
     @property
     def flows(self) -> tuple[Flow, ...]:
         """The stages with what they take, each after those whose panes it takes; the last is itself."""
-        before = (flow for one in self.inputs if isinstance(one, Panes) for flow in one.flow.flows)
-        return (*before, self)
+        return (*(flow for taken in self.inputs for flow in taken.flows), self)
+
+    @property
+    def leaves(self) -> Iterator[tuple[Source, Flow, int]]:
+        """Each source, the flow whose stage takes it, and the number that it has among what the stage takes."""
+        for flow in self.flows:
+            for number, taken in enumerate(flow.inputs):
+                if isinstance(taken, Source):
+                    yield taken, flow, number
 
     def on_sources(self, change: Callable[[Source], Input]) -> Flow:
         """The same flow over other leaves."""
-        inputs = tuple(
-            change(one) if isinstance(one, Source) else attrs.evolve(one, flow=one.flow.on_sources(change))
-            for one in self.inputs
-        )
-        return attrs.evolve(self, inputs=inputs)
+        return attrs.evolve(self, inputs=tuple(taken.on_sources(change) for taken in self.inputs))
 
     @property
     def final(self) -> Flow:
         """What a batch needs of it."""
-        inputs = tuple(
-            one if isinstance(one, Source) else attrs.evolve(one, flow=one.flow.final) for one in self.inputs
-        )
-        return Flow(self.stage.final, inputs)
+        return Flow(self.stage.final, tuple(taken.final for taken in self.inputs))
 
     @property
     def takes(self) -> tuple[Relation, ...]:
         """What the stage takes, as far as it is known without data."""
-        relations = tuple(_relation(one) for one in self.inputs)
-        return relations if len(relations) > 1 else tuple(attrs.evolve(one, name=None) for one in relations)
+        relations = tuple(taken.relation for taken in self.inputs)
+        return relations if len(relations) > 1 else (attrs.evolve(relations[0], name=None),)
 
     @property
     def gives(self) -> Relation:
@@ -88,24 +132,9 @@ class Flow:
             PipelineError: something is missing, or things do not go together.
         """
         for flow in self.flows:
-            for one in flow.inputs:
-                if isinstance(one, Source):
-                    one.check()
-            flow.check_inputs()
+            for taken in flow.inputs:
+                taken.check()
             flow.stage.check(flow.takes)
-
-    def check_inputs(self) -> None:
-        """Check that other stages' panes can be taken.
-
-        Raises:
-            PipelineError: dropped rows would come with them.
-        """
-        for one in self.inputs:
-            if isinstance(one, Panes) and one.flow.stage.with_dropped:
-                raise PipelineError(
-                    "with_dropped() in a stage whose panes another stage takes: only panes go on; say it in the last stage, "
-                    "or apply the stages one by one and split the first one's output by bm.dropped"
-                )
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> BoundFlow:
         """Bind all stages to columns and types.
@@ -117,24 +146,9 @@ class Flow:
         Raises:
             ColumnError: a column is missing or of the wrong type.
         """
-        inputs: list[Source | BoundFlow] = []
-        takes = []
-        for one, known in zip(self.inputs, self.takes, strict=True):
-            if isinstance(one, Source):
-                inputs.append(one)
-                takes.append(attrs.evolve(known, schema=schemas[one.name]))
-            else:
-                bound = one.flow.bind(schemas, shards=shards)
-                inputs.append(bound)
-                takes.append(attrs.evolve(known, schema=bound.operator.gives.schema))
-        return BoundFlow(self.stage, self.stage.bind(takes, shards=shards), tuple(inputs))
-
-
-def _relation(one: Input) -> Relation:
-    if isinstance(one, Source):
-        return one.relation
-    gives = one.flow.gives
-    return attrs.evolve(gives, keys=gives.keys if one.keys is None else one.keys, name=one.name)
+        bound = [taken.bind(schemas, shards=shards) for taken in self.inputs]
+        takes = [attrs.evolve(known, schema=schema) for known, (_, schema) in zip(self.takes, bound, strict=True)]
+        return BoundFlow(self.stage, self.stage.bind(takes, shards=shards), tuple(taken for taken, _ in bound))
 
 
 @attrs.frozen(eq=False)
@@ -142,6 +156,8 @@ class BoundFlow:
     """A flow whose stages are bound to columns and types.
 
     Attributes:
+        stage: the last stage.
+        operator: what it is bound to.
         inputs: for each input of the stage its source, or the flow whose panes it takes.
     """
 
@@ -152,13 +168,17 @@ class BoundFlow:
     @property
     def flows(self) -> tuple[BoundFlow, ...]:
         """Each after those whose panes it takes; the last is itself."""
-        before = (flow for one in self.inputs if isinstance(one, BoundFlow) for flow in one.flows)
-        return (*before, self)
+        return (*(flow for taken in self.inputs for flow in taken.flows), self)
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The leaves, from left to right."""
-        return tuple(source for one in self.inputs for source in ((one,) if isinstance(one, Source) else one.sources))
+        return tuple(source for taken in self.inputs for source in taken.sources)
+
+    @property
+    def takes_source(self) -> bool:
+        """Whether an input of the stage is a source."""
+        return any(not taken.flows for taken in self.inputs)
 
     @property
     def needs_clock(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a window stage is told: windows, trigger, lateness, modes, accumulations, as one frozen value."""
+"""What is declared of a window stage: windows, trigger, lateness, modes, accumulations, as one frozen value."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration
+from beamish.kernels.named import Named
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.triggers.default import Default
 from beamish.triggers.trigger import Trigger
 from beamish.windows.option import WindowOption
-from beamish.windows.windowings import Windowings
 
 
-class NamedAccumulations(dict[str, Accumulation]):
-    """Accumulations by the name of their output column; hashable, since nothing changes it."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
+def _named(accumulations: Mapping[str, Accumulation]) -> Named[Accumulation]:
+    return Named(accumulations)
 
 
 @attrs.frozen
 class WindowOptions:
-    """What the calls on a Pipeline have declared of its last stage; None where nothing was declared."""
+    """What is declared of a window stage; None where nothing was declared.
+
+    The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, and so on.
+    """
 
     window: WindowOption | None = None
     trigger: Trigger = Default()
@@ -37,7 +37,7 @@ class WindowOptions:
     retract_merged: RetractMerged | None = None
     only_updated: bool = False
     with_dropped: bool = False
-    accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=NamedAccumulations)
+    accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
 
     @property
     def discards(self) -> bool:
@@ -62,11 +62,10 @@ class WindowOptions:
     @property
     def windowings(self) -> dict[str, WindowOptions]:
         """The options of each of several windowings, by name; none where there is one windowing without a name."""
-        if not isinstance(self.window, Windowings):
-            return {}
+        options = {} if self.window is None else self.window.windowings
         return {
             name: attrs.evolve(self, window=option, retract_merged=self.retract_merged if option.merging else None)
-            for name, option in self.window.options.items()
+            for name, option in options.items()
         }
 
     @property

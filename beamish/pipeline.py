@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import not_negative
-from beamish.errors import OptionError, PipelineError
+from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.reserved import PREFIX, is_reserved
@@ -17,7 +17,7 @@ from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.pane import Pane
-from beamish.source import Source
+from beamish.source import Source, key_by_call
 from beamish.stages.window import WindowStage
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
@@ -30,11 +30,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_ARGUMENTS = ("self", "df", "shards")
+"""Those of ``apply``, beside which inputs are given by their names."""
+
 
 def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
     if not isinstance(value, kind):
         raise OptionError(f"{where}={value!r}: must be a {kind.__name__}, such as {example}")
     return value
+
+
+def _late_event_time(call: str) -> str:
+    return f"{call} in a later stage: a pane's time is its timestamp, and the watermark is that of the stage before; leave it out"
 
 
 def _check_column(where: str, value: Any) -> Any:
@@ -47,8 +54,8 @@ def _check_column(where: str, value: Any) -> Any:
 class Pipeline:
     """How streams of rows become panes: windows, trigger, accumulations and how panes relate.
 
-    ``bm.merge(...)`` gives one that takes several inputs, ``first.then(second)`` one of several stages; what is
-    said of it then is said of its last stage.
+    ``bm.merge(...)`` gives one that takes several inputs, ``first.then(second)`` one of several stages; further calls are
+    about the last stage.
 
     Each call gives a new pipeline; none is changed. The same value is applied to a streaming or batch DataFrame
     (``df.transform(pipeline)``) and to a scripted test stream without Spark (``pipeline.run(script)``).
@@ -71,52 +78,63 @@ class Pipeline:
     flow: Flow = Flow(WindowStage(), (Source(),))
 
     def _with(self, **changes: Any) -> Pipeline:
+        options = self._options(next(iter(changes)))
+        return Pipeline(attrs.evolve(self.flow, stage=WindowStage(attrs.evolve(options, **changes))))
+
+    def _options(self, call: str) -> WindowOptions:
+        """What is declared of the last stage, for a call that only a stage with windows has."""
         stage = self.flow.stage
         if not isinstance(stage, WindowStage):
-            raise PipelineError(
-                f"{next(iter(changes))}: {stage!r} has no windows; say it in a stage of its own: .then(...)"
-            )
-        changed = WindowStage(attrs.evolve(stage.options, **changes))
-        return Pipeline(attrs.evolve(self.flow, stage=changed))
+            raise PipelineError(f"{call}: {stage!r} has no windows; say it in a stage of its own: .then(...)")
+        return stage.options
 
-    def _with_input(self, call: str, **changes: Any) -> Pipeline:
-        (one, *others) = self.flow.inputs
-        if others:
+    def _with_input(self, **changes: Any) -> Pipeline:
+        return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(self.flow.inputs[0], **changes),)))
+
+    def _check_no_merge(self, call: str) -> None:
+        if len(self.flow.inputs) > 1:
             raise PipelineError(
                 f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
             )
-        return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(one, **changes),)))
 
     def event_time(self, column: Any, watermark: Watermark) -> Pipeline:
-        """Say which column holds a row's event time (a timestamp), and how the watermark follows it.
+        """Say which column holds a row's event time, and how the watermark follows it.
+
+        Args:
+            column: the name of a timestamp column (in a script: seconds since the epoch or aware datetimes); on Spark also
+                a Column expression.
+            watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``.
 
         Raises:
             OptionError: no column, or no watermark policy.
             PipelineError: it is a merge, whose inputs have their own, or takes the panes of another stage.
         """
+        call = f"event_time({column!r}, ...)"
+        self._check_no_merge(call)
+        if self.flow.inputs[0].flows:
+            raise PipelineError(_late_event_time(call))
         _check_column("event_time(column)", column)
         _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
-        call = f"event_time({column!r}, ...)"
-        if isinstance(self.flow.inputs[0], Panes) and len(self.flow.inputs) == 1:
-            raise PipelineError(
-                f"{call} in a later stage: a pane's time is its timestamp, and the watermark is that of the stage before; "
-                "leave it out"
-            )
-        return self._with_input(call, event_time=column, watermark=watermark)
+        return self._with_input(event_time=column, watermark=watermark)
 
     def key_by(self, *columns: Any) -> Pipeline:
-        """Window the rows of each key by themselves; no columns: all rows are of one key. A null is a key.
+        """Window the rows of each key by themselves.
+
+        Args:
+            columns: names of columns, of any types but arrays and maps; on Spark also Column expressions. None: all rows
+                are of one key. A null is a key.
 
         Raises:
             OptionError: something that is no column, or a column twice.
             PipelineError: it is a merge, whose inputs have their own.
         """
+        self._check_no_merge(f"key_by{columns!r}")
         for column in columns:
             _check_column("key_by(column)", column)
         names = [column for column in columns if isinstance(column, str)]
         if len(set(names)) < len(names):
             raise OptionError(f"key_by{columns!r}: a column is named twice")
-        return self._with_input(f"key_by{columns!r}", keys=columns)
+        return self._with_input(keys=columns)
 
     def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Pipeline:
         """Say which windows a row falls in.
@@ -144,7 +162,10 @@ class Pipeline:
         return self._with(trigger=check_trigger("trigger(trigger)", trigger), allow_data_loss=bool(allow_data_loss))
 
     def allowed_lateness(self, lateness: Any) -> Pipeline:
-        """Say how far past its end the watermark may be for a window still to take rows; default 0.
+        """Say how far past its end the watermark may be for a window still to take rows.
+
+        Args:
+            lateness: a duration of at least 0 (``"1 hour"``, a timedelta, seconds); without this call 0.
 
         Raises:
             OptionError: no duration, or a negative one.
@@ -152,7 +173,10 @@ class Pipeline:
         return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
 
     def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
-        """Say how a pane relates to the window's last one.
+        """Say how a pane relates to the window's last one; needed where a window may have several panes.
+
+        Args:
+            mode: as ``discarding()``, ``accumulating()`` and ``accumulating_and_retracting()`` say.
 
         Raises:
             OptionError: no accumulation mode.
@@ -174,7 +198,10 @@ class Pipeline:
         return self.accumulation_mode(AccumulationMode.ACCUMULATING_AND_RETRACTING)
 
     def on_time_behavior(self, behavior: OnTimeBehavior) -> Pipeline:
-        """Say whether an on-time firing gives a pane when nothing is new in it; default FIRE_ALWAYS.
+        """Say whether an on-time firing gives a pane when nothing is new in it.
+
+        Args:
+            behavior: without this call FIRE_ALWAYS.
 
         Raises:
             OptionError: no on-time behavior.
@@ -184,7 +211,10 @@ class Pipeline:
         )
 
     def closing_behavior(self, behavior: ClosingBehavior) -> Pipeline:
-        """Say whether a window's last firing gives a pane when nothing is new in it; default FIRE_IF_NON_EMPTY.
+        """Say whether a window's last firing gives a pane when nothing is new in it.
+
+        Args:
+            behavior: without this call FIRE_IF_NON_EMPTY.
 
         Raises:
             OptionError: no closing behavior.
@@ -194,7 +224,10 @@ class Pipeline:
         )
 
     def timestamp_combiner(self, combiner: TimestampCombiner) -> Pipeline:
-        """Say what a pane's timestamp is; default the window's last microsecond.
+        """Say what a pane's timestamp is.
+
+        Args:
+            combiner: without this call END_OF_WINDOW, the window's last microsecond.
 
         Raises:
             OptionError: no timestamp combiner.
@@ -204,7 +237,10 @@ class Pipeline:
         )
 
     def retract_merged(self, when: RetractMerged) -> Pipeline:
-        """Say when the live panes of sessions that merged away are retracted; default AT_MERGE.
+        """Say when the panes of sessions that merged away are retracted.
+
+        Args:
+            when: ``bm.AT_MERGE``, as without this call, or ``bm.WITH_NEXT_PANE``.
 
         Raises:
             OptionError: neither bm.AT_MERGE nor bm.WITH_NEXT_PANE.
@@ -222,7 +258,10 @@ class Pipeline:
         return self._with(with_dropped=True)
 
     def accumulate(self, **accumulations: Accumulation) -> Pipeline:
-        """Say what is accumulated, each under the name of its output column. A second call adds to the first.
+        """Say what is accumulated. A second call adds to the first.
+
+        Args:
+            accumulations: from ``beamish.accumulations``, or your own, each under the name of its output column.
 
         Raises:
             OptionError: something that is no accumulation.
@@ -233,8 +272,7 @@ class Pipeline:
                     f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)"
                 )
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
-        declared = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
-        return self._with(accumulations={**declared, **accumulations})
+        return self._with(accumulations={**self._options("accumulate").accumulations, **accumulations})
 
     def then(self, stage: Pipeline) -> Pipeline:
         """Chain a stage that takes this one's panes as its rows.
@@ -249,6 +287,22 @@ class Pipeline:
         Raises:
             PipelineError: it is no pipeline, has an event time or several inputs, or cannot take these panes; or this
                 one lacks something, or is ``with_dropped()``.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count, Max
+            >>> most_plays = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("team")
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(plays=Count())
+            ...     .then(bm.Pipeline().accumulate(most=Max("plays")))
+            ... )
+            >>> rows = [{"ts": 1, "team": "red"}, {"ts": 2, "team": "red"}, {"ts": 3, "team": "blue"}]
+            >>> script = bm.testing.TestStream().add(rows).advance_watermark_to_infinity()
+            >>> [pane.values for pane in most_plays.run(script)]
+            [{'most': 2}]
         """
         if not isinstance(stage, Pipeline):
             raise PipelineError(
@@ -260,18 +314,18 @@ class Pipeline:
                 f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.merge(name=first, ...)"
             )
         if sources[0].event_time is not None:
-            raise PipelineError(
-                f"then(...): event_time({sources[0].event_time!r}) in a later stage: a pane's time is its timestamp, and the "
-                "watermark is that of the stage before; leave it out"
-            )
+            raise PipelineError(_late_event_time(f"then(...): event_time({sources[0].event_time!r})"))
+        Panes(self.flow).check()
         flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys))
-        flow.flows[len(self.flow.flows)].check_inputs()
         if _is_complete(flow):
             flow.check()
         return Pipeline(flow)
 
     def run(self, test_stream: TestStream) -> list[Pane]:
         """Run a script in process, without Spark.
+
+        Args:
+            test_stream: the script; of a merge each bundle says its input.
 
         Returns:
             panes, retractions and, with ``with_dropped``, dropped rows of the last stage, in the order in which they
@@ -280,6 +334,10 @@ class Pipeline:
         Raises:
             PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
         """
+        if not isinstance(test_stream, TestStream):
+            raise ScriptError(
+                f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
+            )
         return run(self.flow, test_stream.events)
 
     def apply(self, df: DataFrame | None = None, *, shards: int | None = None, **inputs: DataFrame) -> DataFrame:
@@ -287,15 +345,15 @@ class Pipeline:
 
         Args:
             df: has the event time, key and value columns. A pipeline without event time takes the panes of another.
-            shards: number of parts that the keys' state is cut into; default ``spark.sql.shuffle.partitions``. It is
-                fixed with the checkpoint.
+            shards: number of parts that the keys' state is cut into, at least 1; default
+                ``spark.sql.shuffle.partitions``. It is fixed with the checkpoint.
             inputs: of a merge, in place of ``df``: a DataFrame for each source, by its name, all streaming or all batch.
 
         Returns:
-            the key columns (of a merge by the first input's names), ``window struct<start, end>``, a column for each
+            the key columns (of a merge by the first input's names), ``window struct<start, end>``, one column per
             accumulation, ``pane struct<kind, timing, index, on_time_index, is_first, is_last>``, ``timestamp``; with
-            ``with_dropped`` also ``dropped`` (reason, late_by, row; of a merge a row is a struct of a struct for each
-            input, of which only the row's own is not null).
+            ``with_dropped`` also ``dropped`` (reason, late_by, row; of a merge a row is a struct of one struct per input;
+            only that of the row's own input is not null).
 
         Raises:
             PipelineError, ColumnError, SparkSetupError: the pipeline, its columns or the session is wrong, or a source
@@ -313,6 +371,12 @@ class Pipeline:
         Args:
             df: the DataFrame it would be applied to, for its column types; optional.
             inputs: of a merge, in place of ``df``.
+
+        Returns:
+            text, a block per stage; with DataFrames also the columns' types, the state and the number of shards.
+
+        Raises:
+            PipelineError, ColumnError: the pipeline or its columns are wrong.
         """
         return explain(self.flow, df, inputs)
 
@@ -322,63 +386,26 @@ class Pipeline:
 
 def _is_complete(flow: Flow) -> bool:
     """Whether the pipeline is more than one that is still being put together."""
-    declared = all(source.event_time is not None for source in flow.sources)
-    return declared and all(
-        bool(one.stage.options.accumulations) for one in flow.flows if isinstance(one.stage, WindowStage)
+    return all(source.event_time is not None for source in flow.sources) and all(
+        stage.is_complete for stage in (below.stage for below in flow.flows)
     )
 
 
 def _repr(flow: Flow) -> str:
-    (one, *others) = flow.inputs
-    own = "".join(_calls(flow.stage))
-    if others or (one.name is not None and len(flow.inputs) > 1):
-        return f"merge({', '.join(f'{side.name}={_side(side)}' for side in flow.inputs)}){own}"
-    if isinstance(one, Panes):
-        return f"{_repr(one.flow)}.then(Pipeline(){_key_by(one.keys or ())}{own})"
-    return f"Pipeline(){_of_source(one)}{own}"
+    (first, *others) = flow.inputs
+    own = "".join(flow.stage.calls())
+    if others:
+        return f"merge({', '.join(f'{taken.name}={_repr_of_input(taken)}' for taken in flow.inputs)}){own}"
+    if isinstance(first, Panes):
+        return f"{_repr(first.flow)}.then(Pipeline(){key_by_call(first.keys or ())}{own})"
+    return f"Pipeline(){first.calls()}{own}"
 
 
-def _side(side: Input) -> str:
-    if isinstance(side, Source):
-        return f"Pipeline(){_of_source(side)}"
-    return _repr(side.flow) + ("" if side.keys is None else f".then(Pipeline(){_key_by(side.keys)})")
-
-
-def _of_source(source: Source) -> str:
-    times = "" if source.event_time is None else f".event_time({source.event_time!r}, {source.watermark!r})"
-    return times + _key_by(source.keys)
-
-
-def _key_by(keys: tuple[Any, ...]) -> str:
-    return f".key_by({', '.join(map(repr, keys))})" if keys else ""
-
-
-def _calls(stage: Any) -> Iterator[str]:
-    """The calls that say what a stage is told."""
-    if not isinstance(stage, WindowStage):
-        yield f".through({stage!r})"
-        return
-    default, declared = WindowOptions(), stage.options
-    if declared.window is not None:
-        yield f".window({declared.window!r})"
-    if declared.trigger != default.trigger or declared.allow_data_loss:
-        yield f".trigger({declared.trigger!r}{', allow_data_loss=True' * declared.allow_data_loss})"
-    for name, value, undeclared in (
-        ("allowed_lateness", declared.allowed_lateness, default.allowed_lateness),
-        ("accumulation_mode", declared.mode, None),
-        ("on_time_behavior", declared.on_time, default.on_time),
-        ("closing_behavior", declared.closing, default.closing),
-        ("timestamp_combiner", declared.combiner, default.combiner),
-        ("retract_merged", declared.retract_merged, None),
-    ):
-        if value != undeclared:
-            yield f".{name}({value!r})"
-    if declared.only_updated:
-        yield ".only_updated_panes()"
-    if declared.with_dropped:
-        yield ".with_dropped()"
-    if declared.accumulations:
-        yield f".accumulate({', '.join(f'{name}={one!r}' for name, one in declared.accumulations.items())})"
+def _repr_of_input(taken: Input) -> str:
+    """The pipeline that a merge was given."""
+    if isinstance(taken, Source):
+        return f"Pipeline(){taken.calls()}"
+    return _repr(taken.flow) + ("" if taken.keys is None else f".then(Pipeline(){key_by_call(taken.keys)})")
 
 
 def merge(**inputs: Pipeline) -> Pipeline:
@@ -435,11 +462,11 @@ def merge(**inputs: Pipeline) -> Pipeline:
             raise PipelineError(
                 f"merge: two sources are called {name!r}; rename one, since a DataFrame is given by its name"
             )
-    first = flow.takes[0]
-    for one in flow.takes[1:]:
-        if len(one.keys) != len(first.keys):
+    first, *others = flow.takes
+    for other in others:
+        if len(other.keys) != len(first.keys):
             raise PipelineError(
-                f"merge: {first.name} is keyed by {first.keys!r}, {one.name} by {one.keys!r}; key all inputs by as many "
+                f"merge: {first.name} is keyed by {first.keys!r}, {other.name} by {other.keys!r}; key all inputs by as many "
                 "columns, in the same order"
             )
     return Pipeline(flow)
@@ -455,6 +482,8 @@ def _input(name: str, pipeline: object) -> Input:
         raise PipelineError(
             f"merge({name}=...): must be a plain name that does not begin with {PREFIX!r}; choose another"
         )
+    if name in _ARGUMENTS:
+        raise PipelineError(f"merge({name}=...): apply has an argument of this name; choose another for the input")
     flow = pipeline.flow
     if flow.sources[0].event_time is None:
         raise PipelineError(
@@ -465,14 +494,15 @@ def _input(name: str, pipeline: object) -> Input:
         if isinstance(only, Source):
             return attrs.evolve(only, name=name)
         return Panes(_named(only.flow, name), only.keys, name)
-    if isinstance(flow.stage, WindowStage) and not flow.stage.options.accumulations:
+    if not flow.stage.is_complete:
         raise PipelineError(
             f"merge({name}={pipeline!r}): an input says its event_time and key_by only, or is a whole pipeline with "
             "accumulations; say the rest of the merge: bm.merge(...).window(...).accumulate(...)"
         )
     flow.check()
-    flow.check_inputs()
-    return Panes(_named(flow, name), None, name)
+    panes = Panes(_named(flow, name), None, name)
+    panes.check()
+    return panes
 
 
 def _named(flow: Flow, name: str) -> Flow:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Never, TypeVar
 
 import attrs
+import pyarrow as pa
 
 from beamish.errors import PipelineError
 from beamish.plan.relation import Relation
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
+
+_T = TypeVar("_T")
 
 
 @attrs.frozen
@@ -27,6 +31,11 @@ class Source:
     watermark: Watermark | None = None
     keys: tuple[Any, ...] = ()
     name: str | None = None
+
+    @property
+    def gives_panes(self) -> bool:
+        """Whether its rows are panes that some query gave."""
+        return False
 
     def check(self) -> None:
         """Check that it is complete.
@@ -47,6 +56,36 @@ class Source:
         watermarks = () if self.watermark is None else (self.watermark,)
         return Relation(self.keys, self.event_time, watermarks=watermarks, name=self.name)
 
+    def calls(self) -> str:
+        """The calls on a pipeline that declare it."""
+        times = "" if self.event_time is None else f".event_time({self.event_time!r}, {self.watermark!r})"
+        return times + key_by_call(self.keys)
+
+    # As an input of a flow (flow.py): it is the only leaf below itself, and has no stages.
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def flows(self) -> tuple[Never, ...]:
+        """None."""
+        return ()
+
+    @property
+    def final(self) -> Source:
+        """What a batch needs of it."""
+        return self
+
+    def on_sources(self, change: Callable[[Source], _T]) -> _T:
+        """What it is changed to."""
+        return change(self)
+
+    def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[Source, pa.Schema]:
+        """Itself and its columns."""
+        return self, schemas[self.name]
+
 
 @attrs.frozen
 class StoredPanes(Source):
@@ -59,6 +98,10 @@ class StoredPanes(Source):
     """
 
     retracts: bool = True
+
+    @property
+    def gives_panes(self) -> bool:
+        return True
 
     def check(self) -> None:
         pass
@@ -74,3 +117,8 @@ class UnknownWindows(WindowOption):
 
     def describe(self) -> str:
         return "those of the stage that gave them"
+
+
+def key_by_call(keys: tuple[Any, ...]) -> str:
+    """The call on a pipeline that declares keys; none where there are none."""
+    return f".key_by({', '.join(map(repr, keys))})" if keys else ""

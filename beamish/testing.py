@@ -57,6 +57,8 @@ class TestStream:
         Raises:
             ScriptError: something that is no dict.
         """
+        if not isinstance(rows, Iterable):
+            raise ScriptError(f"add({rows!r}): must be rows, dicts of column name to value, such as add([{{'ts': 1}}])")
         bundle = tuple(rows)
         for row in bundle:
             if not isinstance(row, Mapping):

@@ -133,6 +133,8 @@ AT_ONCE = [
     ("watermark back", lambda: TestStream().advance_watermark_to(5).advance_watermark_to(4), ["5.0", "4.0"]),
     ("clock back", lambda: TestStream().advance_processing_time_to(-1), ["clock would go back"]),
     ("row is no dict", lambda: TestStream().add([3]), ["add(3)", "dict"]),
+    ("rows are no rows", lambda: TestStream().add(3), ["add(3)", "dicts"]),
+    ("script is a list", lambda: START.run([{"ts": 1}]), ["run([{'ts': 1}])", "TestStream().add("]),
 ]
 
 # Pipelines whose parts are fine but do not go together: refused when run, applied or explained.

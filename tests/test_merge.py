@@ -1,6 +1,7 @@
 """Merges: what is refused, what is printed, and what the laws do not draw."""
 
 import pickle
+from functools import partial
 
 import pytest
 
@@ -144,6 +145,15 @@ REFUSED = [
         ),
         bm.ColumnError,
         ["clicks: key_by('uid'): is int64, and orders's 'user' is string", "cast"],
+    ),
+    *(
+        (
+            f"an input called {name}",
+            partial(bm.merge, **{name: ORDERS, "clicks": CLICKS}),
+            bm.PipelineError,
+            [f"merge({name}=...)", "choose another"],
+        )
+        for name in ("df", "shards", "self")
     ),
 ]
 

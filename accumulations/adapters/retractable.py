@@ -27,6 +27,9 @@ from beamish.kernels.order import run_starts, sort_keys, sort_order
 
 Times = NDArray[np.int64]
 
+_HELD = Field(pa.int64(), "sum", 0)
+"""The number of values in a sum, less those taken away."""
+
 
 def retractable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
     """The accumulation over signed rows: its first input column is the sign, int8."""
@@ -59,7 +62,7 @@ class Invertible(_Retractable):
     inner: Columnar
 
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
-        return (*self.inner.fields(types), Field(pa.int64(), "sum", 0))
+        return (*self.inner.fields(types), _HELD)
 
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
@@ -73,21 +76,19 @@ class Invertible(_Retractable):
         return self.combine(groups, [*lifted, column_of(signs)])
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
-        initials = [*self._initials(), 0]
-        fields = [Field(column.type, "sum", initial) for column, initial in zip(state, initials, strict=True)]
-        return combine_fields(fields, groups, state)
+        return combine_fields([*self._inner_fields(state[:-1]), _HELD], groups, state)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         *sums, held = state
         none = pc.equal(held, 0)
         left = [
-            pc.if_else(none, pa.scalar(initial, column.type), column)
-            for column, initial in zip(sums, self._initials(), strict=True)
+            pc.if_else(none, pa.scalar(field.initial, field.type), column)
+            for column, field in zip(sums, self._inner_fields(sums), strict=True)
         ]
         return self.inner.extract_columns(left, types)
 
-    def _initials(self) -> list[Any]:
-        return [initial for _, initial in self.inner.mergers]
+    def _inner_fields(self, sums: Sequence[pa.Array]) -> tuple[Field, ...]:
+        return self.inner.fields_of([column.type for column in sums])
 
 
 @attrs.frozen

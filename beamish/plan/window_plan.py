@@ -13,7 +13,7 @@ import pyarrow as pa
 from beamish.accumulations.accumulation import Accumulation
 from beamish.errors import ColumnError
 from beamish.kernels.groups import Groups
-from beamish.kernels.reserved import SIGN, WINDOW_END, WINDOW_START, is_reserved
+from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.modes import TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.binding import BoundAccumulation, bind_accumulations
@@ -22,7 +22,6 @@ from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.watermarks import Watermark
-from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING
 
@@ -218,12 +217,12 @@ def make_plan(options: WindowOptions, takes: Sequence[Relation], shards: int) ->
     Raises:
         ColumnError: a column is missing, twice there, or of the wrong type.
     """
-    inherits = isinstance(options.window, InheritedWindows)
+    added = [name for name in options.window.columns if is_reserved(name)] if options.window else []
     schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
     schema = pa.schema(
         [
             *schema,
-            *([(WINDOW_START, pa.int64()), (WINDOW_END, pa.int64())] if inherits else []),
+            *((name, pa.int64()) for name in added),
             *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
         ]
     )

@@ -23,12 +23,22 @@ from beamish.plan.relation import Relation
 class Stage(Protocol):
     """What becomes of the rows or panes that it takes. A subclass says what is not as it is here."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough is declared of it to check it; not so of a pipeline that is still being put together."""
+        return True
+
+    def calls(self) -> Iterator[str]:
+        """The calls on a pipeline that declare it, for the pipeline's repr."""
+        yield f".through({self!r})"
+
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.
 
         Raises:
             PipelineError: something is missing, or things do not go together.
         """
+        return
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         """Check that something would come out of it on a stream that does not end.
@@ -36,17 +46,18 @@ class Stage(Protocol):
         Raises:
             PipelineError: nothing ever would.
         """
+        return
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         """What it gives, as far as it is known without data."""
         ...
 
-    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str]:
-        """The columns that it names of input ``source``, beside keys and event time."""
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        """The columns that it names of input ``number``, beside keys and event time."""
         return ()
 
-    def asks_whole_rows(self, takes: Sequence[Relation], source: int) -> bool:
-        """Whether it takes all columns that input ``source`` has, beside those that it names."""
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
+        """Whether it takes all columns of input ``number``, beside those that it names."""
         return True
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:

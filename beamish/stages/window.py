@@ -17,16 +17,20 @@ from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
 from beamish.stages.stage import Stage
-from beamish.stages.window_words import describe
+from beamish.stages.window_words import calls, describe
 from beamish.triggers.default import Default
 from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
-from beamish.windows.windowings import WINDOWING, Windowings
+from beamish.windows.windowings import WINDOWING
 
 
 @attrs.frozen
 class WindowStage(Stage):
-    """What becomes of rows in windows (see ``stages/stage.py``)."""
+    """What becomes of rows in windows (see ``stages/stage.py``).
+
+    Attributes:
+        options: what is declared of it.
+    """
 
     options: WindowOptions = WindowOptions()
 
@@ -38,26 +42,37 @@ class WindowStage(Stage):
     def final(self) -> WindowStage:
         return WindowStage(self.options.final)
 
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.options.accumulations)
+
+    def calls(self) -> Iterator[str]:
+        return calls(self.options)
+
     def check(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
         _check_options(attrs.evolve(options, mode=self.options.mode))
+        if self.options.window is None:
+            _check_windowings_apart(takes)
         _check_names(options, takes)
         _check_retractions(options, takes)
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
-        for name, one in options.windowings.items():
+        for name, windowing in options.windowings.items():
             try:
-                WindowStage(one).check(takes)
+                WindowStage(windowing).check(takes)
             except PipelineError as error:
                 raise PipelineError(f"windowing {name!r}: {error}") from None
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
-        for one in options.windowings.values() or (options,):
-            if one.window is not None and one.window.is_all_of_time and not one.trigger.can_fire_before_end():
+        if options.trigger.can_fire_before_end():
+            return
+        for windowing in options.windowings.values() or (options,):
+            if windowing.window is not None and windowing.window.is_all_of_time:
                 raise PipelineError(
-                    f"GlobalWindow() with {one.trigger!r}: it waits for the end of time, which a stream does not reach, so "
+                    f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
                     "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
                     "AfterWatermark(early=AfterProcessingTime('1 minute')), or windows that end"
                 )
@@ -65,22 +80,24 @@ class WindowStage(Stage):
     def gives(self, takes: Sequence[Relation]) -> Relation:
         return gives(self._with_inherited(takes), takes)
 
-    def asks(self, takes: Sequence[Relation], source: int) -> Sequence[str]:
-        options, name = self.options, takes[source].name
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        options, name = self.options, takes[number].name
         asked = list(options.window.columns) if options.window else []
         for accumulation in options.accumulations.values():
             asked += accumulation.columns_of(str(name)) if accumulation.names_of_inputs else accumulation.inputs or ()
         return tuple(dict.fromkeys(asked))
 
-    def asks_whole_rows(self, takes: Sequence[Relation], source: int) -> bool:
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
         accumulations = self.options.accumulations.values()
-        return self.options.with_dropped or any(one.inputs is None and not one.names_of_inputs for one in accumulations)
+        return self.options.with_dropped or any(
+            accumulation.inputs is None and not accumulation.names_of_inputs for accumulation in accumulations
+        )
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         return WindowOperator(make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1))
 
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
-        """The options with what the stage has of those before it: their windows, and one pane that holds all."""
+        """The options, and what follows from the stages before: their windows, and panes that hold all where they retract."""
         options = self.options
         if options.window is None and any(relation.window is not None for relation in takes):
             options = attrs.evolve(options, window=InheritedWindows(_common_window(takes)))
@@ -148,9 +165,8 @@ def _check_options(options: WindowOptions) -> None:
 
 def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     """The names of the output's columns must differ, also for Spark, which does not tell upper from lower case."""
-    windowings = isinstance(options.window, Windowings)
     taken = dict.fromkeys(PANE_COLUMNS, "the output has a column of this name")
-    if windowings:
+    if options.windowings:
         taken[WINDOWING] = "with several windowings the output has a column of this name"
     for name in takes[0].keys:
         _check_name(str(name), "", taken)
@@ -158,8 +174,6 @@ def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     for name in options.accumulations:
         _check_name(name, f"accumulate({name}=...): ", taken)
         taken[name.lower()] = f"{name!r} is accumulated too"
-    if isinstance(options.window, InheritedWindows) and isinstance(options.window.of, Windowings):
-        _check_inherits(takes, options.window.of)
 
 
 def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
@@ -173,15 +187,19 @@ def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
         )
 
 
-def _check_inherits(takes: Sequence[Relation], windowings: Windowings) -> None:
+def _check_windowings_apart(takes: Sequence[Relation]) -> None:
+    """A stage that keeps the windows of several windowings must be able to tell them apart."""
+    window = _common_window(takes)
+    if not window.windowings:
+        return
     if any(WINDOWING not in relation.keys for relation in takes):
         raise PipelineError(
             f"a stage that keeps the windows of several windowings must tell them apart: key_by({WINDOWING!r}, ...), or "
             "give it a window of its own"
         )
-    if any(option.is_all_of_time for option in windowings.options.values()):
+    if any(option.is_all_of_time for option in window.windowings.values()):
         raise PipelineError(
-            f"a stage that keeps the windows of {windowings!r}: one is all of time, which the others are not; give "
+            f"a stage that keeps the windows of {window!r}: one is all of time, which the others are not; give "
             "the stage a window of its own"
         )
 
@@ -218,6 +236,6 @@ def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions,
             raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
     if accumulation.explodes and len(options.accumulations) > 1:
         raise PipelineError(
-            f"{where}: a join gives a row for each pair, so it must be the only accumulation; use CoGroup beside others, "
+            f"{where}: a join gives one row per pair, so it must be the only accumulation; use CoGroup beside others, "
             "or a second pipeline"
         )

@@ -1,4 +1,4 @@
-"""What a window stage will do, in words for explain."""
+"""A window stage in words: what it will do, for explain, and the calls that declare it."""
 
 from __future__ import annotations
 
@@ -150,3 +150,28 @@ def _state(plan: WindowPlan) -> str:
     live = ", and the values last emitted" if plan.keeps_live else ""
     window = "windowing, key and window" if plan.windowings else "key and window"
     return f"{plan.shards} shards; a row for each {window} with {columns}{live}"
+
+
+def calls(declared: WindowOptions) -> Iterator[str]:
+    """The calls on a pipeline that declare this."""
+    default = WindowOptions()
+    if declared.window is not None:
+        yield f".window({declared.window!r})"
+    if declared.trigger != default.trigger or declared.allow_data_loss:
+        yield f".trigger({declared.trigger!r}{', allow_data_loss=True' * declared.allow_data_loss})"
+    for name, value, undeclared in (
+        ("allowed_lateness", declared.allowed_lateness, default.allowed_lateness),
+        ("accumulation_mode", declared.mode, None),
+        ("on_time_behavior", declared.on_time, default.on_time),
+        ("closing_behavior", declared.closing, default.closing),
+        ("timestamp_combiner", declared.combiner, default.combiner),
+        ("retract_merged", declared.retract_merged, None),
+    ):
+        if value != undeclared:
+            yield f".{name}({value!r})"
+    if declared.only_updated:
+        yield ".only_updated_panes()"
+    if declared.with_dropped:
+        yield ".with_dropped()"
+    if declared.accumulations:
+        yield f".accumulate({', '.join(f'{name}={accumulation!r}' for name, accumulation in declared.accumulations.items())})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +71,11 @@ class WindowOption:
         return self
 
     @property
+    def windowings(self) -> Mapping[str, WindowOption]:
+        """The options of several windowings, by name; none: it is one windowing, without a name."""
+        return {}
+
+    @property
     def is_all_of_time(self) -> bool:
         """Whether all of time is one window, which then has no bounds to show."""
         return False
@@ -91,12 +96,12 @@ class WindowOption:
     def preaggregates(self) -> bool:
         """Whether rows of one key and slice may be summed up before they reach their shard.
 
-        So if the option says ``slices``, and no subclass has said anew which windows a row is in.
+        They may if the option gives ``slices``, and no subclass of the one that does redefines which windows a row is in.
         """
         if self.merging or self.columns:
             return False
-        said_last = _depth(self, "slices") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))
-        return said_last and self.slices(np.empty(0, dtype=np.int64)) is not None
+        holds = _depth(self, "slices") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))
+        return holds and self.slices(np.empty(0, dtype=np.int64)) is not None
 
     def slices(self, timestamps_us: Times) -> Times | None:
         """The start of each row's slice: a piece of time whose rows, and whose start, are all in the same windows.

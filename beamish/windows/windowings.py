@@ -8,20 +8,14 @@ from typing import Any
 import attrs
 
 from beamish.errors import OptionError
+from beamish.kernels.named import Named
 from beamish.windows.option import Bounds, WindowOption
 
 WINDOWING = "windowing"
 """The output's column that says which windowing a pane is of."""
 
 
-class NamedWindows(dict[str, WindowOption]):
-    """Window options by name; hashable, since nothing changes it."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-
-def _read(options: Any) -> NamedWindows:
+def _read(options: Any) -> Named[WindowOption]:
     if not isinstance(options, Mapping) or not options:
         raise OptionError(
             f'Windowings({options!r}): window options by name, such as {{"minute": bm.FixedWindows("1 minute")}}'
@@ -29,11 +23,11 @@ def _read(options: Any) -> NamedWindows:
     for name, option in options.items():
         if not isinstance(name, str) or not name:
             raise OptionError(f"Windowings: {name!r} must be text, since it is the value of a column")
-        if not isinstance(option, WindowOption) or isinstance(option, Windowings):
+        if not isinstance(option, WindowOption) or option.windowings:
             raise OptionError(
                 f"Windowings: {name!r}: {option!r} must be a WindowOption, such as bm.FixedWindows('1 minute')"
             )
-    return NamedWindows(options)
+    return Named(options)
 
 
 @attrs.frozen(repr=False)
@@ -50,6 +44,10 @@ class Windowings(WindowOption):
     """
 
     options: Mapping[str, WindowOption] = attrs.field(converter=_read)
+
+    @property
+    def windowings(self) -> Mapping[str, WindowOption]:
+        return self.options
 
     @property
     def merging(self) -> bool:  # type: ignore[override]

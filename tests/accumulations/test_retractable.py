@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from beamish import accumulations as a
 from beamish.accumulations.adapters.retractable import Invertible, Multiset, Retracting, retractable
+from beamish.errors import NumericOverflowError
 from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_same, values
 
@@ -168,3 +169,13 @@ def accepts(type_, value):
 )
 def test_what_can_be_taken_away_exactly_is_and_the_others_keep_their_rows(accumulation, types, how):
     assert type(retractable(accumulation, types)) is how
+
+
+def test_a_sum_that_does_not_fit_names_its_column_also_where_rows_are_taken_back():
+    over = retractable(a.Sum("x"), (LONG,))
+    with pytest.raises(NumericOverflowError, match="column 'x' does not fit bigint"):
+        over.reduce(
+            [pa.array([1, 1], pa.int8()), pa.array([2**62, 2**62])],
+            np.zeros(2, np.int64),
+            Groups(np.zeros(2, np.int64), 1),
+        )

@@ -28,6 +28,7 @@ CHOSEN = {
     "calendar": "Days of 23 and 25 hours in Paris",
     "chains": "A retraction that is too late is dropped like a row, and what it would have removed stays",
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
+    "flows": "A side is keyed again: the orders of each team beside its visits",
     "merges": "A late match takes back the early outer row",
     "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",
     "refusals": "Without allowed lateness OrFinally of AfterWatermark loses nothing",
