@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.state.compatibility import FORMAT, check_identity
@@ -80,10 +79,6 @@ class State:
         segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
         self.span_us = self.policy.next_span_us(self.plan, before, segments, windows)
         self.rewrites = self.changed or self.span_us != before
-
-    def segments_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The numbers of the segments for which ``wanted``, one flag per index entry, holds."""
-        return self.index["segment"][wanted]
 
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
         """Read segments into the window table; those already in it or not stored are skipped."""

@@ -7,27 +7,24 @@ group that becomes a closed window does not merge: its rows are dropped (RULES.m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.drops import WINDOW_FINISHED, drop_from_windows
+from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
+from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries, Flags, Ints
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import last_panes
 from beamish.engine.windowing.keyed_windows import KeyedWindows, known_and_own
 from beamish.engine.windowing.output import RETRACTION_KIND
+from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import merged_times
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_groups import group_windows
 from beamish.engine.windowing.window_table import NO_ENTRY, Indices
 from beamish.windows.option import WindowOption
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
 
 
 @attrs.frozen
