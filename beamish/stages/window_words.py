@@ -147,9 +147,9 @@ def _carried(plan: WindowPlan) -> str:
 
 def _state(plan: WindowPlan) -> str:
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
-    live = ", and the values last emitted" if plan.keeps_live else ""
+    values = ", and the values last emitted" if plan.keeps_values else ""
     window = "windowing, key and window" if plan.windowings else "key and window"
-    return f"{plan.shards} shards; a row for each {window} with {columns}{live}"
+    return f"{plan.shards} shards; one row per {window} with {columns}{values}"
 
 
 def calls(declared: WindowOptions) -> Iterator[str]:
