@@ -20,7 +20,7 @@ from beamish.source import Source
 
 @attrs.frozen
 class Variation:
-    """How a flow is run; whatever is said here changes nothing in what comes out, but for the order between keys.
+    """How a flow is run; it changes nothing in what comes out, but for the order between keys.
 
     Attributes:
         shards: number of shards of each stage.
@@ -66,12 +66,25 @@ def run(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> li
     return [pane for _, panes in trace(flow, events, how) for pane in panes]
 
 
+class _Leaf:
+    """A source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.watermark_us: int | None = None
+
+    def step(self, event: Event, rows: pa.Table | None) -> pa.Table | None:
+        """The rows of the event, if they are its own."""
+        self.watermark_us = watermark_of(self._source, event)
+        return rows if isinstance(event, Bundle) and event.input == self._source.name else None
+
+
 class _Node:
-    """A stage of the flow with all its shards, and those below it."""
+    """A stage of the flow with all its shards, and what is below it."""
 
     def __init__(self, flow: BoundFlow, how: Variation) -> None:
         self._operator, self._how = how.adapt(flow.operator), how
-        self._inputs = [one if isinstance(one, Source) else _Node(one, how) for one in flow.inputs]
+        self._inputs = [_Leaf(taken) if isinstance(taken, Source) else _Node(taken, how) for taken in flow.inputs]
         self._stores = [DictStore() for _ in range(flow.operator.shards)]
         self._shards = [self._operator.open(store) for store in self._stores]
 
@@ -81,17 +94,13 @@ class _Node:
         return self._shards[0].watermark_us
 
     def step(self, event: Event, rows: pa.Table | None) -> pa.Table:
-        """A step of the stages below, then of its own shards; ``rows`` are those of the event."""
+        """A step of what is below, then of its own shards; ``rows`` are those of the event."""
         sources_us: list[int | None] = []
         payloads: dict[int, list[bytes]] = {}
-        for number, one in enumerate(self._inputs):
-            if isinstance(one, Source):
-                taken = rows if isinstance(event, Bundle) and event.input == one.name else None
-                sources_us.append(watermark_of(one, event))
-            else:
-                taken = one.step(event, rows)
-                sources_us.append(one.watermark_us)
-            for shard, payload in _pack(self._operator, number, taken, self._how.packs):
+        for number, below in enumerate(self._inputs):
+            taken = below.step(event, rows)
+            sources_us.append(below.watermark_us)
+            for shard, payload in _payloads(self._operator, number, taken, self._how.packs):
                 payloads.setdefault(shard, []).append(payload)
         if self._how.round_trip:
             self._shards = [self._operator.open(store) for store in self._stores]
@@ -100,8 +109,8 @@ class _Node:
         return pa.concat_tables(out)
 
 
-def _pack(operator: Operator, number: int, rows: pa.Table | None, packs: int) -> Iterator[tuple[int, bytes]]:
-    """The payloads of a bundle, cut into so many parts."""
+def _payloads(operator: Operator, number: int, rows: pa.Table | None, packs: int) -> Iterator[tuple[int, bytes]]:
+    """The payloads of a bundle, which is cut into ``packs`` parts first."""
     if rows is not None:
         for part in range(packs):
             yield from operator.pack(number, rows.take(pa.array(np.arange(part, rows.num_rows, packs))))

@@ -154,8 +154,8 @@ class TestStream:
             spark: the session.
             pipeline: what is run.
             options: ``shards``; ``partitions`` of the shuffle (2); ``restart_after``: numbers of events, from 0, after
-                which the query is stopped and started again from its checkpoint; ``heartbeats``: whether every shard
-                is called on in every batch (where the pipeline needs the clock); ``checkpoint``: a folder that the run
+                which the query is stopped and restarted from its checkpoint; ``heartbeats``: whether every shard
+                is called in every batch (where the pipeline needs the clock); ``checkpoint``: a folder that the run
                 is kept in, and goes on from.
 
         Raises:

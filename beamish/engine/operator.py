@@ -67,14 +67,14 @@ class Shard(Protocol):
 
 
 class Operator(Protocol):
-    """A stage bound to the columns and types of what it takes. A subclass says what is not as it is here.
+    """A stage bound to the columns and types of what it takes. Subclasses redefine what differs for them.
 
     Attributes:
         takes: its inputs, in order.
         gives: what it gives.
         shards: number of shards.
         identity: what a checkpoint holds fast, in terms of JSON: with another identity the state is refused.
-        needs_clock: whether the processing-time clock must be brought in.
+        needs_clock: whether its shards need the processing-time clock.
         cadence: when its shards must be stepped. (One that takes the panes of a stage is stepped in every step: they come
             in before the watermark moves.)
         holds_watermark: whether the watermark that its shards hand on may trail the one they stand at.
@@ -88,15 +88,15 @@ class Operator(Protocol):
     cadence: Cadence = Cadence.WHEN_DUE
     holds_watermark: bool = False
 
-    def reads(self, source: int) -> Sequence[str]:
-        """The columns of input ``source`` that ``pack`` must get, beside the event time."""
+    def reads(self, number: int) -> Sequence[str]:
+        """The columns of input ``number`` that ``pack`` must get, beside the event time."""
         ...
 
-    def pack(self, source: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         """Pack rows into payloads.
 
         Args:
-            source: the number of the input that they are of.
+            number: the number of the input that they are of.
             rows: of a source the columns that ``reads`` names and ``EVENT_TIME``; of a stage its output, without
                 dropped rows.
 

@@ -100,7 +100,7 @@ class WindowPlan:
         return self.options.combiner is not TimestampCombiner.END_OF_WINDOW
 
     @property
-    def keeps_live(self) -> bool:
+    def keeps_values(self) -> bool:
         """Whether the values last emitted are kept."""
         return self.options.retracts or self.options.only_updated
 

@@ -45,7 +45,7 @@ def check_script(flow: Flow, events: Sequence[Event]) -> None:
         if isinstance(event, ClockTo):
             continue
         call = "add(rows)" if isinstance(event, Bundle) else f"advance_watermark_to({event.us / 1e6})"
-        if event.input is None and names and isinstance(event, Bundle):
+        if isinstance(event, Bundle) and event.input is None and names:
             raise ScriptError(
                 f"{call}: the pipeline merges {', '.join(names)}; say whose rows: add(rows, input={names[0]!r})"
             )
@@ -53,15 +53,16 @@ def check_script(flow: Flow, events: Sequence[Event]) -> None:
             known = f"the inputs are {', '.join(names)}" if names else "the pipeline is no merge; leave input= out"
             raise ScriptError(f"{call} with input={event.input!r}: {known}")
         if isinstance(event, WatermarkTo):
-            _check_watermark(flow, event)
+            _check_watermark(flow, event, call)
 
 
-def _check_watermark(flow: Flow, event: WatermarkTo) -> None:
+def _check_watermark(flow: Flow, event: WatermarkTo, call: str) -> None:
     for source in flow.sources:
         moved = event.input in (None, source.name)
         if moved and source.watermark is not None and not source.watermark.moved_by_rows:
             raise ScriptError(
-                f"a watermark in a script with {type(source.watermark).__name__}: the clock moves it; advance the clock"
+                f"{call} with {type(source.watermark).__name__}: the clock moves it; advance the clock, by "
+                "advance_processing_time_to"
             )
 
 
@@ -79,14 +80,12 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
     """
     tables = {}
     for source in flow.sources:
-        own = [event for event in events if isinstance(event, Bundle) and event.input == source.name]
-        tables[source.name] = tables_of(own, source.event_time)
+        bundles = [event for event in events if isinstance(event, Bundle) and event.input == source.name]
+        tables[source.name] = tables_of(bundles, source.event_time)
     schemas: dict[str | None, pa.Schema] = {}
-    for one in flow.flows:
-        for number, taken in enumerate(one.inputs):
-            if isinstance(taken, Source):
-                asked = one.stage.asks(one.takes, number)
-                schemas[taken.name] = _schema(taken, asked, tables[taken.name])
+    for source, taker, number in flow.leaves:
+        asked = taker.stage.asks(taker.takes, number)
+        schemas[source.name] = _schema(source, asked, tables[source.name])
     return ScriptRows(tables, schemas)
 
 

@@ -32,6 +32,7 @@ from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
+from beamish.spark.compile.inputs import check_streams
 from beamish.spark.compile.stream import needs_ticks, panes_of_stream
 from beamish.spark.millis import is_watermark, watermark_row_us
 from beamish.spark.rows.pack import NO_CLOCK
@@ -59,8 +60,8 @@ def trace_on_spark(
         events: the script.
         shards: number of shards of each stage; None: one per partition.
         partitions: ``spark.sql.shuffle.partitions`` of the query.
-        restart_after: numbers of events, from 0, after which the query is stopped and started again from its checkpoint.
-        heartbeats: whether every shard is called on in every batch; None: where the flow needs the clock.
+        restart_after: numbers of events, from 0, after which the query is stopped and restarted from its checkpoint.
+        heartbeats: whether every shard is called in every batch; None: where the flow needs the clock.
         checkpoint: a folder to keep the run in; where one is kept, it goes on after the events that it has had (what moves
             the watermark must not come first). None: a temporary one.
 
@@ -74,8 +75,7 @@ def trace_on_spark(
     check_streaming(spark)
     if spark_version() < (4, 2):
         raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
-    for one in flow.flows:
-        one.stage.check_stream(one.takes)
+    check_streams(flow)
     rows = script_rows(flow, events)
     if not rows.any:
         return [(event, []) for event in events]

@@ -21,7 +21,7 @@ from beamish.plan.relation import Relation
 
 
 class Stage(Protocol):
-    """What becomes of the rows or panes that it takes. A subclass says what is not as it is here."""
+    """What becomes of the rows or panes that it takes. Subclasses redefine what differs for them."""
 
     @property
     def is_complete(self) -> bool:

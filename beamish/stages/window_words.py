@@ -71,12 +71,11 @@ def _windows(options: WindowOptions) -> str:
 def _watermark(takes: Sequence[Relation]) -> str:
     if takes[0].name is None:
         return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
-    words = "the least of the inputs'; until every input has one there is none"
+    words = "the least of the inputs'"
     for relation in takes:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
         words += f". {relation.name}: {own}"
-    if any(policy.moved_by_rows for relation in takes for policy in relation.watermarks):
-        words += ". Until every input has had a row there is no watermark"
+    words += ". Until every input has one there is none"
     patient = [
         str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)
     ]
@@ -88,13 +87,15 @@ def _watermark(takes: Sequence[Relation]) -> str:
 def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
     if options.trigger.needs_clock or any(policy.needs_clock for relation in takes for policy in relation.watermarks):
         return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every trigger interval"
+    if takes[0].name is not None and any(relation.is_panes for relation in takes):
+        return "not needed; but on Spark heartbeats have every shard take up what its inputs' watermarks have become"
     return "not needed: nothing here depends on processing time"
 
 
 def _late(options: WindowOptions) -> str:
     lateness = options.allowed_lateness
-    after = f"until the watermark is {lateness} past it" if lateness else "not at all"
-    return f"rows that come after the watermark has passed their window's end are late; they are taken {after}"
+    then = f"taken until the watermark is {lateness} past it" if lateness else "dropped"
+    return f"rows that come after the watermark has passed their window's end are late; they are {then}"
 
 
 def _closing(options: WindowOptions) -> str:
@@ -147,9 +148,9 @@ def _carried(plan: WindowPlan) -> str:
 
 def _state(plan: WindowPlan) -> str:
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
-    live = ", and the values last emitted" if plan.keeps_live else ""
+    values = ", and the values last emitted" if plan.keeps_values else ""
     window = "windowing, key and window" if plan.windowings else "key and window"
-    return f"{plan.shards} shards; a row for each {window} with {columns}{live}"
+    return f"{plan.shards} shards; one row per {window} with {columns}{values}"
 
 
 def calls(declared: WindowOptions) -> Iterator[str]:

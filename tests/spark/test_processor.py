@@ -8,7 +8,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark.operator.pane_bytes import from_bytes
+from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
@@ -70,7 +70,7 @@ class Spark:
             frames += processor.handleExpiredTimer((0,), timerValues=self, expiredTimerInfo=self)
             self.timers.discard(expiry_ms)
         self.steps.append(len(stepped))
-        batches = from_bytes(pa.RecordBatch.from_pandas(frame) for frame in frames)
+        batches = panes_from_bytes(pa.RecordBatch.from_pandas(frame) for frame in frames)
         return [row["plays"] for batch in batches for row in batch.to_pylist()]
 
     def rows(self, seconds, clock_us):

@@ -1,4 +1,4 @@
-"""Which stored state a pipeline can go on from, and what is filled in where it has grown since."""
+"""Which stored state a pipeline can go on from."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import WINDOWINGS
-from beamish.engine.windowing.window_table import rows_without_columns
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.plan.window_plan import WindowPlan
@@ -63,16 +59,3 @@ def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
                 "from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
                 "further accumulations may change)"
             )
-
-
-def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table | None = None) -> pa.Table:
-    """A segment's columns under a prefix; what was not stored is as in ``new`` (a table of one row), else null."""
-    columns = []
-    for field in schema:
-        if prefix + field.name in table.schema.names:
-            columns.append(table[prefix + field.name])
-        elif new is None:
-            columns.append(pa.nulls(table.num_rows, field.type))
-        else:
-            columns.append(new[field.name].take(pa.array(np.zeros(table.num_rows, dtype=np.int64))))
-    return pa.table(columns, schema=schema) if columns else rows_without_columns(table.num_rows)

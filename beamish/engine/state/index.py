@@ -6,8 +6,8 @@ columns (one entry per segment, all int64):
     start_us, end_us    the span from their least start to their greatest end, microseconds since the epoch
     due_us, wake_us     the least watermark and the least clock at which something in it is due; NEVER_US: none
     inherited_panes     1 if its windows have inherited panes, else 0
-metadata (JSON, under ``beamish``): the format, the pipeline's fingerprint, what of it may change, the clocks, the number
-of rows dropped so far by reason, and how long a span of ends a segment holds.
+metadata (JSON, under ``beamish``): the format, the stage's identity, what of it may change, the clocks, the number of rows
+dropped so far by reason, and how long a span of ends a segment holds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from beamish.engine.state.compatibility import check_format
 from beamish.engine.state.store import Store
-from beamish.engine.state.stored_tables import INDEX, reading, table_of, write_entry
+from beamish.engine.state.stored_tables import INDEX, naming_entry, table_of, write_entry
 
 INDEX_COLUMNS = ("segment", "windows", "start_us", "end_us", "due_us", "wake_us", "inherited_panes")
 
@@ -44,7 +44,7 @@ def read_index_entry(store: Store) -> tuple[IndexColumns, dict[str, Any]] | None
     if stored is None:
         return None
     table = table_of(INDEX, stored)
-    with reading(INDEX):
+    with naming_entry(INDEX):
         about: dict[str, Any] = json.loads(table.schema.metadata[b"beamish"])
         check_format(about["format"])
         return {name: table[name].to_numpy().copy() for name in INDEX_COLUMNS}, about

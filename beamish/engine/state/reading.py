@@ -18,7 +18,7 @@ class StoredIndex:
 
     Attributes:
         segments: one row per segment, with the columns of ``index.py``.
-        about: the format, the fingerprint, the clocks, the number of dropped rows; empty if nothing was stored.
+        about: the format, the identity, the clocks, the number of dropped rows; empty if nothing was stored.
     """
 
     segments: pa.Table

@@ -19,15 +19,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.state.compatibility import columns_under
-from beamish.engine.windowing.window_table import Indices, Pool, WindowTable
+from beamish.engine.windowing.window_table import Indices, Pool, WindowTable, columns_under
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.codes import hash_rows
 from beamish.plan.window_plan import WindowPlan
 from beamish.windows.option import END_OF_TIME_US
 
 _HASHED_SEGMENTS = 64
-_ENDLESS = -(2**62)
+_FIRST_HASHED = -(2**62)
+"""The number of the first segment of windows that end at the end of time."""
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class SegmentPolicy:
     """How windows are cut into segments; it may differ from step to step and changes nothing in what comes out.
 
     Attributes:
-        few_segments: so many are never too many.
+        few_segments: this number of segments is never too great.
         few_windows: with more segments than that, spans get longer where segments hold fewer windows on average.
         many_windows: spans get shorter where segments hold more windows on average.
         shortest_us, longest_us: bounds of a span, in microseconds.
@@ -72,23 +72,39 @@ DEFAULT_POLICY = SegmentPolicy()
 def segment_numbers(
     span_us: int, end_us: NDArray[np.int64], keys: Pool, key_at: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The segment that each of some windows belongs to, by its end, or by its key if it ends at the end of time."""
+    """The segment of each window, by its end, or by its key if it ends at the end of time.
+
+    Args:
+        span_us: how long a span of ends a segment holds, microseconds.
+        end_us: int64, one per window, microseconds since the epoch.
+        keys: the pool of keys.
+        key_at: int64, one per window: where its key is in the pool.
+
+    Returns:
+        int64, one per window: the number of its segment.
+    """
     number = end_us // span_us
-    endless = np.flatnonzero(end_us == END_OF_TIME_US)
-    if len(endless):
-        hashes = hash_rows(keys.take(key_at[endless]).columns, len(endless))
-        number[endless] = _ENDLESS + (hashes % np.uint64(_HASHED_SEGMENTS)).astype(np.int64)
+    never = np.flatnonzero(end_us == END_OF_TIME_US)
+    if len(never):
+        hashes = hash_rows(keys.take(key_at[never]).columns, len(never))
+        number[never] = _FIRST_HASHED + (hashes % np.uint64(_HASHED_SEGMENTS)).astype(np.int64)
     return number
 
 
 def to_stored(plan: WindowPlan, table: WindowTable, rows: Indices) -> pa.Table:
-    """Windows of the window table as a segment."""
+    """Windows of the window table as a segment.
+
+    Args:
+        plan: the stage's plan.
+        table: the window table.
+        rows: intp, indices of the windows.
+    """
     names, arrays = [], []
     for name in table.stored:
         names.append(name)
         arrays.append(_to_arrow(table[name][rows]))
     pools = [("key.", table.keys, "key_at"), ("state.", table.state, "state_at"), ("live.", table.values, "values_at")]
-    for prefix, pool, pointer in pools if plan.keeps_live else pools[:2]:
+    for prefix, pool, pointer in pools if plan.keeps_values else pools[:2]:
         taken = pool.take(table[pointer][rows])
         names.extend(prefix + name for name in taken.schema.names)
         arrays.extend(taken.columns)
@@ -114,7 +130,7 @@ def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **colu
             all_columns[name] = _to_numpy(stored[name], dtype)
     all_columns["key_at"] = table.keys.append(columns_under(stored, "key.", table.keys.schema))
     all_columns["state_at"] = table.state.append(columns_under(stored, "state.", table.state.schema, plan.new_state))
-    if plan.keeps_live:
+    if plan.keeps_values:
         all_columns["values_at"] = table.values.append(columns_under(stored, "live.", table.values.schema))
     return table.append(all_columns, rows)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.state.compatibility import FORMAT, check_identity
@@ -23,7 +22,7 @@ from beamish.engine.state.index import (
 )
 from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, append_stored, segment_numbers, to_stored
 from beamish.engine.state.store import Store
-from beamish.engine.state.stored_tables import inherited_name, read_entry, reading, segment_name, write_entry
+from beamish.engine.state.stored_tables import inherited_name, naming_entry, read_entry, segment_name, write_entry
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.window_table import NO_VALUE, Indices, WindowTable
 from beamish.kernels.codes import factorize_values
@@ -37,7 +36,7 @@ class State:
     """The state of a shard between two steps.
 
     Attributes:
-        plan: the pipeline's plan.
+        plan: the stage's plan.
         store: where the bytes are.
         policy: how windows are cut into segments.
         index: the index's columns.
@@ -81,10 +80,6 @@ class State:
         self.span_us = self.policy.next_span_us(self.plan, before, segments, windows)
         self.rewrites = self.changed or self.span_us != before
 
-    def segments_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The numbers of the segments for which ``wanted``, one flag per index entry, holds."""
-        return self.index["segment"][wanted]
-
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
         """Read segments into the window table; those already in it or not stored are skipped."""
         loaded = set(np.unique(table["segment"]).tolist())
@@ -98,11 +93,11 @@ class State:
         given = {
             name: value for name, (_, value) in table.stored.items() if self.changed and name.startswith("trigger")
         }
-        with reading(segment_name(segment)):
+        with naming_entry(segment_name(segment)):
             rows = append_stored(self.plan, stored, table, touched=self.rewrites, segment=segment, **given)
         if segment in self._with_inherited_panes():
             panes = read_entry(self.store, inherited_name(segment))
-            with reading(inherited_name(segment)):
+            with naming_entry(inherited_name(segment)):
                 inherited.read(panes, rows, table)
 
     def save(self, table: WindowTable, inherited: InheritedPanes) -> None:
@@ -123,7 +118,7 @@ class State:
         code = factorize_values(target[rows]).of
         order = np.argsort(code, kind="stable")
         segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
-        entries = [self._save_one(int(target[one[0]]), one, table, inherited) for one in segments if len(one)]
+        entries = [self._save_one(int(target[own[0]]), own, table, inherited) for own in segments if len(own)]
         written = {entry[0] for entry in entries}
         for segment in known.intersection(dirty.tolist()) - written:
             self.store.remove(segment_name(segment))

@@ -2,8 +2,8 @@
 
 index       what the segments hold (index.py)
 s<number>   a segment: windows (segments.py)
-windowings  the names of several windowings (windowing/several.py); their entries are then under them: name/s1
 i<number>   the inherited panes of a segment's windows (windowing/inherited_panes.py)
+windowings  the names of several windowings, as JSON (windowing/several.py); each has its entries under its name: name/s1
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from beamish.errors import StateError
 from beamish.kernels.ipc import from_bytes, to_bytes
 
 INDEX, WINDOWINGS = "index", "windowings"
-"""The names of the entries that are there once."""
+"""The names of the entries that are there once per store."""
 
 
 def segment_name(number: int) -> str:
@@ -51,15 +51,15 @@ def table_of(name: str, stored: bytes) -> pa.Table:
     Raises:
         StateError: they are not what was written.
     """
-    with reading(name):
+    with naming_entry(name):
         table = from_bytes(stored)
         table.validate()
         return table
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Errors inside are of an entry that is not what was written: a StateError that names it."""
+def naming_entry(name: str) -> Iterator[None]:
+    """Name the entry in what is raised inside, since it is not what was written."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:

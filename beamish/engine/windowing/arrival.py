@@ -6,22 +6,21 @@ Rows that are too late, or whose window is closed, are dropped on the way (drops
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.drops import EXPIRED, drop_from_windows, drop_untimed, timed_rows
+from beamish.engine.windowing.dropped_rows import EXPIRED
+from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, timed_rows
 from beamish.engine.windowing.entries import Entries, Ints, entries_of
 from beamish.engine.windowing.error_context import naming_window
+from beamish.engine.windowing.firing import ask
 from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
+from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
 from beamish.engine.windowing.window_table import NO_ENTRY
 from beamish.kernels.codes import factorize_values
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
 
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
@@ -63,4 +62,4 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     table["touched"][at] = True
     add_times(step, bundle, entries, target)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
-    step.ask(at)
+    ask(step, at)

@@ -1,4 +1,4 @@
-"""The rows of one step, as entries: a row or a slice of rows, each in one window."""
+"""The rows of one step as they came: rows, or slices of rows (packing.py). They have no windows yet (entries.py)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class Bundle:
     """What came in one step, before it is put into windows.
 
     Attributes:
-        table: rows or slices (see packing.py); rows only with event time.
-        keys: the key columns, normalised, one entry a row of ``table``.
-        time_us: event time of the row, or start of the slice.
-        rows: how many rows each stands for.
-        signs: by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
-        first_us, last_us: their earliest and latest event time.
+        plan: the stage's plan.
+        table: n rows or slices (see packing.py); rows only with event time.
+        keys: the key columns, normalised, one row per row of ``table``.
+        time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice.
+        rows: int64[n], number of rows that each stands for.
+        signs: int64[n], by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
+        first_us, last_us: int64[n], microseconds since the epoch: their earliest and latest event time.
         untimed: rows without event time (empty where they were only counted).
-        untimed_rows: how many there are.
-        out_of_range_rows: how many rows were left out of ``table`` since their event time is out of range.
+        untimed_rows: number of rows without event time.
+        out_of_range_rows: number of rows that were left out of ``table`` since their event time is out of range.
     """
 
     plan: WindowPlan
@@ -67,7 +68,7 @@ class Bundle:
         """Add entries to accumulators, group by group.
 
         Args:
-            entry: indices of rows or slices.
+            entry: int64, indices of rows or slices.
             groups: of the entries.
             before: the accumulators so far, one per group; None: they are new.
         """

@@ -1,4 +1,4 @@
-"""Dropped rows: counted by reason, and listed in the output where the pipeline asks for them (RULES.md 20).
+"""Dropping rows: they are counted by reason, and listed where the pipeline asks for it (RULES.md 20; dropped_rows.py).
 
 A row is dropped from a window (it expired, its trigger has finished), or, once and from no window, for its event time
 (it has none, or one that is out of range). The second kind is counted once per row, the first once per (row, window).
@@ -7,36 +7,24 @@ A row is dropped from a window (it expired, its trigger has finished), or, once 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.event_times import in_range
 from beamish.engine.windowing.bundle import Bundle, plan_keys
+from beamish.engine.windowing.dropped_rows import EVENT_TIME_OUT_OF_RANGE, NULL_EVENT_TIME, REASONS
 from beamish.engine.windowing.entries import Entries
-from beamish.engine.windowing.window_table import NO_VALUE, Pool
-from beamish.kernels.reserved import INPUT
+from beamish.engine.windowing.step import Step
+from beamish.engine.windowing.window_table import NO_VALUE
 from beamish.pane import DropReason
-from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.option import END_OF_TIME_US
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-REASONS = (
-    DropReason.EXPIRED,
-    DropReason.WINDOW_FINISHED,
-    DropReason.NULL_EVENT_TIME,
-    DropReason.EVENT_TIME_OUT_OF_RANGE,
-)
-EXPIRED, WINDOW_FINISHED, NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE = range(4)
 _ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 
 _NO_TIME_US = END_OF_TIME_US - 1
@@ -116,39 +104,3 @@ def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]
             so_far = total.get(reason, 0)
             total[reason] = max(so_far, rows) if reason in _ONCE_PER_ROW else so_far + rows
     return total
-
-
-class DroppedRows:
-    """The rows that a step dropped and lists, in the plan's ``row_type``."""
-
-    def __init__(self, plan: WindowPlan) -> None:
-        self._plan = plan
-        self._rows = Pool(pa.schema(list(plan.row_type)))
-
-    def append(self, rows: pa.Table) -> Ints:
-        """Take up rows; gives where they are."""
-        if self._plan.merges:
-            return self._rows.append(_by_input(self._plan, rows))
-        return self._rows.append(rows.select([field.name for field in self._plan.row_type]))
-
-    def column(self, row_at: Ints, reason: NDArray[np.int8], late_by_us: Ints, dropped: Flags) -> pa.Array:
-        """The output's column ``dropped``: null in the rows of output that are no dropped rows."""
-        rows = self._rows.take(row_at)
-        columns = [
-            pa.array([str(name) for name in REASONS]).take(pa.array(reason)),
-            pa.array(late_by_us, mask=late_by_us == NO_VALUE),
-            pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(self._plan.row_type)),
-        ]
-        fields = list(self._plan.pane_schema.field("dropped").type)
-        return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~dropped))
-
-
-def _by_input(plan: WindowPlan, rows: pa.Table) -> pa.Table:
-    """Rows of a merge as one struct per input; only that of the row's own input is not null."""
-    which = rows[INPUT].to_numpy()
-    structs = []
-    for number, input_ in enumerate(plan.row_type):
-        columns = [rows[merged_name(input_.name, field.name)].combine_chunks() for field in input_.type]
-        mask = pa.array(which != number)
-        structs.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
-    return pa.table(structs, schema=pa.schema(list(plan.row_type)))

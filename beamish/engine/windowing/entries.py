@@ -11,8 +11,6 @@ columns (one entry per (row, window)):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -20,9 +18,7 @@ from numpy.typing import NDArray
 
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.error_context import naming_key
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
+from beamish.engine.windowing.step import Step
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

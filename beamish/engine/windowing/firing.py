@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,12 @@ from beamish.engine.windowing.output import (
     make_block,
     sort_blocks,
 )
+from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Indices, WindowTable
 from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.modes import ClosingBehavior, OnTimeBehavior
 from beamish.triggers.trigger import NEVER_US
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
 
 Flags = NDArray[np.bool_]
 
@@ -68,6 +66,12 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
     table["state_at"][forgets] = _new_states(step, len(forgets))
     table["values_at"][at[last]] = NO_ENTRY
     step.inherited_panes.remove(at[last])
+
+
+def ask(step: Step, at: Indices) -> None:
+    """Ask the triggers of open windows, and fire those that are ready."""
+    ready = step.plan.options.trigger.should_fire_columns(step.table.trigger, at, step.now())
+    fire(step, at[ready], np.zeros(int(ready.sum()), dtype=bool))
 
 
 class _RowsOfWindows:

@@ -1,6 +1,6 @@
-"""Inherited panes: live panes of windows that were merged away, not yet retracted (WITH_NEXT_PANE).
+"""Inherited panes: panes of windows that were merged away, which still stand (WITH_NEXT_PANE).
 
-Each belongs to the window its own was merged into, and is retracted right before that window's next pane.
+Each belongs to the window that its own was merged into, and is retracted right before that window's next pane.
 
 columns (one entry per inherited pane; ``_us``: int64, microseconds since the epoch):
     owner               intp: index of the window in the window table; stored: its row in the segment
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.windowing.window_table import Indices, WindowTable
+from beamish.engine.windowing.window_table import NO_ENTRY, Indices, WindowTable, columns_under
 
 _COLUMNS = {
     "start_us": "int64",
@@ -61,7 +61,7 @@ class InheritedPanes:
         mine = np.isin(self.columns["owner"], rows)
         if not mine.any():
             return None
-        position = np.full(len(table), -1, dtype=np.int64)
+        position = np.full(len(table), NO_ENTRY, dtype=np.int64)
         position[rows] = np.arange(len(rows))
         values = table.values.take(self.columns["values_at"][mine])
         stored = {name: pa.array(self.columns[name][mine]) for name in _COLUMNS}
@@ -72,10 +72,5 @@ class InheritedPanes:
         """Take up stored ones, whose owners are positions in ``rows``."""
         columns = {name: stored[name].to_numpy().astype(dtype) for name, dtype in _COLUMNS.items()}
         columns["owner"] = rows[stored["owner"].to_numpy()]
-        names = [f"live.{field.name}" for field in table.values.schema]
-        values = [
-            stored[name] if name in stored.schema.names else pa.nulls(stored.num_rows, field.type)
-            for name, field in zip(names, table.values.schema, strict=True)
-        ]
-        columns["values_at"] = table.values.append(pa.table(values, schema=table.values.schema))
+        columns["values_at"] = table.values.append(columns_under(stored, "live.", table.values.schema))
         self.add(columns)

@@ -7,7 +7,7 @@ columns (one entry per window):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_ENTRY, Indices
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
 from beamish.kernels.groups import Groups
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
 
 Ints = NDArray[np.int64]
 

@@ -6,18 +6,15 @@ place among them, and greater codes are of new ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from beamish.engine.state.segments import segment_numbers
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.drops import WINDOW_FINISHED, drop_from_windows
+from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
+from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries, Ints
 from beamish.engine.windowing.keyed_windows import known_and_own
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
+from beamish.engine.windowing.step import Step
 
 
 def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:

@@ -1,62 +1,59 @@
 """Windows that merge: which windows of the table and of a bundle become one, and what becomes of what they hold.
 
-All windows of a bundle merge at once (RULES.md 14). *Parts* are the live windows in a group; a row's own new window is
+All windows of a bundle merge at once (RULES.md 14). *Parts* are the open windows in a group; a row's own new window is
 none. What a group becomes may be a window that is there (then it stays), or a new one; its other parts are gone. A
 group that becomes a closed window does not merge: its rows are dropped (RULES.md 15).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.drops import WINDOW_FINISHED, drop_from_windows
+from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
+from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries, Flags, Ints
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import last_panes
 from beamish.engine.windowing.keyed_windows import KeyedWindows, known_and_own
 from beamish.engine.windowing.output import RETRACTION_KIND
+from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import merged_times
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_groups import group_windows
 from beamish.engine.windowing.window_table import NO_ENTRY, Indices
 from beamish.windows.option import WindowOption
 
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
-
 
 @attrs.frozen
 class Meeting:
-    """Live windows and a bundle's own windows, in the groups that become one.
+    """Open windows and a bundle's own windows, in the groups that become one.
 
     Attributes:
         result: the window that each group becomes, g of them, by (key, start).
-        of_live: int64, one per live window: its group.
+        of_open: int64, one per open window: its group.
         of_entry: int64, one per entry: its group.
         entry: int64[g], one entry of each group; NO_ENTRY for a group without, which stays as it is.
     """
 
     result: KeyedWindows
-    of_live: Ints
+    of_open: Ints
     of_entry: Ints
     entry: Ints
 
     @classmethod
-    def of(cls, option: WindowOption, live: KeyedWindows, own: KeyedWindows) -> Meeting:
-        """Group live windows and those of the entries, ``own``."""
+    def of(cls, option: WindowOption, open_: KeyedWindows, own: KeyedWindows) -> Meeting:
+        """Group open windows and those of the entries, ``own``."""
         each = one = np.arange(len(own))
         if not option.merges_by_overlap:  # a user's merge gets each window once
             windows = own.groups()
             each, one = windows.of, windows.first()
-        group, result = group_windows(option, live + own.take(one))
+        group, result = group_windows(option, open_ + own.take(one))
         entry = np.full(len(result), NO_ENTRY, dtype=np.int64)
-        entry[group[len(live) :]] = one
-        return cls(result, group[: len(live)], group[len(live) :][each], entry)
+        entry[group[len(open_) :]] = one
+        return cls(result, group[: len(open_)], group[len(open_) :][each], entry)
 
 
 def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
@@ -71,17 +68,17 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     of_bundle = np.isin(windows.key, own.key)
     known, windows = known[of_bundle], windows.take(of_bundle)
     closed = step.table["closed"][known]
-    live, live_windows = known[~closed], windows.take(~closed)
-    meeting = Meeting.of(step.plan.window, live_windows, own)
+    open_, open_windows = known[~closed], windows.take(~closed)
+    meeting = Meeting.of(step.plan.window, open_windows, own)
     finished = meeting.result.find_in(windows.take(closed)) != NO_ENTRY
-    same = meeting.result.find_in(live_windows)
+    same = meeting.result.find_in(open_windows)
     kept = ~finished[meeting.of_entry]
     drop_from_windows(step, bundle, _in_results(entries, meeting).only(~kept), WINDOW_FINISHED)
     active = (meeting.entry != NO_ENTRY) & ~finished
     target = np.full(len(same), NO_ENTRY, dtype=np.int64)
-    target[same != NO_ENTRY] = live[same[same != NO_ENTRY]]
+    target[same != NO_ENTRY] = open_[same[same != NO_ENTRY]]
     _append_results(step, entries, meeting, active, target)
-    _merge_parts(step, live, meeting, active, target)
+    _merge_parts(step, open_, meeting, active, target)
     return target[meeting.of_entry][kept], entries.only(kept)
 
 
@@ -117,18 +114,18 @@ def _append_results(step: Step, entries: Entries, meeting: Meeting, active: Flag
     target[made] = step.table.append_windows(result.start_us, result.end_us, key_at)
 
 
-def _merge_parts(step: Step, live: Indices, meeting: Meeting, active: Flags, target: Ints) -> None:
+def _merge_parts(step: Step, open_: Indices, meeting: Meeting, active: Flags, target: Ints) -> None:
     """Merge the parts of each group that has one other than its result."""
-    other = live != target[meeting.of_live]
-    merges = active & (np.bincount(meeting.of_live[other], minlength=len(active)) > 0)
+    other = open_ != target[meeting.of_open]
+    merges = active & (np.bincount(meeting.of_open[other], minlength=len(active)) > 0)
     if merges.any():
         number = np.cumsum(merges) - 1
-        merging = merges[meeting.of_live]
-        _merge(step, TriggerMerge(live[merging], number[meeting.of_live[merging]], target[merges]))
+        merging = merges[meeting.of_open]
+        _merge(step, TriggerMerge(open_[merging], number[meeting.of_open[merging]], target[merges]))
 
 
 def _merge(step: Step, m: TriggerMerge) -> None:
-    """Windows become one: their rows, clocks and triggers; the live panes of those that vanish are retracted."""
+    """Windows become one: their rows, clocks and triggers; the panes of those that vanish are retracted."""
     table, options = step.table, step.plan.options
     merged = {
         "unemitted_rows": m.sum(table["unemitted_rows"]),
@@ -163,7 +160,7 @@ def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
 
 
 def _retract_vanished(step: Step, gone: Indices, heir: Indices) -> None:
-    """Retract the live panes of windows that vanished, at once or with the next pane of ``heir`` (RULES.md 16)."""
+    """Retract the panes of windows that vanished, at once or with the next pane of ``heir`` (RULES.md 16)."""
     table = step.table
     has_pane = table["has_pane"][gone]
     gone, heir = gone[has_pane], heir[has_pane]

@@ -11,7 +11,7 @@ from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.operator import Cadence, Operator, Shard
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.compatibility import check_unnamed
-from beamish.engine.windowing.packing import pack
+from beamish.engine.windowing.packing import pack_rows
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
@@ -41,8 +41,8 @@ class WindowOperator(Operator):
         if plan.windowings:
             self.identity = {"windowings": {name: one.identity for name, one in plan.windowings.items()}}
 
-    def reads(self, source: int) -> Sequence[str]:
-        relation, plan = self.plan.takes[source], self.plan
+    def reads(self, number: int) -> Sequence[str]:
+        relation, plan = self.plan.takes[number], self.plan
         if not plan.merges:
             return [name for name in plan.columns if name in relation.columns.names]
         name, travels = str(relation.name), set(plan.columns)
@@ -52,11 +52,11 @@ class WindowOperator(Operator):
             if column in relation.keys or merged_name(name, column) in travels
         ]
 
-    def pack(self, source: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:
             return
-        rows = rows_taken(self.plan, source, rows)
-        yield from pack_each(self.plan, source, rows) if self.plan.windowings else pack(self.plan, source, rows)
+        rows = rows_taken(self.plan, number, rows)
+        yield from pack_each(self.plan, number, rows) if self.plan.windowings else pack_rows(self.plan, number, rows)
 
     def open(self, store: Store) -> Shard:
         if self.plan.windowings:

@@ -9,7 +9,7 @@ columns of a block (one entry per row of output; ``_us``: int64, microseconds si
     index, on_time_index, is_first, is_last    int64, int64, bool, bool: the pane's
     pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
     values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
-    reason              int8: why it was dropped (drops.py)
+    reason              int8: why it was dropped, among REASONS (dropped_rows.py)
     late_by_us          int64, microseconds: the watermark less its event time when it was dropped; NO_VALUE: unknown
     row_at              int64: the dropped row, among the step's dropped rows
 """
@@ -23,8 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.windowing.drops import DroppedRows
-from beamish.engine.windowing.timestamps import pane_timestamps
+from beamish.engine.windowing.dropped_rows import DroppedRows
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Pool
 from beamish.pane import PaneKind, PaneTiming
 from beamish.plan.schemas import PANE, TIMESTAMP
@@ -102,30 +101,45 @@ class Output:
             row, pairs = plan.join.explode(output.column(0).combine_chunks(), dropped)
             column, dropped = {name: entries[row] for name, entries in column.items()}, dropped[row]
             output = pa.table([pairs], schema=plan.output_schema)
-        windows = pa.StructArray.from_arrays(
-            [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
-            names=["start", "end"],
-            mask=pa.array(column["windowless"]),
-        )
-        panes = pa.StructArray.from_arrays(
-            [
-                _names(KINDS, column["kind"]),
-                _names(TIMINGS, column["timing"]),
-                *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
-            ],
-            fields=list(PANE),
-        )
         columns = [
             *keys.take(column["key_at"]).columns,
-            windows,
+            _windows(column),
             *output.columns,
-            panes,
-            pane_timestamps(column["pane_time_us"], column["end_us"], dropped),
+            _panes(column),
+            _timestamps(column["pane_time_us"], column["end_us"], dropped),
         ]
         if plan.options.with_dropped:
             rows = self._dropped_rows.column(column["row_at"], column["reason"], column["late_by_us"], dropped)
             columns.append(rows)
         return pa.table(columns, schema=plan.pane_schema)
+
+
+def _windows(column: Block) -> pa.Array:
+    """The output's column ``window``."""
+    return pa.StructArray.from_arrays(
+        [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
+        names=["start", "end"],
+        mask=pa.array(column["windowless"]),
+    )
+
+
+def _panes(column: Block) -> pa.Array:
+    """The output's column ``pane``."""
+    return pa.StructArray.from_arrays(
+        [
+            _names(KINDS, column["kind"]),
+            _names(TIMINGS, column["timing"]),
+            *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
+        ],
+        fields=list(PANE),
+    )
+
+
+def _timestamps(pane_time_us: NDArray[np.int64], end_us: NDArray[np.int64], none: NDArray[np.bool_]) -> pa.Array:
+    """The output's column ``timestamp``; null at the end of time and where ``none`` holds."""
+    last = end_us - 1
+    time = np.where(pane_time_us == NO_VALUE, last, np.minimum(pane_time_us, last))
+    return pa.array(time, mask=(time == END_OF_TIME_US - 1) | none).cast(TIMESTAMP)
 
 
 def _bounds(us: NDArray[np.int64], end_us: NDArray[np.int64]) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Rows on their way to their shard: one payload of Arrow bytes per shard of a batch.
+"""Rows on their way to their shards: one payload of Arrow bytes per shard.
 
 A payload holds rows, or, where the meaning allows it (``WindowPlan.preaggregates``), *slices*: the accumulators of
 the rows of one key and one slice of time. Windows consist of whole slices (``WindowOption.slices``).
@@ -37,20 +37,18 @@ from beamish.plan.window_plan import WindowPlan
 _ABOUT = b"beamish"
 
 
-def pack(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
+def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
     """Pack rows, one payload per shard.
 
     Args:
         plan: the stage's plan.
         number: the number of the input that they are of.
         rows: the plan's columns and ``EVENT_TIME``.
-        about: what the payloads say of themselves beside that.
+        about: further metadata of the payloads.
 
     Returns:
         the number of each shard that has rows, and its payload.
     """
-    if not rows.num_rows:
-        return
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     by_key = factorize_rows(keys, rows.num_rows)
@@ -60,12 +58,12 @@ def pack(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterato
         rows, shard, left_out = _aggregate(plan, rows, keys, by_key, shard)
     for to, table in _split(rows, shard, left_out.values()):
         counts = {name: int(count[to]) for name, count in left_out.items()}
-        said = json.dumps({"input": number, **counts, **about})
-        yield to, to_bytes(table.replace_schema_metadata({_ABOUT: said}))
+        metadata = json.dumps({"input": number, **counts, **about})
+        yield to, to_bytes(table.replace_schema_metadata({_ABOUT: metadata}))
 
 
 def about(payload: bytes) -> dict[str, Any]:
-    """What a payload says of itself."""
+    """The metadata of a payload."""
     with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
         return json.loads(reader.schema.metadata[_ABOUT])  # type: ignore[no-any-return]
 
@@ -79,8 +77,8 @@ def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
         out_of_range: number of rows that were left out since their event time is out of range.
     """
     tables = [from_bytes(payload) for payload in payloads]
-    said = [json.loads(table.schema.metadata[_ABOUT]) for table in tables]
-    untimed, out_of_range = (sum(one.get(name, 0) for one in said) for name in ("untimed", "out_of_range"))
+    metadata = [json.loads(table.schema.metadata[_ABOUT]) for table in tables]
+    untimed, out_of_range = (sum(each.get(name, 0) for each in metadata) for name in ("untimed", "out_of_range"))
     table = pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks()
     return table, untimed, out_of_range
 
@@ -99,6 +97,18 @@ def _aggregate(
     by_key: Groups,
     shard: NDArray[np.int32],
 ) -> tuple[pa.Table, NDArray[np.int32], dict[str, NDArray[np.int64]]]:
+    """Rows as slices.
+
+    Args:
+        plan: the stage's plan.
+        rows: n rows.
+        keys: their key columns, normalised.
+        by_key: of the rows: those of equal keys.
+        shard: int32[n], the shard of each.
+
+    Returns:
+        the slices, the shard of each (int32), and by name of the metadata how many rows were left out (int64, per shard).
+    """
     known = rows[EVENT_TIME].is_valid().to_numpy()
     inside = known & in_range(pc.fill_null(rows[EVENT_TIME], 0).to_numpy())
     left_out = {}

@@ -16,7 +16,7 @@ from beamish.engine.operator import Shard
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.windowing.drops import dropped_of_windowings
-from beamish.engine.windowing.packing import about, pack
+from beamish.engine.windowing.packing import about, pack_rows
 from beamish.engine.windowing.shard import WindowShard
 from beamish.errors import StateError
 from beamish.plan.window_plan import WindowPlan
@@ -24,9 +24,9 @@ from beamish.windows.windowings import WINDOWING
 
 
 def pack_each(plan: WindowPlan, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-    """Pack rows (``packing.pack``): a payload for each shard and each delivery."""
+    """Pack rows (``pack_rows``): one payload per shard and delivery."""
     for numbers, of in _deliveries(plan.windowings):
-        yield from pack(of, number, rows, windowings=numbers)
+        yield from pack_rows(of, number, rows, windowings=numbers)
 
 
 def _deliveries(windowings: Mapping[str, WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:
@@ -46,21 +46,21 @@ class SeveralShards(Shard):
     """Some of the keys of a stage with several windowings (see ``engine/operator.py``).
 
     Raises:
-        StateError: the state is of one windowing without a name, has a windowing that the pipeline has no more, or
+        StateError: the state is of one windowing without a name, has a windowing that the pipeline no longer has, or
             was written by another pipeline.
     """
 
     def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
         _note_names(plan, store)
         self._place = len(plan.key_schema)
-        self._shards = {name: WindowShard(of, _Under(name, store), policy) for name, of in plan.windowings.items()}
+        self._shards = {name: WindowShard(of, _StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         tables = []
         numbers = [about(payload)["windowings"] for payload in payloads]
         for number, (name, shard) in enumerate(self._shards.items()):
-            its = [payload for payload, of in zip(payloads, numbers, strict=True) if number in of]
-            panes = shard.step(sources_us, clock_us, its)
+            own = [payload for payload, of in zip(payloads, numbers, strict=True) if number in of]
+            panes = shard.step(sources_us, clock_us, own)
             tables.append(panes.add_column(self._place, WINDOWING, pa.array([name] * panes.num_rows, pa.string())))
         return pa.concat_tables(tables)
 
@@ -98,8 +98,8 @@ def _note_names(plan: WindowPlan, store: Store) -> None:
         store.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
 
 
-class _Under:
-    """What a store holds under a name."""
+class _StoreUnder:
+    """The part of a store whose entries are under a name."""
 
     def __init__(self, name: str, store: Store) -> None:
         self._name, self._store = name, store

@@ -1,4 +1,8 @@
-"""A shard of a window stage, step by step, between its state at rest and the panes it gives."""
+"""A shard of a window stage: what happens in a step (DESIGN.md section 3, "Order").
+
+Panes of other stages come in first, so that what the stage before fired on time is on time here; then the watermark
+moves, then the clock, then the rows of sources come in.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import pyarrow as pa
 from beamish.engine.operator import Shard
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, State, Store
 from beamish.engine.windowing.arrival import add_rows
+from beamish.engine.windowing.clock_moves import move_clock, move_watermark, take_up_changes
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.packing import about
 from beamish.engine.windowing.step import Step
@@ -28,15 +33,16 @@ class WindowShard(Shard):
         self._state = State.open(plan, store, policy)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        """Take the panes of stages in, then advance the watermark, then the clock, then take a source's rows in."""
         before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)
         step = Step(self._plan, self._state, *before)
         panes, rows = self._split(payloads)
         with naming_window(step.table):
+            if self._state.changed:
+                take_up_changes(step)
             if panes:
                 add_rows(step, panes)
-            step.pass_watermark()
-            step.pass_clock()
+            move_watermark(step)
+            move_clock(step)
             if rows:
                 add_rows(step, rows)
         table = step.output.table(step.table.keys, step.table.values)

@@ -8,23 +8,16 @@ seen since the window's last pane stands in the window table:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_table import NO_VALUE, Indices
 from beamish.modes import TimestampCombiner
-from beamish.plan.schemas import TIMESTAMP
 from beamish.triggers.trigger import NEVER_US
-from beamish.windows.option import END_OF_TIME_US
-
-if TYPE_CHECKING:
-    from beamish.engine.windowing.step import Step
 
 Ints = NDArray[np.int64]
 
@@ -51,10 +44,3 @@ def merged_times(step: Step, m: TriggerMerge) -> Ints:
         return m.greatest(pane_time)  # type: ignore[no-any-return]
     least = m.least(np.where(pane_time == NO_VALUE, NEVER_US, pane_time))
     return np.where(least == NEVER_US, NO_VALUE, least)
-
-
-def pane_timestamps(pane_time_us: Ints, end_us: Ints, none: NDArray[Any]) -> pa.Array:
-    """The output's column ``timestamp``; null at the end of time and where ``none`` holds."""
-    last = end_us - 1
-    time = np.where(pane_time_us == NO_VALUE, last, np.minimum(pane_time_us, last))
-    return pa.array(time, mask=(time == END_OF_TIME_US - 1) | none).cast(TIMESTAMP)

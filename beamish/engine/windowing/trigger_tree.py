@@ -57,9 +57,9 @@ class TriggerMerge:
     """Windows that become one.
 
     Attributes:
-        part: the parts' indices in the table.
-        of: for each part the number of its result.
-        into: the results' indices.
+        part: intp[p], the parts' indices in the table.
+        of: intp[p], for each part the number of its result.
+        into: intp[r], the results' indices.
         groups: the parts by result.
     """
 

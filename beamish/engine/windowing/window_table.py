@@ -77,6 +77,26 @@ def rows_without_columns(rows: int) -> pa.Table:
     return pa.table({"": np.zeros(rows, np.int8)}).select([])
 
 
+def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table | None = None) -> pa.Table:
+    """The columns of a stored table under a prefix, in a schema that may have grown since it was stored.
+
+    Args:
+        table: the stored table.
+        prefix: what their names begin with there.
+        schema: their names without it, and types.
+        new: a table of one row, with the value of columns that were not stored; None: null.
+    """
+    columns = []
+    for field in schema:
+        if prefix + field.name in table.schema.names:
+            columns.append(table[prefix + field.name])
+        elif new is None:
+            columns.append(pa.nulls(table.num_rows, field.type))
+        else:
+            columns.append(new[field.name].take(pa.array(np.zeros(table.num_rows, dtype=np.int64))))
+    return pa.table(columns, schema=schema) if columns else rows_without_columns(table.num_rows)
+
+
 class Pool:
     """Arrow columns that entries are appended to and taken from."""
 

@@ -18,11 +18,11 @@ from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.flow import BoundFlow
-from beamish.source import Source, StoredPanes
+from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
-from beamish.spark.compile.stream import select_read, union
+from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column
-from beamish.spark.rows.pack import PACKED, pane_packer, source_packer
+from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.windows.option import END_OF_TIME_US
@@ -38,8 +38,7 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
     """
     parts = []
     for name, operator in _windowings(flow.operator).items():
-        one = attrs.evolve(flow, operator=operator)
-        panes = engine_panes(one, frames) if _why_not_native(one) else _native_panes(one, frames)
+        panes = _panes(flow, operator, frames)
         names = flow.operator.gives.schema.names if flow.operator.gives.schema else []
         parts.append(panes if name is None else panes.withColumn(WINDOWING, F.lit(name)).select(*map(column, names)))
     return reduce(DataFrame.unionAll, parts)
@@ -52,7 +51,7 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
             yield subject, words
     how = []
     for name, operator in _windowings(flow.operator).items():
-        why_not = _why_not_native(attrs.evolve(flow, operator=operator))
+        why_not = _why_not_native(operator)
         words = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own aggregation"
         how.append(words if name is None else f"{name}: {words}")
     yield (
@@ -68,33 +67,30 @@ def _windowings(operator: Operator) -> dict[str | None, Operator]:
     return {None: operator}
 
 
-def _why_not_native(flow: BoundFlow) -> str:
-    if not isinstance(flow.operator, WindowOperator):
-        return "it is no aggregation"
-    if len(flow.inputs) > 1:
-        return "it takes several inputs"
-    if flow.operator.plan.takes_panes:
-        return "it takes the panes of another stage"
-    return why_not_native(flow.operator.plan)
+def _why_not_native(operator: Operator) -> str:
+    """Why an operator is not one for Spark's own aggregation; empty if it is."""
+    return why_not_native(operator.plan) if isinstance(operator, WindowOperator) else "it is no aggregation"
 
 
-def _native_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
-    assert isinstance(flow.operator, WindowOperator)  # noqa: S101 - else it is not native
-    assert isinstance(flow.inputs[0], Source)  # noqa: S101 - else it is not native
-    return native_panes(flow.operator.plan, frames[flow.inputs[0].name])
+def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, DataFrame]) -> DataFrame:
+    """The final panes under one windowing."""
+    if isinstance(operator, WindowOperator) and not why_not_native(operator.plan):
+        (source,) = flow.sources
+        return native_panes(operator.plan, frames[source.name])
+    return engine_panes(attrs.evolve(flow, operator=operator), frames)
 
 
 def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
     """The final panes of the last stage by one pass of the engine per shard."""
     operator, packed = flow.operator, []
-    for number, one in enumerate(flow.inputs):
-        if isinstance(one, Source) and not isinstance(one, StoredPanes):
-            event_time_us = F.unix_micros(column(one.event_time))
-            rows = select_read(operator, number, SourceRows(frames[one.name], event_time_us), report=False)
-            packer = source_packer(operator, number)
-        else:
-            rows = frames[one.name] if isinstance(one, Source) else panes_of_batch(one, frames)
+    for number, taken in enumerate(flow.inputs):
+        rows = frames[taken.name] if isinstance(taken, Source) else panes_of_batch(taken, frames)
+        if operator.takes[number].is_panes:
             packer = pane_packer(operator, number, streaming=False, read=iter)
+        else:
+            event_time_us = F.unix_micros(column(operator.takes[number].event_time))
+            rows = select_read(operator, number, SourceRows(rows, event_time_us), report=False)
+            packer = source_packer(operator, number)
         packed.append(rows.mapInArrow(packer, spark_schema(PACKED)))
     return union(packed).groupBy("shard").applyInArrow(final_panes(operator), spark_schema(operator.gives.schema))
 

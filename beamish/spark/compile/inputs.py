@@ -37,12 +37,12 @@ class NamedInputs:
     @property
     def frames(self) -> Mapping[str | None, DataFrame]:
         """The rows of each source."""
-        return {name: one.df for name, one in self.named.items()}
+        return {name: rows.df for name, rows in self.named.items()}
 
     @property
     def rows(self) -> Mapping[str | None, SourceRows]:
         """The rows of each source with their watermark; of stored panes as they are."""
-        return {name: with_watermark(one.source, one.df) for name, one in self.named.items()}
+        return {name: with_watermark(rows.source, rows.df) for name, rows in self.named.items()}
 
     def bind(self, shards: int) -> BoundFlow:
         """The flow bound to the columns.
@@ -50,7 +50,7 @@ class NamedInputs:
         Raises:
             ColumnError: a column is missing or of the wrong type.
         """
-        schemas: dict[str | None, pa.Schema] = {name: one.schema for name, one in self.named.items()}
+        schemas: dict[str | None, pa.Schema] = {name: rows.schema for name, rows in self.named.items()}
         return self.flow.bind(schemas, shards=shards)
 
 
@@ -66,15 +66,12 @@ def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame
     flow = flow.on_sources(lambda source: _stored_panes(source, frames[source.name]))
     _check(flow, streaming=streaming)
     if streaming:
-        for one in flow.flows:
-            one.stage.check_stream(one.takes)
+        check_streams(flow)
     named: dict[str | None, NamedRows] = {}
-    for one in flow.flows:
-        for number, source in enumerate(one.inputs):
-            if isinstance(source, Source):
-                whole = one.stage.asks_whole_rows(one.takes, number)
-                asked = None if whole else one.stage.asks(one.takes, number)
-                named[source.name] = name_columns(source, _without_dropped(source, frames[source.name]), asked)
+    for source, taker, number in flow.leaves:
+        whole_rows = taker.stage.asks_whole_rows(taker.takes, number)
+        asked = None if whole_rows else taker.stage.asks(taker.takes, number)
+        named[source.name] = name_columns(source, _without_dropped(source, frames[source.name]), asked)
     flow = flow.on_sources(lambda source: named[source.name].source)
     flow = flow if streaming else flow.final
     flow.check()  # once more, since expressions have names now
@@ -82,7 +79,7 @@ def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame
 
 
 def _check(flow: Flow, *, streaming: bool) -> None:
-    if not any(isinstance(source, StoredPanes) for source in flow.sources):
+    if not any(source.gives_panes for source in flow.sources):
         flow.check()
         return
     flow = flow if streaming else flow.final
@@ -98,6 +95,16 @@ def _check(flow: Flow, *, streaming: bool) -> None:
 
 def _without_retractions(source: Source) -> Source:
     return attrs.evolve(source, retracts=False) if isinstance(source, StoredPanes) else source
+
+
+def check_streams(flow: Flow) -> None:
+    """Check that something would come out of every stage on streams that do not end.
+
+    Raises:
+        PipelineError: nothing ever would.
+    """
+    for below in flow.flows:
+        below.stage.check_stream(below.takes)
 
 
 def _matched(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> dict[str | None, DataFrame]:
@@ -151,4 +158,4 @@ def _stored_panes(source: Source, df: DataFrame) -> Source:
 
 
 def _without_dropped(source: Source, df: DataFrame) -> DataFrame:
-    return df.where("pane.kind <> 'DROPPED'").drop("dropped") if isinstance(source, StoredPanes) else df
+    return df.where("pane.kind <> 'DROPPED'").drop("dropped") if source.gives_panes else df

@@ -26,7 +26,7 @@ from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows
 
 _WINDOW = PREFIX + "window"
 _ROWS = PREFIX + "rows"
-_STAMP = PREFIX + "stamp_us"
+_PANE_TIME = PREFIX + "pane_time_us"
 
 
 def _count(accumulation: Any) -> Column:
@@ -76,7 +76,7 @@ def _why_not_sessions(window: Sessions, keys: pa.Schema) -> str:
     if window.gap.us <= 1:
         return "Spark's session_window merges sessions that touch, and a gap of a microsecond cannot be made shorter"
     if any(pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in keys):
-        return "Spark's session_window fails on keys of which -0.0 and 0.0 are one"
+        return "Spark's session_window fails on keys where -0.0 and 0.0 are one"
     return ""
 
 
@@ -95,6 +95,10 @@ _WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
 
 def why_not_native(plan: WindowPlan) -> str:
     """Why a plan is not one for Spark's own aggregation; empty if it is."""
+    if plan.merges:
+        return "it takes several inputs"
+    if plan.takes_panes:
+        return "it takes the panes of another stage"
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark's aggregation would not show"
     native = _WINDOWS.get(type(plan.window))
@@ -112,10 +116,8 @@ def why_not_native(plan: WindowPlan) -> str:
 def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
     """The final panes of a batch DataFrame, for a plan with nothing against it."""
     time = column(plan.takes[0].event_time)
-    rows, by = (
-        df.where(time.isNotNull()),
-        [*map(column, plan.key_schema.names), *_WINDOWS[type(plan.window)].group(plan.window, time)],
-    )
+    rows = df.where(time.isNotNull())
+    by = [*map(column, plan.key_schema.names), *_WINDOWS[type(plan.window)].group(plan.window, time)]
     values = [
         _AGGREGATES[type(bound.accumulation)](bound.accumulation).alias(bound.name) for bound in plan.accumulations
     ]
@@ -123,7 +125,7 @@ def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
     # for by every row.
     if plan.options.combiner is not TimestampCombiner.END_OF_WINDOW:
         least = plan.options.combiner is TimestampCombiner.EARLIEST
-        values.append((F.min if least else F.max)(F.unix_micros(time)).alias(_STAMP))
+        values.append((F.min if least else F.max)(F.unix_micros(time)).alias(_PANE_TIME))
     if by:
         return rows.groupBy(*by).agg(*values).select(*_output(plan))
     panes = rows.agg(*values, F.count(F.lit(1)).alias(_ROWS))  # one row, also where there is none to count
@@ -143,12 +145,12 @@ def _output(plan: WindowPlan) -> list[Column]:
     """The columns of the plan's ``pane_schema``."""
     start, end = _bounds(plan)
     at_end = plan.options.combiner is TimestampCombiner.END_OF_WINDOW
-    stamp = end - F.lit(1) if at_end else F.col(_STAMP)
+    pane_time_us = end - F.lit(1) if at_end else F.col(_PANE_TIME)
     schema = spark_schema(plan.pane_schema)
     first = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
     made = {
         "window": F.struct(F.timestamp_micros(start).alias("start"), F.timestamp_micros(end).alias("end")),
         "pane": F.struct(*(F.lit(value).alias(name) for name, value in first.items())),
-        "timestamp": F.timestamp_micros(stamp),
+        "timestamp": F.timestamp_micros(pane_time_us),
     }
     return [made.get(field.name, column(field.name)).cast(field.dataType).alias(field.name) for field in schema]

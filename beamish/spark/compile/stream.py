@@ -1,14 +1,15 @@
 """A flow as a streaming query.
 
-of each stage, from the leaves to the root:
-    rows of a source -> withWatermark -> packed, a payload per (task, shard)      (rows/pack.py: source_packer)
+Each stage, from the leaves to the root, is
+
+    rows of a source -> withWatermark -> packed, one payload per (task, shard)    (rows/pack.py: source_packer)
     panes of a stage, as bytes -> packed                                          (pane_packer)
     -> heartbeats for every shard, where the flow needs the clock
     -> by shard, the operator, which gives panes as bytes                         (operator/processor.py)
-of the last one: -> panes
 
-The watermark is Spark's wherever one number is right for every stage. Where it is not - inputs that follow the clock,
-stages that see only some of the sources - tasks report how far their rows take it, and each stage tells the one above.
+and the last one's bytes become panes. The watermark is Spark's wherever one number is right for every stage. Where it is
+not - inputs that follow the clock, stages that see only some of the sources - tasks report how far their rows take it,
+and each stage hands its own on to the one above.
 """
 
 from __future__ import annotations
@@ -21,13 +22,11 @@ from pyspark.sql import functions as F
 
 from beamish.engine.operator import Cadence, Operator
 from beamish.flow import BoundFlow
-from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, WATERMARK
-from beamish.source import Source, StoredPanes
-from beamish.spark.operator.pane_bytes import from_bytes
+from beamish.kernels.reserved import WATERMARK
+from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
-from beamish.spark.rows.columns import column
-from beamish.spark.rows.pack import NO_INPUT, PACKED, Packer, pane_packer, source_packer
+from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
@@ -50,27 +49,27 @@ def panes_of_stream(
         warn_of_single_batches()
         ticks = heartbeats(spark)
     if ticks is not None and not any(policy.moved_by_rows for policy in flow.policies):
-        # Spark wants a watermark in the query; the shards follow the clock.
+        # Spark wants a watermark in the query; the shards follow the clock instead.
         ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
     reports = needs_reports(flow)
     if len(rows) > 1 and not reports:
         check_least_watermark(spark)
-    operated = _operated(flow, rows, ticks, reports=reports, tells=False)
-    return operated.mapInArrow(from_bytes, spark_schema(flow.operator.gives.schema))
+    operated = _operated(flow, rows, ticks, reports=reports, hands_on=False)
+    return operated.mapInArrow(panes_from_bytes, spark_schema(flow.operator.gives.schema))
 
 
 def needs_reports(flow: BoundFlow) -> bool:
-    """Whether stages must be told their watermark, since the query's is not right for each.
+    """Whether stages need reports of their watermark, since the query's is not right for each.
 
     The query's is the least of all sources'. It is every stage's own if they all see all sources, and if no source's
     policy follows the clock, which Spark does not know (of one stage with one source the engine follows it), and no
     stage hands on another than it has.
     """
-    if any(one.operator.holds_watermark for one in flow.flows[:-1]):
+    if any(below.operator.holds_watermark for below in flow.flows[:-1]):
         return True
     if any(policy.needs_clock for policy in flow.policies):
         return len(flow.sources) > 1 or len(flow.flows) > 1
-    return sum(any(isinstance(one, Source) for one in stage.inputs) for stage in flow.flows) > 1
+    return sum(below.takes_source for below in flow.flows) > 1
 
 
 def needs_ticks(flow: BoundFlow) -> bool:
@@ -84,38 +83,40 @@ def _operated(
     ticks: DataFrame | None,
     *,
     reports: bool,
-    tells: bool,
+    hands_on: bool,
 ) -> DataFrame:
-    """A stage's panes as bytes, with its watermark where it ``tells``."""
+    """A stage's panes as bytes, with its watermark where it ``hands_on`` that."""
     operator = flow.operator
     # Over the only source the query's watermark is the stage's own.
-    own = reports and not (len(rows) == 1 and isinstance(flow.inputs[0], Source))
-    frames = []
-    for number, one in enumerate(flow.inputs):
-        if isinstance(one, StoredPanes):
-            frames.append(_packed(rows[one.name].df, pane_packer(operator, number, streaming=True, read=iter)))
-        elif isinstance(one, Source):
-            selected = select_read(operator, number, rows[one.name], report=own)
-            frames.append(
-                _packed(
-                    selected,
-                    source_packer(operator, number, calls=shard_ids(operator.shards) if own else (FIRST_SHARD,)),
-                )
-            )
-        else:
-            below = _operated(one, rows, ticks, reports=reports, tells=reports)
-            frames.append(_packed(below, pane_packer(operator, number, streaming=True, read=from_bytes)))
+    own = reports and not (len(rows) == 1 and flow.takes_source)
+    frames = [
+        _operated(taken, rows, ticks, reports=reports, hands_on=reports).mapInArrow(
+            pane_packer(operator, number, streaming=True, read=panes_from_bytes), spark_schema(PACKED)
+        )
+        if isinstance(taken, BoundFlow)
+        else _packed(operator, number, rows[taken.name], report=own)
+        for number, taken in enumerate(flow.inputs)
+    ]
     if ticks is not None:
         frames.append(_for_each_shard(operator, ticks))
     watermark: WatermarkSource = FromQuery(len(flow.inputs))
     if own:
         watermark = FromReports(tuple(relation.is_panes for relation in operator.takes))
-    processor = ShardProcessor(operator, watermark, _wakes(operator, reports=own), tells=tells)
+    processor = ShardProcessor(operator, watermark, _wakes(operator, reports=own), hands_on=hands_on)
     return (
         union(frames)
         .groupBy("shard")
         .transformWithStateInPandas(processor, outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime")
     )
+
+
+def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
+    """The payloads of a source's rows, or of panes that another query gave."""
+    if operator.takes[number].is_panes:
+        return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
+    calls = shard_ids(operator.shards) if report else (FIRST_SHARD,)
+    selected = select_read(operator, number, rows, report=report)
+    return selected.mapInArrow(source_packer(operator, number, calls=calls), spark_schema(PACKED))
 
 
 def _wakes(operator: Operator, *, reports: bool) -> Wakes:
@@ -125,20 +126,6 @@ def _wakes(operator: Operator, *, reports: bool) -> Wakes:
         return Wakes.EVERY_BATCH
     moved = any(relation.policy.moved_by_rows for relation in operator.takes)
     return Wakes.WHEN_DUE if moved else Wakes.CALLED
-
-
-def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
-    """The columns that are packed: those the operator reads, by number, the event time, and what else there is."""
-    return rows.df.select(
-        *(column(name).alias(f"c{i}") for i, name in enumerate(operator.reads(number))),
-        rows.event_time_us.alias(EVENT_TIME),
-        *([] if rows.is_row is None else [rows.is_row.alias(IS_ROW)]),
-        *([rows.report_us.alias(REPORT)] if report and rows.report_us is not None else []),
-    )
-
-
-def _packed(rows: DataFrame, packer: Packer) -> DataFrame:
-    return rows.mapInArrow(packer, spark_schema(PACKED))
 
 
 def _for_each_shard(operator: Operator, ticks: DataFrame) -> DataFrame:

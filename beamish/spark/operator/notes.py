@@ -1,7 +1,7 @@
 """What the operator notes in each shard's state beside the engine's: the shard count and the timer that is set.
 
 The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
-key, and its windows would silently begin anew. The first shard is in every batch that has rows (``pack_rows``), so
+key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
 the first batch after a restart compares the counts, and fails as a whole if they differ.
 """
 

@@ -20,7 +20,7 @@ from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import ShardNote, read_note, write_note
-from beamish.spark.operator.pane_bytes import to_bytes
+from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
@@ -45,14 +45,14 @@ class ShardProcessor(StatefulProcessor):
 
     Args:
         operator: whose shards are called.
-        watermark: where they have their inputs' watermarks from.
+        watermark: where the watermarks of their inputs come from.
         wakes: what wakes them in a batch that brings them nothing.
-        tells: whether each step's watermark goes to the stage above, as a row of its own.
+        hands_on: whether each step's watermark goes to the stage above, as a row of its own.
     """
 
-    def __init__(self, operator: Operator, watermark: WatermarkSource, wakes: Wakes, *, tells: bool = False) -> None:
+    def __init__(self, operator: Operator, watermark: WatermarkSource, wakes: Wakes, *, hands_on: bool = False) -> None:
         self._operator, self._watermark = operator, watermark
-        self._wakes, self._tells = wakes, tells
+        self._wakes, self._hands_on = wakes, hands_on
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -88,9 +88,9 @@ class ShardProcessor(StatefulProcessor):
         sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(self._store)
         table = shard.step(sources_us, clock_us, payloads)
-        if self._tells and shard.watermark_us is not None:
-            told = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
-            table = pa.concat_tables([table, told], promote_options="default")
+        if self._hands_on and shard.watermark_us is not None:
+            watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
+            table = pa.concat_tables([table, watermark], promote_options="default")
         return table, shard.next_due_us
 
     def _due_ms(self, due_us: int | None) -> int | None:
@@ -116,13 +116,13 @@ def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[i
     for frame in rows:
         payloads += [bytes(payload) for payload in frame["payload"] if payload is not None]
         clock_us = max(clock_us, int(frame["clock_us"].max()))
-        said = frame["input"].to_numpy() != NO_INPUT
-        if said.any():
-            for number, report_us in zip(frame["input"][said], frame["report_us"][said], strict=True):
+        reporting = frame["input"].to_numpy() != NO_INPUT
+        if reporting.any():
+            for number, report_us in zip(frame["input"][reporting], frame["report_us"][reporting], strict=True):
                 reports[int(number)] = max(int(report_us), reports.get(int(number), int(report_us)))
     return payloads, None if clock_us == NO_CLOCK else clock_us, reports
 
 
 def _frames(table: pa.Table) -> Iterator[pd.DataFrame]:
     if table.num_rows:
-        yield pd.DataFrame({"panes": to_bytes(table)})
+        yield pd.DataFrame({"panes": panes_to_bytes(table)})

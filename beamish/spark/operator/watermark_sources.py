@@ -1,4 +1,4 @@
-"""Where a shard has the watermarks of its inputs from: the query's own, or reports of tasks."""
+"""Where the watermarks of a shard's inputs come from: the query's own, or reports of tasks."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class FromReports:
     """Each input's own watermark, where one number for the query is not enough.
 
     What tasks report of a source's rows counts from the next batch on, as Spark's own watermark does, so that the rows
-    of a batch are judged by the batches before it. What a stage says of its watermark counts at once: its panes of
-    this batch come in before it. Every shard gets every report and keeps what counts later in its state, so that all
-    come to the same watermark, also after a restart.
+    of a batch are judged by the batches before it. A stage's report of its watermark counts at once: its panes of this
+    batch come in before it. Every shard gets every report and keeps those that count from the next batch on in its state,
+    so that all come to the same watermark, also after a restart.
 
     Attributes:
         stages: for each input whether it is a stage.
@@ -56,9 +56,9 @@ class FromReports:
     def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
         stored = store.get(_NAME)
         before = json.loads(stored or b"{}")
-        later = {str(number): us for number, us in reports.items() if not self.stages[number]}
-        if later != before:
-            store.put(_NAME, json.dumps(later).encode())
+        kept = {str(number): us for number, us in reports.items() if not self.stages[number]}
+        if kept != before:
+            store.put(_NAME, json.dumps(kept).encode())
         return [
             reports.get(number) if is_stage else watermark_us(before.get(str(number), 0) // 1000)
             for number, is_stage in enumerate(self.stages)

@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
 
 from beamish.engine.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
+from beamish.spark.rows.columns import column
 from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.rows.watermark_column import SourceRows
 
 PACKED = pa.schema(
     [
@@ -38,17 +41,29 @@ _MOST_ROWS = 500_000
 _MOST_BYTES = 64 * 2**20
 
 
+def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
+    """The columns that ``source_packer`` takes: those that the operator reads, the event time, and IS_ROW and REPORT.
+
+    Those read are called by their numbers: ``mapInArrow`` does not find columns with a dot in their names.
+    """
+    return rows.df.select(
+        *(column(name).alias(f"c{i}") for i, name in enumerate(operator.reads(number))),
+        rows.event_time_us.alias(EVENT_TIME),
+        *([] if rows.is_row is None else [rows.is_row.alias(IS_ROW)]),
+        *([rows.report_us.alias(REPORT)] if report and rows.report_us is not None else []),
+    )
+
+
 def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ()) -> Packer:
     """A function for ``mapInArrow`` that packs the rows of a source.
 
-    Its columns are those that the operator reads, by number (``mapInArrow`` does not find columns with a dot in their
-    names), the event time and, where there are, IS_ROW and REPORT.
+    The rows have the columns of ``select_read``.
 
     Args:
         operator: of the stage that takes them.
         number: the number of the input.
-        calls: the ids of the shards that each task calls which has rows. In a stream the first one, which is then in
-            every batch with rows, so that the shard count of a checkpoint is checked before anything is written
+        calls: the ids of the shards that each task with rows calls. In a stream the first one, which is then in every batch
+            with rows, so that the shard count of a checkpoint is checked before anything is written
             (``operator/notes.py``); all, where what was reported in earlier batches must reach all at once.
     """
     columns = operator.takes[number].columns
@@ -60,11 +75,11 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
         reports: list[int] = []
         for rows in _tables(batches, carried, reports):
             seen = True
-            yield packed([(ids[shard], payload) for shard, payload in operator.pack(number, rows)])
+            yield _payloads([(ids[shard], payload) for shard, payload in operator.pack(number, rows)])
         if reports:
-            yield _reported(ids, number, max(reports))
+            yield _report(ids, number, max(reports))
         if seen and calls:
-            yield packed([(shard, None) for shard in calls])
+            yield _payloads([(shard, None) for shard in calls])
 
     return pack
 
@@ -85,12 +100,12 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         reports: list[int] = []
         for panes in _gathered(read(batches), reports):
-            yield packed([(ids[shard], payload) for shard, payload in operator.pack(number, panes)])
+            yield _payloads([(ids[shard], payload) for shard, payload in operator.pack(number, panes)])
         if reports:
-            yield _reported(ids, number, max(reports))
+            yield _report(ids, number, max(reports))
         context = TaskContext.get()
         if streaming and context is not None and context.partitionId() == 0:
-            yield packed([(shard, None) for shard in ids])
+            yield _payloads([(shard, None) for shard in ids])
 
     return pack
 
@@ -141,7 +156,7 @@ def _table(batches: list[pa.RecordBatch], carried: pa.Schema) -> pa.Table:
     return table if table.schema.equals(carried) else cast_table(table, carried)
 
 
-def packed(payloads: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
+def _payloads(payloads: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
     """Payloads, or calls (None), for shards."""
     count = len(payloads)
     shard = pa.array([shard for shard, _ in payloads], pa.int32())
@@ -151,7 +166,7 @@ def packed(payloads: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:
     )
 
 
-def _reported(ids: Sequence[int], number: int, report_us: int) -> pa.RecordBatch:
+def _report(ids: Sequence[int], number: int, report_us: int) -> pa.RecordBatch:
     """A report for every shard."""
     count = len(ids)
     columns = [

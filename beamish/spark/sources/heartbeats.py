@@ -1,4 +1,4 @@
-"""The clock as rows: a streaming source that gives one row a batch, the batch's clock.
+"""The clock as rows: a streaming source that gives one row per batch, the batch's clock.
 
 Its value is in the query's offset log, so a batch that is run again sees the same clock. In a continuous query a
 heartbeat comes with a batch once a second at the most. Under ``Trigger.AvailableNow`` it comes twice, with the
@@ -21,7 +21,7 @@ from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
 
 TICKS = t.StructType([t.StructField("clock_us", t.LongType())])
 _EVERY_US = 1_000_000
-_TICKS_A_RUN = 2
+_TICKS_PER_RUN = 2
 
 
 class HeartbeatSource(DataSource):
@@ -52,12 +52,12 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now = True
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
-        # Before Spark 4.2 there are no arguments; the tick then stays 0 and the clock alone tells offsets apart.
+        # Before Spark 4.2 there are no arguments; the tick then stays 0 and offsets differ by the clock alone.
         clock_us = time.time_ns() // 1000
         if start is None:
             return {"tick": 0, "clock_us": clock_us // _EVERY_US * _EVERY_US}
         if self._last_tick is None and self._available_now:
-            self._last_tick = start["tick"] + _TICKS_A_RUN
+            self._last_tick = start["tick"] + _TICKS_PER_RUN
         due = clock_us >= start["clock_us"] + _EVERY_US if self._last_tick is None else start["tick"] < self._last_tick
         return {"tick": start["tick"] + 1, "clock_us": max(clock_us, start["clock_us"])} if due else start
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
@@ -31,8 +32,7 @@ class ScriptSource(DataSource):
         return ScriptReader(self._rows(), int(self.options["batches"]))
 
     def _rows(self) -> pa.Table:
-        with pa.ipc.open_stream(base64.b64decode(self.options["rows"])) as reader:
-            return reader.read_all()
+        return from_bytes(base64.b64decode(self.options["rows"]))
 
 
 class ScriptReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -62,10 +62,7 @@ class ScriptReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def script_stream(spark: SparkSession, rows: pa.Table, batches: int) -> DataFrame:
-    """A streaming DataFrame that hands out ``rows`` by their ``BATCH``, up to so many batches."""
+    """A streaming DataFrame that hands out ``rows`` by their ``BATCH``, up to number ``batches``."""
     spark.dataSource.register(ScriptSource)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    text = base64.b64encode(sink.getvalue()).decode()
+    text = base64.b64encode(to_bytes(rows)).decode()
     return spark.readStream.format(ScriptSource.name()).option("rows", text).option("batches", str(batches)).load()
