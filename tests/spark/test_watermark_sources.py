@@ -10,9 +10,10 @@ from beamish.spark.compile.stream import needs_reports
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports
 
 
-def test_the_querys_watermark_is_that_of_every_input():
-    assert FromQuery(2).sources_us(DictStore(), 5, {}) == [5_000, 5_000]
-    assert FromQuery(1).sources_us(DictStore(), 0, {}) == [None]
+def test_the_querys_watermark_is_that_of_every_input_but_of_those_that_follow_the_clock():
+    assert FromQuery((True, True)).sources_us(DictStore(), 5, {}) == [5_000, 5_000]
+    assert FromQuery((True,)).sources_us(DictStore(), 0, {}) == [None]
+    assert FromQuery((False,)).sources_us(DictStore(), 5, {}) == [None]
 
 
 def test_what_is_reported_of_a_source_counts_in_the_next_batch_and_of_a_stage_at_once():
