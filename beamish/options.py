@@ -56,7 +56,7 @@ class WindowOptions:
 
     @property
     def gives_empty_panes(self) -> bool:
-        """Whether a firing may give a pane in which no row is new (RULES.md 7)."""
+        """Whether a firing may give a pane in which no row is new (docs/semantics.md#what-a-firing-gives)."""
         return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
 
     @property

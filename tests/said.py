@@ -48,14 +48,18 @@ class Said:
 
     @property
     def discards(self) -> bool:
-        """A pane holds what is new; so without a mode, unless it takes panes that are taken back (RULES 31)."""
+        """A pane holds what is new; so without a mode, unless it takes panes that are taken back.
+
+        See semantics.md#retractions-as-rows.
+        """
         if self.mode is None:
             return not any(isinstance(one, Panes) and said(one.flow).retracts for one in self.inputs)
         return self.mode == bm.AccumulationMode.DISCARDING
 
     @property
     def retracts_at_merge(self) -> bool:
-        """RULES 16, 28: at once, unless the pipeline says with the next pane."""
+        """semantics.md#retractions-of-merged-windows, #defaults-and-ranges: at once, unless the pipeline says with the
+        next pane."""
         return self.retracts and self.retract_merged in (None, bm.AT_MERGE)
 
     @property

@@ -106,7 +106,10 @@ class WindowPlan:
 
     @property
     def preaggregates(self) -> bool:
-        """Whether rows are summed up by (key, window) before they reach their shard (RULES.md 29)."""
+        """Whether rows are summed up by (key, window) before they reach their shard.
+
+        See docs/semantics.md#pre-aggregation.
+        """
         return not self.why_not_preaggregated
 
     @property

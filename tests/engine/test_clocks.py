@@ -1,4 +1,4 @@
-"""Where the watermark goes when nothing moves it (RULES 3, 5)."""
+"""Where the watermark goes when nothing moves it (semantics.md#idle-timeout, #processing-time-lag)."""
 
 import beamish as bm
 from beamish.engine.clocks import Clocks

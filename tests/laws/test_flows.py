@@ -1,4 +1,7 @@
-"""Laws of trees: merges whose sides are sources, stages, chains or merges, drawn (RULES 18, 24, 30, 31, 33, 37)."""
+"""Laws of trees: merges whose sides are sources, stages, chains or merges, drawn.
+
+See semantics.md#order-of-output, #joins, #steps-of-later-stages, #retractions-as-rows, #law-order-and-shards, #law-state-round-trip.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(
 
 @given(st.data())
 def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch_of_its_sides_live_panes(data):
-    """RULES 34, where the root drops nothing: it waits, and no row is without event time."""
+    """semantics.md#law-live-panes-equal-batch, where the root drops nothing: it waits, and no row is without event
+    time."""
     pipeline = data.draw(flows(how=NOTHING_LOST, root=PATIENT, join=yes, with_dropped=no))
     script = with_times(data.draw(tree_scripts(pipeline, ends=True)))
     live = Counter()

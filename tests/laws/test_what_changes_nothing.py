@@ -1,4 +1,7 @@
-"""Laws: shard count, packing and the state's way through bytes change nothing (RULES 33, 37)."""
+"""Laws: shard count, packing and the state's way through bytes change nothing.
+
+See semantics.md#law-order-and-shards, #law-state-round-trip.
+"""
 
 from __future__ import annotations
 

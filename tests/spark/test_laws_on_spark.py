@@ -1,5 +1,5 @@
 """Drawn pipelines, chains, merges and trees on real Spark give what the engine gives: other shard and partition counts, the
-query stopped and started again from its checkpoint, with and without heartbeats (RULES 39, 41, 42)."""
+query stopped and started again from its checkpoint, with and without heartbeats (semantics.md#law-on-spark)."""
 
 from __future__ import annotations
 

@@ -40,9 +40,12 @@ CHOSEN = {
 REFUSED_ON_SPARK = {
     "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),
 }
-"""What a stream cannot do (RULES 28), though a script in process can."""
+"""What a stream cannot do (semantics.md#endless-windows), though a script in process can."""
 SHIFTED = {"Nothing is late before there is a watermark": 2_000_000}
-"""Scripts with watermarks at or below 0, which Spark takes for none (RULES 2), and by how many seconds they are moved."""
+"""Scripts with watermarks at or below 0, which Spark takes for none, and by how many seconds they are moved.
+
+See semantics.md#spark-watermark.
+"""
 CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == case.title]
 
 
