@@ -392,8 +392,10 @@ def _is_complete(flow: Flow) -> bool:
 
 
 def _repr(flow: Flow) -> str:
-    (first, *others) = flow.inputs
-    own = "".join(flow.stage.calls())
+    (first, *others), calls = flow.inputs, flow.stage.calls()
+    if calls is None:
+        return f"Pipeline({flow!r})"
+    own = "".join(calls)
     if others:
         return f"merge({', '.join(f'{taken.name}={_repr_of_input(taken)}' for taken in flow.inputs)}){own}"
     if isinstance(first, Panes):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 import beamish as bm
+from beamish import flow
 from beamish.accumulations import Count, Sum
+from beamish.options import WindowOptions
 from beamish.source import Source
+from beamish.stages.window import WindowStage
 from beamish.testing import TestStream
-from tests.own.hold_back import held_back
+from tests.own.hold_back import HoldBack, held_back
 
 SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
 COUNTS = bm.Pipeline().key_by("team").window(bm.FixedWindows(2)).accumulate(n=Count(), sum=Sum("score"))
@@ -64,3 +67,11 @@ def test_it_refuses_what_it_cannot_take_when_it_is_composed():
         held_back(5, retracting).then(COUNTS)
     with pytest.raises(bm.OptionError, match="must be above 0"):
         held_back(0, FIRST)
+
+
+def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():
+    names = {**vars(bm), **vars(bm.accumulations), **vars(flow), "HoldBack": HoldBack, "WindowStage": WindowStage}
+    for pipeline in PIPELINES.values():
+        assert (
+            eval(repr(pipeline), {**names, "WindowOptions": WindowOptions, "Default": bm.triggers.Default}) == pipeline
+        )

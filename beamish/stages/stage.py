@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from beamish.engine.operator import Operator
@@ -28,9 +28,9 @@ class Stage(Protocol):
         """Whether enough is declared of it to check it; not so of a pipeline that is still being put together."""
         return True
 
-    def calls(self) -> Iterator[str]:
-        """The calls on a pipeline that declare it, for the pipeline's repr."""
-        yield f".through({self!r})"
+    def calls(self) -> Iterable[str] | None:
+        """The calls on a pipeline that declare it, for the pipeline's repr; None: there are none."""
+        return None
 
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.
