@@ -8,16 +8,15 @@ from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
-from beamish.windows.windowings import WINDOWING
 
 
 def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
     """Subjects and words, in order.
 
     Args:
-        options: what the stage is told.
+        options: what is declared of the stage.
         takes: what it takes.
-        plan: where the columns are known.
+        plan: its plan, where the columns are known.
     """
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)
@@ -40,7 +39,9 @@ def _takes(takes: Sequence[Relation]) -> str:
     panes = [relation for relation in takes if relation.is_panes]
     named = ", ".join(str(relation.name) for relation in panes)
     whose = "the panes of the stage before" if panes[0].name is None else f"the panes of {named}"
-    removal = "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
+    removal = (
+        "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
+    )
     return f"{whose}, before the clocks move{removal}"
 
 
@@ -62,26 +63,20 @@ def _times(relation: Relation) -> str:
 
 def _windows(options: WindowOptions) -> str:
     assert options.window is not None  # noqa: S101 - checked before it is described
-    if options.windowings:
-        each = "; ".join(f"{name}: {_windows(one)}" for name, one in options.windowings.items())
-        return f"{len(options.windowings)} windowings in one pass, told apart by the column {WINDOWING}: {each}"
     return options.window.describe()
 
 
 def _watermark(takes: Sequence[Relation]) -> str:
     if takes[0].name is None:
         return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
-    words = "the least of the inputs'; until every input has one there is none"
+    has = "has had a row" if any(policy.moved_by_rows for taken in takes for policy in taken.watermarks) else "has one"
+    words = f"the least of the inputs'; until every input {has} there is no watermark"
     for relation in takes:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
         words += f". {relation.name}: {own}"
-    if any(policy.moved_by_rows for relation in takes for policy in relation.watermarks):
-        words += ". Until every input has had a row there is no watermark"
-    patient = [
-        str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)
-    ]
-    if patient:
-        words += f"; when rows of {' or '.join(patient)} stop, it stops, since there is no idle_timeout"
+    waits = [str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)]
+    if waits:
+        words += f". When rows of {' or '.join(waits)} stop, it stops, since there is no idle_timeout"
     return words
 
 
@@ -93,8 +88,10 @@ def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 def _late(options: WindowOptions) -> str:
     lateness = options.allowed_lateness
-    after = f"until the watermark is {lateness} past it" if lateness else "not at all"
-    return f"rows that come after the watermark has passed their window's end are late; they are taken {after}"
+    rows = "rows that come after the watermark has passed their window's end are late"
+    return (
+        f"{rows}; they are taken until the watermark is {lateness} past it" if lateness else f"{rows}, and are dropped"
+    )
 
 
 def _closing(options: WindowOptions) -> str:
@@ -124,8 +121,8 @@ def _mode(options: WindowOptions) -> str:
 
 def _timestamp(options: WindowOptions) -> str:
     if options.combiner is TimestampCombiner.END_OF_WINDOW:
-        endless = options.window is not None and options.window.is_all_of_time
-        return "null" if endless else "the last microsecond of the window"
+        all_of_time = options.window is not None and options.window.is_all_of_time
+        return "null" if all_of_time else "the last microsecond of the window"
     return f"the {options.combiner.value} event time among the rows new in the pane that came in time"
 
 
