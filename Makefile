@@ -2,7 +2,7 @@
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
-# make bench      events a second, beside Spark's own aggregate
+# make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
 #

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from beamish.engine.operator import Operator
-from beamish.flow import BoundFlow, Flow
+from beamish.flow import BoundFlow, Flow, Panes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,12 +29,12 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
     flow.check()
     frames = [*inputs.values(), *([] if df is None else [df])]
     if not frames:
-        return _stages(one.stage.describe(one.takes, None) for one in flow.flows)
+        return _stages(flow, (below.stage.describe(below.takes, None) for below in flow.flows))
     from beamish.spark import bind, describe_batch
 
     bound = bind(flow, df, inputs)
     of_stage = _of_stream if any(frame.isStreaming for frame in frames) else describe_batch
-    return _stages((*of_stage(one), _columns(one.operator)) for one in bound.flows)
+    return _stages(flow, ((*of_stage(below), _columns(below.operator)) for below in bound.flows))
 
 
 def _of_stream(flow: BoundFlow) -> Iterator[Line]:
@@ -46,11 +46,20 @@ def _columns(operator: Operator) -> Line:
     return "columns", ", ".join(f"{field.name} {field.type}" for field in operator.gives.schema or [])
 
 
-def _stages(stages: Iterable[Iterable[Line]]) -> str:
+def _stages(flow: Flow, stages: Iterable[Iterable[Line]]) -> str:
     texts = [_text(lines) for lines in stages]
     if len(texts) == 1:
         return texts[0]
-    return "\n\n".join(f"stage {number} of {len(texts)}\n{text}" for number, text in enumerate(texts, 1))
+    called = [f": {name}" * (name is not None) for name in _names(flow)]
+    return "\n\n".join(f"stage {i + 1} of {len(texts)}{called[i]}\n{text}" for i, text in enumerate(texts))
+
+
+def _names(flow: Flow) -> list[str | None]:
+    """What each stage's panes are called by the merge that takes them, in the order of ``flow.flows``."""
+    names: list[str | None] = []
+    for taken in flow.inputs:
+        names += [*_names(taken.flow)[:-1], taken.name] if isinstance(taken, Panes) else []
+    return [*names, None]
 
 
 def _text(lines: Iterable[Line]) -> str:

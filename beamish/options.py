@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.durations import Duration
+from beamish.durations import Duration, read_not_negative
 from beamish.kernels.named import Named
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.triggers.default import Default
@@ -29,7 +29,7 @@ class WindowOptions:
     window: WindowOption | None = None
     trigger: Trigger = Default()
     allow_data_loss: bool = False
-    allowed_lateness: Duration = Duration(0)
+    allowed_lateness: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
     mode: AccumulationMode | None = None
     on_time: OnTimeBehavior = OnTimeBehavior.FIRE_ALWAYS
     closing: ClosingBehavior = ClosingBehavior.FIRE_IF_NON_EMPTY
@@ -56,7 +56,7 @@ class WindowOptions:
 
     @property
     def gives_empty_panes(self) -> bool:
-        """Whether a firing may give a pane in which no row is new (RULES.md 7)."""
+        """Whether a firing may give a pane in which no row is new (docs/semantics.md#what-a-firing-gives)."""
         return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
 
     @property

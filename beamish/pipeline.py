@@ -392,8 +392,10 @@ def _is_complete(flow: Flow) -> bool:
 
 
 def _repr(flow: Flow) -> str:
-    (first, *others) = flow.inputs
-    own = "".join(flow.stage.calls())
+    (first, *others), calls = flow.inputs, flow.stage.calls()
+    if calls is None:
+        return f"Pipeline({flow!r})"
+    own = "".join(calls)
     if others:
         return f"merge({', '.join(f'{taken.name}={_repr_of_input(taken)}' for taken in flow.inputs)}){own}"
     if isinstance(first, Panes):
@@ -412,8 +414,9 @@ def merge(**inputs: Pipeline) -> Pipeline:
     """Window several streams together: the rows of sources, and the panes of other pipelines.
 
     The merged watermark is the least of the inputs', and none until each has one: an input without data holds it
-    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (RULES.md 3, for each input by
-    itself). Sessions merge across inputs, and triggers count the rows of all (Beam guide, "CoGroupByKey").
+    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (docs/semantics.md#idle-timeout,
+    for each input by itself). Sessions merge across inputs, and triggers count the rows of all (Beam guide,
+    "CoGroupByKey").
 
     An input that is a whole pipeline brings its panes as rows, and takes them back by its retractions. Where all inputs
     do, and have the same windows, the merge may leave its window out: panes then meet in their window.

@@ -92,7 +92,12 @@ class StoredPanes(Source):
     """The panes that some query gave, as a leaf: no more is known of its stage than their columns.
 
     So they may hold retractions, and the watermark is whatever the runner says.
+
+    Attributes:
+        retracts: whether they may hold retractions.
     """
+
+    retracts: bool = True
 
     @property
     def gives_panes(self) -> bool:
@@ -103,7 +108,7 @@ class StoredPanes(Source):
 
     @property
     def relation(self) -> Relation:
-        return Relation(self.keys, window=UnknownWindows(), retracts=True, name=self.name)
+        return Relation(self.keys, window=UnknownWindows(), retracts=self.retracts, name=self.name)
 
 
 @attrs.frozen

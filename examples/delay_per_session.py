@@ -1,4 +1,4 @@
-"""A chain on Spark, in one query: delay per aircraft session, then the distribution of sessions a day.
+"""A chain on Spark, in one query: delay per aircraft session, then the distribution of sessions per day.
 
 The first stage puts an aircraft's departures that follow each other by less than 12 hours into one session and adds
 up its delay. The second takes the sessions as rows and says for each day how many of them were over by then, with

@@ -1,8 +1,8 @@
 """Plain pandas beside the stream: what the live panes must be, and which rows must have been dropped.
 
-Nothing here uses beamish, windows or watermarks of Spark. The ledger law (DESIGN.md, section 3): take all PANE rows,
+Nothing here uses beamish, windows or watermarks of Spark. The ledger (docs/semantics.md#ledger): take all PANE rows,
 strike out for each RETRACTION row the PANE that equals it; what stays, the live panes, is what a batch computation
-over the rows that were not dropped gives, one for each key and window.
+over the rows that were not dropped gives, one per key and window.
 """
 
 from __future__ import annotations

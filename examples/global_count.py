@@ -1,7 +1,7 @@
 """One window for all of time, and a pane for every three payments of an account.
 
 The global window never ends, so the trigger must not wait for its end. Discarding: each pane holds what came since
-the last one. The trigger is asked once a bundle: a bundle that brings more than three gives one pane of them all.
+the last one. The trigger is asked once per bundle: one that brings more than three gives one pane of them all.
 
     python examples/global_count.py
 """

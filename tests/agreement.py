@@ -1,4 +1,7 @@
-"""When two lists of panes are the same: key by key, in order; dropped rows and keys in any order (RULES 18, 20)."""
+"""When two lists of panes are the same: key by key, in order; dropped rows and keys in any order.
+
+See semantics.md#order-of-output, #dropped-rows.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.twin.order import normal
 
 
 def close(a: Any, b: Any) -> bool:
-    """Equal, floats to 1e-9 relative, null with null and NaN with NaN (RULES 33)."""
+    """Equal, floats to 1e-9 relative, null with null and NaN with NaN (semantics.md#law-order-and-shards)."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(close(a[name], b[name]) for name in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

@@ -9,6 +9,7 @@ import attrs
 
 import beamish as bm
 from beamish.flow import Flow, Input, Panes
+from beamish.options import WindowOptions
 from beamish.source import Source
 from beamish.stages.window import WindowStage
 
@@ -47,14 +48,18 @@ class Said:
 
     @property
     def discards(self) -> bool:
-        """A pane holds what is new; so without a mode, unless it takes panes that are taken back (RULES 31)."""
+        """A pane holds what is new; so without a mode, unless it takes panes that are taken back.
+
+        See semantics.md#retractions-as-rows.
+        """
         if self.mode is None:
             return not any(isinstance(one, Panes) and said(one.flow).retracts for one in self.inputs)
         return self.mode == bm.AccumulationMode.DISCARDING
 
     @property
     def retracts_at_merge(self) -> bool:
-        """RULES 16, 28: at once, unless the pipeline says with the next pane."""
+        """semantics.md#retractions-of-merged-windows, #defaults-and-ranges: at once, unless the pipeline says with the
+        next pane."""
         return self.retracts and self.retract_merged in (None, bm.AT_MERGE)
 
     @property
@@ -64,12 +69,12 @@ class Said:
 
 
 def said(pipeline: bm.Pipeline | Flow) -> Said:
-    """What is said of the last stage."""
+    """What is said of the last stage; nothing of one that is no window stage."""
     flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
-    assert isinstance(flow.stage, WindowStage)
+    options = flow.stage.options if isinstance(flow.stage, WindowStage) else WindowOptions()
     first = flow.inputs[0]
     source = first if isinstance(first, Source) and len(flow.inputs) == 1 else Source()
-    declared = attrs.asdict(flow.stage.options, recurse=False)
+    declared = attrs.asdict(options, recurse=False)
     del declared["allow_data_loss"]
     return Said(flow.takes[0].keys, source.event_time, source.watermark, flow.inputs, **declared)
 

@@ -163,8 +163,16 @@ TOGETHER = [
         PLAIN.accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE),
         ["FixedWindows", "bm.Sessions"],
     ),
-    ("a value called window", PLAIN.accumulate(window=Count()), ["'window'", "another name"]),
-    ("a value called like the key", PLAIN.accumulate(team=Count()), ["accumulate(team=...)", "another name"]),
+    (
+        "a value called window",
+        PLAIN.accumulate(window=Count()),
+        ["'window'", "the output has a column of this name", "choose another"],
+    ),
+    (
+        "a value called like the key",
+        PLAIN.accumulate(team=Count()),
+        ["accumulate(team=...)", "is a key column too", "choose another"],
+    ),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
     (
         "fold of sessions without merge",

@@ -6,9 +6,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.chain import Chain
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
+from tests.said import evolve
 
 TOTALS = (
     bm.Pipeline()
@@ -26,7 +26,7 @@ SCRIPT = TestStream().add([{"ts": 1, "user": "ann", "score": 1}]).advance_waterm
 
 def test_a_chain_is_a_value():
     chain = TOTALS.then(BY_TOTAL).then(bm.Pipeline().accumulate(most=Max("users")))
-    assert len(chain.stages) == 3
+    assert len(chain.flow.flows) == 3
     assert pickle.loads(pickle.dumps(chain)) == chain
     names = {**vars(bm), **vars(bm.accumulations), **vars(bm.triggers)}
     assert eval(repr(chain), names) == chain
@@ -40,7 +40,7 @@ def test_explain_says_stage_by_stage_what_each_takes_and_has_of_the_one_before()
     assert "before the clocks move; a retraction removes the row it takes back" in second
     assert "watermark    that of the stage before\n" in second
     for stage in (second, third):
-        assert "FixedWindows(size='10 seconds'" in stage
+        assert "those of the panes it takes: fixed, 10 seconds long" in stage
     assert "retraction" not in third.splitlines()[1]
 
 
@@ -53,8 +53,23 @@ def test_explain_says_stage_by_stage_what_each_takes_and_has_of_the_one_before()
         (BY_TOTAL.trigger(Always()), "say .discarding"),
     ],
 )
+def test_stages_that_do_not_go_together_are_refused_when_they_are_composed(second, rule):
+    with pytest.raises(bm.PipelineError, match=rule):
+        TOTALS.then(second)
+
+
+@pytest.mark.parametrize(
+    ("second", "rule"),
+    [
+        (BY_TOTAL.window(bm.Sessions(5)), "taking a row back may split a merged window"),
+        (BY_TOTAL.discarding(), "discarding over a stage that retracts"),
+        (BY_TOTAL.trigger(Always()), "say .discarding"),
+    ],
+)
 def test_stages_that_do_not_go_together_are_refused_when_run_and_when_explained(second, rule):
-    chain = TOTALS.then(second)
+    """Where the last stage is said after it was chained."""
+    options = second.flow.stage.options
+    chain = evolve(TOTALS.then(BY_TOTAL), window=options.window, mode=options.mode, trigger=options.trigger)
     for call in (chain.explain, lambda: chain.run(SCRIPT)):
         with pytest.raises(bm.PipelineError, match=rule):
             call()
@@ -66,7 +81,7 @@ def test_a_column_that_the_panes_do_not_have_is_named():
 
 
 def test_dropped_rows_do_not_go_on_to_the_next_stage():
-    with pytest.raises(bm.PipelineError, match=r"with_dropped\(\) in stage 1 of 2"):
+    with pytest.raises(bm.PipelineError, match=r"with_dropped\(\) in a stage whose panes another stage takes"):
         TOTALS.with_dropped().then(BY_TOTAL)
 
 
@@ -82,4 +97,4 @@ def test_a_stage_without_a_mode_has_one_pane_a_window_that_holds_all():
         (1, 1, "ON_TIME"),
         (2, 1, "ON_TIME"),
     ]
-    assert isinstance(TOTALS.then(BY_TOTAL), Chain)
+    assert isinstance(TOTALS.then(BY_TOTAL), bm.Pipeline)

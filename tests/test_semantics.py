@@ -73,7 +73,6 @@ def test_every_link_within_the_page_has_its_anchor(name):
     assert set(links) <= set(anchors(name)), sorted(set(links) - set(anchors(name)))
 
 
-@pytest.mark.xfail(reason="until the references in the tree are replaced")
 def test_nobody_refers_to_papers_that_are_not_in_the_repository():
     found = [
         f"{path}:{number}: {line.strip()}"

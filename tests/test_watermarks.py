@@ -1,4 +1,7 @@
-"""What watermark policies say of themselves, and how they advance (RULES 1, 3, 5)."""
+"""What watermark policies say of themselves, and how they advance.
+
+See semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag.
+"""
 
 import pytest
 from hypothesis import given

@@ -36,7 +36,16 @@ from cosmic_ray.mutating import mutate_code  # type: ignore[import-untyped]
 from cosmic_ray.plugins import get_operator, operator_names  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("beamish/engine", "beamish/windows", "triggers", "accumulations")
+FOLDERS = (
+    "beamish/engine",
+    "beamish/kernels",
+    "beamish/plan",
+    "beamish/stages",
+    "beamish/windows",
+    "triggers",
+    "accumulations",
+)
+"""What is mutated, with all folders inside."""
 OPERATORS = re.compile(
     "core/(ReplaceBinaryOperator|ReplaceUnaryOperator|ReplaceComparisonOperator_(?!(Eq|NotEq|Lt|LtE|Gt|GtE)_Is)"
     "|AddNot|ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceBreakWithContinue"
@@ -45,15 +54,29 @@ OPERATORS = re.compile(
 WHOLE = (
     "tests/test_transcripts.py",
     "tests/engine",
+    "tests/triggers",
     "tests/test_bad_input.py",
     "tests/test_merge.py",
     "tests/test_chain.py",
+    "tests/test_window_options.py",
+    "tests/test_docs.py",
 )
 SEVERAL = tuple(
     f"tests/accumulations/test_{of}.py"
-    for of in ("accumulation", "top", "distinct", "sums", "first_last", "removal", "approx_count_distinct")
+    for of in (
+        "accumulation",
+        "top",
+        "distinct",
+        "sums",
+        "first_last",
+        "retractable",
+        "reduce_fold",
+        "approx_count_distinct",
+    )
 )
+"""What meets most of the kernels, and of how accumulations are bound."""
 LAWS = ("tests/laws/test_twin.py",)
+"""The longest; only they may be left out."""
 LONGEST_SECONDS = 300
 """A mutant may loop: a stage that takes longer has failed."""
 
@@ -98,7 +121,7 @@ def draw(root: Path, sample: int, seed: int, only: str) -> list[Mutant]:
     """Draw places, and for each a mutant."""
     all_places: list[list[Mutant]] = []
     for folder in FOLDERS:
-        for file in sorted((root / folder).glob("*.py")):
+        for file in sorted((root / folder).rglob("*.py")):
             path = file.relative_to(root).as_posix()
             if only in path:
                 all_places.extend(places(path, file.read_text(encoding="utf-8")).values())
@@ -109,10 +132,20 @@ def draw(root: Path, sample: int, seed: int, only: str) -> list[Mutant]:
 
 def stages(path: str) -> list[tuple[str, ...]]:
     """What is run for a mutant of a file: what most likely kills it first, the laws last."""
-    if not path.startswith("accumulations"):
-        return [WHOLE, LAWS]
-    own = f"tests/accumulations/test_{Path(path).stem}.py"
-    return [(own,), WHOLE, LAWS] if (ROOT / own).exists() else [WHOLE, SEVERAL, LAWS]
+    own = tests_of(path)
+    first = [own] if own else []
+    if path.startswith("accumulations") and not own:
+        return [WHOLE, SEVERAL, LAWS]
+    if path.startswith(("beamish/kernels", "beamish/plan")):
+        return [*first, SEVERAL, WHOLE, LAWS]
+    return [*first, WHOLE, LAWS]
+
+
+def tests_of(path: str) -> tuple[str, ...]:
+    """The test files of the name of a file, but for the laws, and for those that start Spark."""
+    files = (ROOT / "tests").rglob(f"test_{Path(path).stem}.py")
+    found = [file.relative_to(ROOT).as_posix() for file in files]
+    return tuple(sorted(one for one in found if not one.startswith(("tests/laws", "tests/spark"))))
 
 
 def failing(root: Path, tests: tuple[str, ...]) -> str:
@@ -182,7 +215,7 @@ def main() -> None:
         "--out",
         type=Path,
         default=Path("mutants.jsonl"),
-        help="the results, a JSON line a mutant; goes on if it is there",
+        help="the results, one JSON line per mutant; goes on if it is there",
     )
     parser.add_argument("--list", action="store_true", help="only show which mutants are drawn")
     asked = parser.parse_args()
@@ -236,8 +269,8 @@ def report(results: list[dict[str, Any]]) -> None:
             print(f"\nsurvived: {result['path']}:{result['line']} {result['operator']}", *result["diff"], sep="\n")
     print()
     for folder in sorted(drawn):
-        print(f"{folder:20} {killed[folder]:4} of {drawn[folder]:4} killed")
-    print(f"{'all':20} {killed.total():4} of {drawn.total():4} killed")
+        print(f"{folder:26} {killed[folder]:4} of {drawn[folder]:4} killed")
+    print(f"{'all':26} {killed.total():4} of {drawn.total():4} killed")
 
 
 if __name__ == "__main__":

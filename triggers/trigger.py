@@ -1,7 +1,8 @@
 """The contract of a trigger: when does a window fire, and when is it finished?
 
 Each (key, window) has its own state for each trigger of the tree. A trigger is asked once per bundle and window,
-and when a clock it waits for passes (RULES.md 6). The engine holds the states of many windows as columns and calls
+and when a clock it waits for passes (docs/semantics.md#when-a-window-is-asked). The engine holds the states of many
+windows as columns and calls
 
     on_rows_columns      rows have come for some windows
     should_fire_columns  which of these windows would fire?
@@ -159,7 +160,10 @@ class Trigger:
         return None
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
-        """Whether it can finish while rows may still come, which are then dropped (RULES.md 13)."""
+        """Whether it can finish while rows may still come, which are then dropped.
+
+        See docs/semantics.md#triggers-that-can-lose-rows.
+        """
         return True
 
     def describe(self) -> str:

@@ -106,7 +106,10 @@ class WindowPlan:
 
     @property
     def preaggregates(self) -> bool:
-        """Whether rows are summed up by (key, window) before they reach their shard (RULES.md 29)."""
+        """Whether rows are summed up by (key, window) before they reach their shard.
+
+        See docs/semantics.md#pre-aggregation.
+        """
         return not self.why_not_preaggregated
 
     @property
@@ -251,7 +254,7 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
     windowing = (WINDOWING,) if options.windowings else ()
     return Relation(
         keys=(*takes[0].keys, *windowing),
-        window=options.window,
+        window=options.window and options.window.origin,
         retracts=options.retracts,
         watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
     )

@@ -84,7 +84,10 @@ def trace_on_spark(
         if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
         ticking = needs_ticks(bound) if heartbeats is None else heartbeats
-        rest = {source.name: cut(source, events, rows.tables[source.name]) for source in flow.sources}
+        rest = {
+            source.name: cut(source, events, rows.tables[source.name], rows.schemas[source.name])
+            for source in flow.sources
+        }
         first = first_batch(events)
         for stop in sorted({first + at + 1 for at in restart_after} | {first + len(events)}):
             sources = {source.name: _stream(spark, source, rest[source.name], stop) for source in flow.sources}
@@ -110,19 +113,20 @@ def first_batch(events: Sequence[Event]) -> int:
     return 1 if isinstance(events[0], WatermarkTo) else 0
 
 
-def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table]) -> pa.Table:
+def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """The rows of a source by batch, so that each event's batch runs at the event's watermark.
 
     Args:
         source: the source.
         events: the script.
         tables: its bundles.
+        schema: its columns, also where it has no rows.
 
     Returns:
         the rows' columns, ``EVENT_TIME``, ``BATCH``, ``REPORT`` (where a row takes the watermark) and ``IS_ROW``.
     """
-    first, bundles = first_batch(events), iter(tables)
-    schema = tables[0].schema if tables else pa.schema([(EVENT_TIME, pa.int64())])
+    schema = schema.append(pa.field(EVENT_TIME, pa.int64()))
+    first, bundles = first_batch(events), (table if table.num_rows else schema.empty_table() for table in tables)
     parts = [_rows(schema.empty_table(), 0)]
     for at, event in enumerate(events):
         watermark_us = watermark_of(source, event)

@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from beamish.engine.operator import Operator
@@ -28,9 +28,9 @@ class Stage(Protocol):
         """Whether enough is declared of it to check it; not so of a pipeline that is still being put together."""
         return True
 
-    def calls(self) -> Iterator[str]:
-        """The calls on a pipeline that declare it, for the pipeline's repr."""
-        yield f".through({self!r})"
+    def calls(self) -> Iterable[str] | None:
+        """The calls on a pipeline that declare it, for the pipeline's repr; None: there are none."""
+        return None
 
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.
@@ -38,6 +38,7 @@ class Stage(Protocol):
         Raises:
             PipelineError: something is missing, or things do not go together.
         """
+        return
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         """Check that something would come out of it on a stream that does not end.
@@ -45,6 +46,7 @@ class Stage(Protocol):
         Raises:
             PipelineError: nothing ever would.
         """
+        return
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         """What it gives, as far as it is known without data."""

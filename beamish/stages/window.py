@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -46,7 +46,7 @@ class WindowStage(Stage):
     def is_complete(self) -> bool:
         return bool(self.options.accumulations)
 
-    def calls(self) -> Iterator[str]:
+    def calls(self) -> Iterable[str]:
         return calls(self.options)
 
     def check(self, takes: Sequence[Relation]) -> None:

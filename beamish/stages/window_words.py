@@ -39,9 +39,7 @@ def _takes(takes: Sequence[Relation]) -> str:
     panes = [relation for relation in takes if relation.is_panes]
     named = ", ".join(str(relation.name) for relation in panes)
     whose = "the panes of the stage before" if panes[0].name is None else f"the panes of {named}"
-    removal = (
-        "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
-    )
+    removal = "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
     return f"{whose}, before the clocks move{removal}"
 
 
@@ -69,29 +67,29 @@ def _windows(options: WindowOptions) -> str:
 def _watermark(takes: Sequence[Relation]) -> str:
     if takes[0].name is None:
         return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
-    has = "has had a row" if any(policy.moved_by_rows for taken in takes for policy in taken.watermarks) else "has one"
-    words = f"the least of the inputs'; until every input {has} there is no watermark"
+    words = "the least of the inputs'"
     for relation in takes:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
         words += f". {relation.name}: {own}"
+    words += ". Until every input has one there is none"
     waits = [str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)]
     if waits:
-        words += f". When rows of {' or '.join(waits)} stop, it stops, since there is no idle_timeout"
+        words += f"; when rows of {' or '.join(waits)} stop, it stops, since there is no idle_timeout"
     return words
 
 
 def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
     if options.trigger.needs_clock or any(policy.needs_clock for relation in takes for policy in relation.watermarks):
         return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every trigger interval"
+    if takes[0].name is not None and any(relation.is_panes for relation in takes):
+        return "not needed; but on Spark heartbeats have every shard take up what its inputs' watermarks have become"
     return "not needed: nothing here depends on processing time"
 
 
 def _late(options: WindowOptions) -> str:
     lateness = options.allowed_lateness
-    rows = "rows that come after the watermark has passed their window's end are late"
-    return (
-        f"{rows}; they are taken until the watermark is {lateness} past it" if lateness else f"{rows}, and are dropped"
-    )
+    then = f"taken until the watermark is {lateness} past it" if lateness else "dropped"
+    return f"rows that come after the watermark has passed their window's end are late; they are {then}"
 
 
 def _closing(options: WindowOptions) -> str:

@@ -28,6 +28,10 @@ class InheritedWindows(WindowOption):
         return f"those of the panes it takes: {self.of.describe()}"
 
     @property
+    def origin(self) -> WindowOption:
+        return self.of.origin
+
+    @property
     def is_all_of_time(self) -> bool:
         return self.of.is_all_of_time
 

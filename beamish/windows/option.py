@@ -66,6 +66,11 @@ class WindowOption:
         return f"{self!r}, {'which merge' if self.merging else 'which do not merge'}"
 
     @property
+    def origin(self) -> WindowOption:
+        """The option by which the windows were assigned, however many stages have kept them since."""
+        return self
+
+    @property
     def windowings(self) -> Mapping[str, WindowOption]:
         """The options of several windowings, by name; none: it is one windowing, without a name."""
         return {}

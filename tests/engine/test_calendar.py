@@ -1,4 +1,4 @@
-"""Midnights that do not exist (RULES 22)."""
+"""Midnights that do not exist (semantics.md#calendar-windows)."""
 
 from datetime import UTC, datetime
 

@@ -1,15 +1,16 @@
-"""Where the watermark goes when nothing moves it (RULES 3, 5)."""
+"""Where the watermark goes when nothing moves it (semantics.md#idle-timeout, #processing-time-lag)."""
 
 import beamish as bm
-from beamish.engine.clocks import NO_WATERMARK_US, Clocks
+from beamish.engine.clocks import Clocks
+from beamish.watermarks import NO_WATERMARK_US
 
 SECOND = 1_000_000
 
 
 def after(policy, *steps):
-    clocks = Clocks()
+    clocks = Clocks.new(inputs=1)
     for watermark, clock in steps:
-        clocks.step(policy, watermark, clock)
+        clocks.step([policy], [watermark], clock)
     return clocks.watermark_us
 
 

@@ -1,4 +1,4 @@
-"""Rows that are dropped for their event time, and how dropped rows are counted (RULES 20)."""
+"""Rows that are dropped for their event time, and how dropped rows are counted (semantics.md#dropped-rows)."""
 
 import attrs
 import pyarrow as pa
@@ -6,14 +6,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.event_times import EARLIEST_US, LATEST_US
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.drops import dropped_of_windowings
-from beamish.engine.windowing.packing import pack
-from beamish.engine.windowing.rows_of_panes import rows_of_panes
-from beamish.engine.windowing.shard import Shard
+from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan import make_later_plan, make_plan
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.twin.run import run
@@ -32,11 +28,11 @@ WINDOWS = [
 
 def dropped(option, *times_us):
     """What a shard counts as dropped of rows with these event times."""
-    plan = make_plan(ROWS.window(option).options, SCHEMA, shards=1)
+    operator = ROWS.window(option).flow.bind({None: SCHEMA}, shards=1).operator
     rows = pa.table({"k": pa.array([1] * len(times_us)), EVENT_TIME: pa.array(times_us, pa.int64())})
-    shard = Shard(plan, DictStore())
-    panes = shard.step(None, None, [payload for _, payload in pack(plan, rows)])
-    panes = pa.concat_tables([panes, shard.step(2**63 - 1, None, [])])
+    shard = operator.open(DictStore())
+    panes = shard.step([None], None, [payload for _, payload in operator.pack(0, rows)])
+    panes = pa.concat_tables([panes, shard.step([2**63 - 1], None, [])])
     return shard.dropped, panes["n"].to_pylist()
 
 
@@ -51,8 +47,8 @@ def test_rows_outside_the_years_1_to_9999_are_dropped_and_listed_like_rows_witho
         (None, "null_event_time", None, None),
         *((ts, "event_time_out_of_range", None, None) for ts in times[2:6]),
     ]
-    twins = run(pipeline.options, script.advance_watermark_to_infinity().events)
-    assert not differences(panes, twins, pipeline.options)
+    twins = run(pipeline, script.advance_watermark_to_infinity().events)
+    assert not differences(panes, twins, pipeline)
 
 
 @pytest.mark.parametrize("option", WINDOWS, ids=repr)
@@ -90,15 +86,15 @@ def test_a_pane_whose_time_is_out_of_range_is_dropped_by_a_stage_with_windows_of
 
 def downstream(first, second):
     """What a later stage counts as dropped of the panes of one row, and what comes out."""
-    before = make_plan(first.options, SCHEMA, shards=1)
-    plan = make_later_plan(second.options, before, shards=1)
+    flow = first.then(second).flow.bind({None: SCHEMA}, shards=1)
+    before, operator = (one.operator for one in flow.flows)
     rows = pa.table({"k": pa.array([1]), EVENT_TIME: pa.array([0])})
     end = 2**63 - 1
-    source = Shard(before, DictStore())
-    source.step(None, None, [payload for _, payload in pack(before, rows)])
-    panes = source.step(end, None, [])
-    shard = Shard(plan, DictStore())
-    out = shard.step(end, None, [payload for _, payload in pack(plan, rows_of_panes(plan, panes))])
+    source = before.open(DictStore())
+    source.step([None], None, [payload for _, payload in before.pack(0, rows)])
+    panes = source.step([end], None, [])
+    shard = operator.open(DictStore())
+    out = shard.step([source.watermark_us], None, [payload for _, payload in operator.pack(0, panes)])
     return shard.dropped, out["panes"].to_pylist()
 
 

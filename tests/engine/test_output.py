@@ -1,4 +1,7 @@
-"""Timestamps and timings of panes of windows that only a user's option makes (RULES 9, 19)."""
+"""Timestamps and timings of panes of windows that only a user's option makes.
+
+See semantics.md#pane-timing, #pane-timestamps.
+"""
 
 import attrs
 import pytest

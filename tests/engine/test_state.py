@@ -8,11 +8,9 @@ import beamish as bm
 from beamish.accumulations import Count, Max, Sum
 from beamish.engine.state import DictStore, SegmentPolicy
 from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
-from beamish.engine.windowing.packing import pack
-from beamish.engine.windowing.shard import Shard
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan import make_plan
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
+from tests.said import said
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -51,8 +49,12 @@ class Recording(DictStore):
         self.read, self.written, self.removed = [], [], []
 
 
+def operator_of(pipeline, shards=1):
+    return pipeline.flow.bind({None: SCHEMA}, shards=shards).operator
+
+
 def step(pipeline, store, *rows, watermark=None, shards=1):
-    plan = make_plan(pipeline.options, SCHEMA, shards=shards)
+    operator = operator_of(pipeline, shards)
     payloads = []
     if rows:
         times, teams, scores = zip(*rows, strict=True)
@@ -64,10 +66,10 @@ def step(pipeline, store, *rows, watermark=None, shards=1):
                 EVENT_TIME: pa.array([int(time * SECOND) for time in times]),
             }
         )
-        payloads = [payload for _, payload in pack(plan, table)]
-    panes = Shard(plan, store).step(None if watermark is None else watermark * SECOND, None, payloads)
+        payloads = [payload for _, payload in operator.pack(0, table)]
+    panes = operator.open(store).step([None if watermark is None else int(watermark * SECOND)], None, payloads)
     return [
-        (str(row["pane"]["kind"]), str(row["pane"]["timing"]), *(row[name] for name in pipeline.options.accumulations))
+        (str(row["pane"]["kind"]), str(row["pane"]["timing"]), *(row[name] for name in said(pipeline).accumulations))
         for row in panes.to_pylist()
     ]
 
@@ -79,7 +81,7 @@ def test_a_step_reads_and_writes_only_the_segments_it_touches():
     assert len([name for name in store if name.startswith("s")]) == 10
     store.forget()
     step(PIPELINE, store, (60 * 4 + 2, "red", 1))
-    assert sorted(store.read) == ["index", "s5"]
+    assert sorted(store.read) == ["index", "s5", "windowings"]
     assert sorted(store.written) == ["index", "s5"]
 
 
@@ -88,7 +90,7 @@ def test_a_step_that_concerns_nothing_reads_no_segment():
     step(PIPELINE, store, (1, "red", 1), watermark=5)
     store.forget()
     assert step(PIPELINE, store, watermark=30) == []
-    assert (store.read, store.written) == (["index"], ["index"])
+    assert (store.read, store.written) == (["windowings", "index"], ["index"])
 
 
 def test_expiry_removes_segments_whole():
@@ -202,8 +204,7 @@ def test_dropped_rows_are_counted_without_with_dropped():
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
     step(PIPELINE, store, (1, "red", 1), watermark=3660)
-    plan = make_plan(PIPELINE.options, SCHEMA, shards=1)
-    assert Shard(plan, store).dropped == {"expired": 1}
+    assert operator_of(PIPELINE).open(store).dropped == {"expired": 1}
 
 
 def test_state_is_read_without_the_pipeline_that_wrote_it():
@@ -276,13 +277,13 @@ def test_bytes_that_are_not_what_was_written_are_told_with_their_entry(name, sto
 )
 def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows, span):
     policy = SegmentPolicy(few_segments=16, few_windows=16, many_windows=64)
-    plan = make_plan(PIPELINE.options, SCHEMA, shards=1)
+    plan = operator_of(PIPELINE).plan
     assert policy.next_span_us(plan, MINUTE, segments, windows) == span
 
 
 def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_the_least_span():
     policy = SegmentPolicy(few_windows=16, many_windows=64)
-    plan = make_plan(PIPELINE.options, SCHEMA, shards=1)
+    plan = operator_of(PIPELINE).plan
     assert policy.least_span_us(plan) == MINUTE
     assert policy.next_span_us(plan, 100 * MINUTE, 10, 641) == 20 * MINUTE
     assert policy.next_span_us(plan, 100 * MINUTE, 1, 10_000) == MINUTE

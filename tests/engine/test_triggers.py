@@ -1,4 +1,7 @@
-"""What triggers do to windows that were merged, and to parts that have fired already (RULES 12, 14)."""
+"""What triggers do to windows that were merged, and to parts that have fired already.
+
+See semantics.md#or-finally, #merging-triggers.
+"""
 
 import attrs
 import numpy as np

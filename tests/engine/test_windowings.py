@@ -5,9 +5,7 @@ import pyarrow as pa
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.engine.state import DictStore
-from beamish.engine.windowing.several import open_shard, pack_each
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan import make_plan
 
 SECOND = 1_000_000
 PIPELINE = (
@@ -19,19 +17,18 @@ PIPELINE = (
 
 
 def test_a_shard_is_due_when_the_first_of_its_windowings_is():
-    plan = make_plan(PIPELINE.options, pa.schema([("ts", pa.timestamp("us", tz="UTC"))]), shards=1)
+    schema = pa.schema([("ts", pa.timestamp("us", tz="UTC"))])
+    operator = PIPELINE.flow.bind({None: schema}, shards=1).operator
     time = pa.array([5 * SECOND])
-    rows = pa.table({"ts": time.cast(pa.timestamp("us", tz="UTC")), EVENT_TIME: time}).select(
-        [*plan.columns, EVENT_TIME]
-    )
-    shard = open_shard(plan, DictStore())
+    rows = pa.table({"ts": time.cast(pa.timestamp("us", tz="UTC")), EVENT_TIME: time})
+    shard = operator.open(DictStore())
     assert shard.next_due_us is None
     due = []
     for watermark, payloads in [
-        (None, [payload for _, payload in pack_each(plan, rows)]),
+        (None, [payload for _, payload in operator.pack(0, rows)]),
         (10 * SECOND, []),
         (60 * SECOND, []),
     ]:
-        panes = shard.step(watermark, None, payloads)
+        panes = shard.step([watermark], None, payloads)
         due.append((panes.num_rows, shard.next_due_us))
     assert due == [(0, 10 * SECOND), (1, 60 * SECOND), (1, None)]

@@ -157,7 +157,7 @@ def test_defaults_are_compared_as_converters_and_factories_leave_them():
     @attrs.frozen
     class Kind:
         n: int
-        a: object = attrs.field(default=1, converter=takes)
+        a: object = attrs.field(default=1, converter=takes)  # type: ignore[misc] # mypy knows no converters that take the owner
         b: list = attrs.Factory(list)
         c: int = attrs.Factory(lambda self: self.n + 1, takes_self=True)
         unseen: int = attrs.field(default=0, eq=False)

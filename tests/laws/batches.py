@@ -1,4 +1,7 @@
-"""What a batch computation gives for the rows of a script that were not dropped (RULES 34), and who was dropped."""
+"""What a batch computation gives for the rows that were not dropped, and who was.
+
+See semantics.md#law-live-panes-equal-batch.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +115,7 @@ class Watched(Twin):
 
 
 def meets_a_session_gone(pipeline: Pipeline, script: TestStream) -> bool:
-    """Whether the words of RULES 34 except this script."""
+    """Whether semantics.md#ledger excepts this script."""
     twin = Watched(pipeline.flow)
     for event in script.events:
         twin.step(event)
@@ -120,7 +123,10 @@ def meets_a_session_gone(pipeline: Pipeline, script: TestStream) -> bool:
 
 
 class KeepsDropped(Twin):
-    """A twin that keeps what it dropped: RULES 31, a removal that was dropped has removed nothing."""
+    """A twin that keeps what it dropped: a removal that was dropped has removed nothing.
+
+    See semantics.md#retractions-as-rows.
+    """
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)

@@ -1,4 +1,7 @@
-"""Laws of chained stages: the engine gives what the twin gives; totals downstream are right (RULES 30, 31)."""
+"""Laws of chained stages: the engine gives what the twin gives; totals downstream are right.
+
+See semantics.md#steps-of-later-stages, #retractions-as-rows.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def of_teams(script):
 
 @given(st.data())
 def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches(data):
-    """RULES 34, for both stages; a removal that came too late has removed nothing (RULES 31)."""
+    """Of both stages; a removal that came too late has removed nothing (semantics.md#retractions-as-rows)."""
     yes = st.just(True)  # noqa: FBT003
     chain = data.draw(chains(first=retracting_stages, mode=st.just(retracting), with_dropped=yes))
     (only,) = chain.flow.inputs

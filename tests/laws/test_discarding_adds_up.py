@@ -1,4 +1,4 @@
-"""Law: discarding panes 0 to i, added up, are accumulating pane i (RULES 32)."""
+"""Law: discarding panes 0 to i, added up, are accumulating pane i (semantics.md#law-discarding-adds-up)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of retracting streams (DESIGN section 3, "Modes"; RULES 34)."""
+"""Laws of retracting streams (semantics.md#ledger)."""
 
 from __future__ import annotations
 

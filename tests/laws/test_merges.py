@@ -40,7 +40,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_merge(data):
 
 @given(st.data())
 def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
-    """RULES 33, 37."""
+    """semantics.md#law-order-and-shards, #law-state-round-trip."""
     pipeline = data.draw(merges())
     script = data.draw(scripts(pipeline))
     cut = run_engine(pipeline.flow, script.events, Variation(shards=3, packs=2, round_trip=True))
@@ -49,7 +49,10 @@ def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
 
 
 def live_rows(pipeline, panes):
-    """Read the rows in order and strike out what is retracted, row by row (RULES 24); what is live at the end."""
+    """Read the rows in order and strike out what is retracted, row by row; what is live at the end.
+
+    See semantics.md#joins.
+    """
     live = Counter()
     of_window = {}
     for pane in panes:
@@ -76,7 +79,7 @@ def test_every_retracted_row_strikes_out_a_live_one_and_a_window_has_one_live_pa
 
 @given(st.data())
 def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch(data):
-    """RULES 34: over the rows that were not dropped."""
+    """Over the rows that were not dropped (semantics.md#law-live-panes-equal-batch)."""
     drawn = merges(window=fixed_windows, mode=st.just(retracting), policy=patient, join=yes, with_dropped=yes)
     pipeline = data.draw(drawn)
     script = data.draw(scripts(pipeline, ends=True))

@@ -1,4 +1,4 @@
-"""Law: at the end of time every (row, window) is in exactly one pane, or dropped (RULES 35)."""
+"""Law: at the end of time every (row, window) is in exactly one pane, or dropped (semantics.md#law-nothing-is-lost)."""
 
 from __future__ import annotations
 

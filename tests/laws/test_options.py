@@ -1,4 +1,4 @@
-"""Law: an option is a value: it survives pickle and repr, and is equal by what it says (RULES 40)."""
+"""Law: an option is a value: it survives pickle and repr, and is equal by what it says (semantics.md#law-options)."""
 
 from __future__ import annotations
 

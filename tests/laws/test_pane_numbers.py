@@ -1,4 +1,4 @@
-"""Law: panes of a window are numbered and timed EARLY* ON_TIME? LATE* (RULES 8, 9)."""
+"""Law: panes of a window are numbered and timed EARLY* ON_TIME? LATE* (semantics.md#last-panes, #pane-timing)."""
 
 from __future__ import annotations
 

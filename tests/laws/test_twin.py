@@ -1,4 +1,4 @@
-"""Law: the engine gives what the slow twin gives, pane for pane, key by key (DESIGN section 5)."""
+"""Law: the engine gives what the slow twin gives, pane for pane, key by key (semantics.md#laws)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ class Absorbed(WindowOption):
 
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others(data):
-    """What a part keeps that the merged window is equal to (RULES 14), fired marks inside its trigger too."""
+    """What a part keeps that the merged window is equal to, fired marks inside its trigger too.
+
+    See semantics.md#merging-triggers.
+    """
     agree(
         data,
         script_of=dense,
@@ -117,7 +120,7 @@ def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
 
 
 def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_out():
-    """RULES 17."""
+    """semantics.md#only-updated-panes."""
     pipeline = (
         Pipeline()
         .event_time("ts", BoundedOutOfOrderness(0))
@@ -143,7 +146,7 @@ def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_o
 
 @given(st.data())
 def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
-    """RULES 33."""
+    """semantics.md#law-order-and-shards."""
     pipeline = data.draw(pipelines())
     script = data.draw(scripts(pipeline))
     shuffled = attrs.evolve(

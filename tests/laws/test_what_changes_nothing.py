@@ -1,15 +1,21 @@
-"""Laws: shard count, packing and the state's way through bytes change nothing (RULES 33, 37)."""
+"""Laws: shard count, packing and the state's way through bytes change nothing.
+
+See semantics.md#law-order-and-shards, #law-state-round-trip.
+"""
 
 from __future__ import annotations
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from beamish.engine.operator import Operator
 from beamish.engine.state import SegmentPolicy
 from beamish.local import Variation, run
 from tests.agreement import differences
+from tests.strategies import merges
+from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 
@@ -32,8 +38,50 @@ def test_how_rows_are_packed_changes_nothing(data):
 
 
 @given(st.data())
-def test_beginning_every_step_from_the_stored_bytes_changes_nothing(data):
+def test_reopening_a_shard_from_the_bytes_in_its_store_between_two_steps_changes_nothing(data):
     changes_nothing(data, round_trip=True)
+
+
+@attrs.frozen
+class Idling:
+    """An operator whose shards make a step of nothing after each step, which must leave all as it is."""
+
+    operator: Operator
+
+    def pack(self, source, rows):
+        return self.operator.pack(source, rows)
+
+    def open(self, store):
+        return IdlingShard(self.operator, self.operator.open(store), store)
+
+
+class IdlingShard:
+    def __init__(self, operator, shard, store):
+        self.operator, self.shard, self.store = operator, shard, store
+
+    @property
+    def watermark_us(self):
+        return self.shard.watermark_us
+
+    def step(self, *what):
+        out = self.shard.step(*what)
+        stored, watermark_us = dict(self.store), self.watermark_us
+        nothing = self.shard.step([None] * len(self.operator.takes), None, [])
+        assert nothing.num_rows == 0
+        assert (dict(self.store), self.watermark_us) == (stored, watermark_us)
+        return out
+
+
+@given(st.data())
+def test_a_step_of_nothing_no_payload_no_clock_that_moves_gives_nothing_and_leaves_the_stored_bytes(data):
+    pipeline = data.draw(st.one_of(pipelines(), flows()))
+    script = data.draw(scripts_of(pipeline))
+    assume(not any(getattr(source.watermark, "idle_timeout", None) for source in pipeline.flow.sources))
+    run(pipeline.flow, script.events, Variation(shards=2, adapt=Idling))
+
+
+def scripts_of(pipeline):
+    return merges.scripts(pipeline) if len(pipeline.flow.sources) > 1 else scripts(pipeline)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from beamish import Pipeline
-from beamish.durations import Duration, read_positive
+from beamish.durations import Duration, DurationLike, read_positive
 from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
 from beamish.flow import Flow, Panes
@@ -37,5 +37,5 @@ class HoldBack(Stage):
         yield "rows", f"held back until the watermark is {self.span} past their event time, then let go in its order"
 
 
-def held_back(span: object, before: Pipeline | Source) -> Pipeline:
+def held_back(span: DurationLike, before: Pipeline | Source) -> Pipeline:
     return Pipeline(Flow(HoldBack(span), (before if isinstance(before, Source) else Panes(before.flow),)))

@@ -22,6 +22,7 @@ class HoldBackOperator(Operator):
     def __init__(self, takes, gives, shards, span_us):
         self.takes, self.shards, self.span_us = takes, shards, span_us
         self.identity = {"shards": shards, "span": span_us}
+        self.held = pa.schema([(EVENT_TIME, pa.int64()), *takes[0].columns])
         columns = [*takes[0].columns, ("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
         self.gives = attrs.evolve(gives, schema=pa.schema(columns))
 
@@ -30,7 +31,7 @@ class HoldBackOperator(Operator):
 
     def pack(self, source, rows):
         time = rows["timestamp"].cast(pa.int64()) if self.takes[0].is_panes else rows[EVENT_TIME]
-        rows = rows.select(self.reads(0)).append_column(EVENT_TIME, time).combine_chunks()
+        rows = pa.table([time, *rows.select(self.reads(0)).columns], schema=self.held)
         keys = [normalise(rows[name].combine_chunks()) for name in self.takes[0].keys]
         shard = hash_rows(keys, rows.num_rows) % np.uint64(self.shards)
         yield from ((n, to_bytes(rows.filter(pa.array(shard == n)))) for n in np.unique(shard).tolist())
@@ -42,21 +43,18 @@ class HoldBackOperator(Operator):
 class HoldBackShard(Shard):
     def __init__(self, operator, store):
         self._operator, self._store, self._w_us = operator, store, int(store.get("watermark") or -1)
-        self._held = from_bytes(store.get("held") or to_bytes(pa.table({EVENT_TIME: pa.array([], pa.int64())})))
+        self._held = from_bytes(store.get("held") or to_bytes(operator.held.empty_table()))
 
     def step(self, sources_us, clock_us, payloads):
         self._w_us = max([self._w_us, *(us for us in sources_us if us is not None)])
-        rows = pa.concat_tables([self._held, *map(from_bytes, payloads)], promote_options="default").sort_by(EVENT_TIME)
+        rows = pa.concat_tables([self._held, *map(from_bytes, payloads)])
+        rows = rows.sort_by([(name, "ascending") for name in rows.schema.names])
         waits = pc.fill_null(pc.greater(rows[EVENT_TIME], self._w_us - self._operator.span_us), False)  # noqa: FBT003
-        out, self._held = rows.filter(pc.invert(waits)), rows.filter(waits)
+        (time, *out), self._held = rows.filter(pc.invert(waits)).columns, rows.filter(waits)
         self._store.put("held", to_bytes(self._held))
         self._store.put("watermark", str(self._w_us).encode())
-        added = [pa.nulls(len(out), WINDOW), pa.array([_PANE] * len(out), PANE), out[EVENT_TIME].cast(TIMESTAMP)]
-        schema = self._operator.gives.schema
-        own = (
-            [out[name] for name in schema.names[:-3]] if len(out) else [pa.array([], f.type) for f in list(schema)[:-3]]
-        )
-        return pa.table([*own, *added], schema=schema)
+        added = [pa.nulls(len(time), WINDOW), pa.array([_PANE] * len(time), PANE), time.cast(TIMESTAMP)]
+        return pa.table([*out, *added], schema=self._operator.gives.schema)
 
     @property
     def watermark_us(self):

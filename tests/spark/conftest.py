@@ -73,7 +73,7 @@ def run_query(tmp_path):
 
 @pytest.fixture
 def by_key():
-    """Panes key by key, in order: what on_spark promises (RULES.md 18)."""
+    """Panes key by key, in order: what on_spark promises (semantics.md#order-of-output)."""
 
     def group(panes):
         groups = defaultdict(list)

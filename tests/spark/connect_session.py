@@ -17,6 +17,7 @@ from beamish.accumulations import Count, LeftOuterJoin, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from tests.agreement import differences
+from tests.spark.test_flow import TREES
 
 PIPELINE = (
     bm.Pipeline()
@@ -90,6 +91,14 @@ def merge(spark):
     assert not differences(MERGE_SCRIPT.on_spark(spark, MERGE), expected, MERGE)
 
 
+def tree(spark):
+    pipeline, script = TREES["two aggregates by key and window"]
+    script = TestStream(script.events[:4])
+    expected = pipeline.run(script)
+    assert {str(pane.kind) for pane in expected} == {"PANE", "RETRACTION"}
+    assert not differences(script.on_spark(spark, pipeline), expected, pipeline)
+
+
 def main():
     spark = (
         SparkSession.builder.remote("local[2]")
@@ -102,7 +111,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, chain, merge):
+    for part in (pipeline, chain, merge, tree):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well

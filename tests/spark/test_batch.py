@@ -1,4 +1,4 @@
-"""A batch DataFrame gives the final panes (RULES.md 25)."""
+"""A batch DataFrame gives the final panes (semantics.md#batch)."""
 
 from datetime import UTC, datetime
 

@@ -23,6 +23,7 @@ def greatest(*, mended):
             raise ValueError("thirteen")
         return max(a, b)
 
+    larger.__qualname__ = "larger"  # of a module, where its name tells it; another lambda would be another function
     return (
         bm.Pipeline()
         .event_time("ts", bm.BoundedOutOfOrderness(0))

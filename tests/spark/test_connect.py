@@ -28,3 +28,7 @@ def test_a_chain_runs_on_spark_connect(done):
 
 def test_a_merge_runs_on_spark_connect(done):
     assert "merge" in done.stdout.split(), done.stderr[-3000:]
+
+
+def test_a_merge_of_stages_runs_on_spark_connect(done):
+    assert "tree" in done.stdout.split(), done.stderr[-3000:]

@@ -1,5 +1,5 @@
-"""Drawn pipelines, chains and merges on real Spark give what the engine gives: other shard and partition counts, the
-query stopped and started again from its checkpoint, with and without heartbeats (RULES 39, 41, 42)."""
+"""Drawn pipelines, chains, merges and trees on real Spark give what the engine gives: other shard and partition counts, the
+query stopped and started again from its checkpoint, with and without heartbeats (semantics.md#law-on-spark)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.budget import SPARK_SECONDS, search
 from tests.said import stages
 from tests.strategies import merges
 from tests.strategies.chains import ANY_FIRST, chains
+from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "12"))
 FEW = max(EXAMPLES // 6, 1)
-"""Of chains and of merges."""
+"""Of chains, of merges and of trees."""
 
 
 def drawing(examples):
@@ -89,6 +90,13 @@ def merges_agree(spark, data, join=st.booleans(), panes=1):  # noqa: B008
     agree(spark, data, pipeline, script)
 
 
+def trees_agree(spark, data, panes=1):
+    pipeline = data.draw(flows().filter(ends))
+    script = data.draw(merges.scripts(pipeline, least=1).filter(short))
+    assume(sum(pane.kind is PaneKind.PANE for pane in pipeline.run(script)) >= panes)
+    agree(spark, data, pipeline, script)
+
+
 @drawing(EXAMPLES)
 @given(data=st.data())
 def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
@@ -114,7 +122,13 @@ def test_drawn_joins_on_spark_give_what_the_engine_gives(spark, data):
     merges_agree(spark, data, st.just(True), panes=2)  # noqa: FBT003
 
 
-LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_agree}
+@drawing(FEW)
+@given(data=st.data())
+def test_drawn_trees_on_spark_give_what_the_engine_gives(spark, data):
+    trees_agree(spark, data, panes=2)
+
+
+LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_agree, "trees": trees_agree}
 
 
 @pytest.mark.deep

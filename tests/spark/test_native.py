@@ -1,4 +1,4 @@
-"""Batch DataFrames: Spark's own aggregation and the engine give the same panes (RULES.md 25, 26)."""
+"""Batch DataFrames: Spark's own aggregation and the engine give the same panes (semantics.md#batch)."""
 
 import math
 import random

@@ -58,7 +58,7 @@ class Spark:
 
     def batch(self, watermark_ms, *seconds, clock_us=NO_CLOCK):
         self.watermark_ms = watermark_ms
-        processor = ShardProcessor(self.operator, FromQuery(1), self.wakes)
+        processor = ShardProcessor(self.operator, FromQuery((True,)), self.wakes)
         processor.init(self)
         stepped, step = [], processor._step
         processor._step = lambda *arguments: stepped.append(1) or step(*arguments)

@@ -74,6 +74,8 @@ LAGGING_SCRIPT = (
     .add([{"ts": 3}])
     .advance_processing_time_by(7)
     .add([{"ts": 3}, {"ts": 13}])
+    .advance_processing_time_by(2)
+    .add([{"ts": 8}])  # the clock has passed the end of [5, 15), the watermark has not
     .advance_processing_time_by(20)
 )
 
@@ -132,7 +134,8 @@ def test_a_pipeline_that_needs_the_clock_cannot_do_without_heartbeats(spark):
 def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
     script = TestStream().advance_watermark_to(5).add([{"ts": 1}]).advance_watermark_to(6).advance_processing_time_to(9)
     (source,) = FIXED.flow.sources
-    rows = cut(source, script.events, script_rows(FIXED.flow, script.events).tables[None])
+    read = script_rows(FIXED.flow, script.events)
+    rows = cut(source, script.events, read.tables[None], read.schemas[None])
     assert [tuple(row.values()) for row in rows.select([BATCH, REPORT, IS_ROW]).to_pylist()] == [
         (0, 5_000_000, False),
         (2, None, True),

@@ -13,7 +13,7 @@ import pytest
 
 import beamish as bm
 from beamish.errors import BeamishError
-from beamish.script.events import Bundle, ClockTo, WatermarkTo
+from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
 from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS
@@ -28,6 +28,7 @@ CHOSEN = {
     "calendar": "Days of 23 and 25 hours in Paris",
     "chains": "A retraction that is too late is dropped like a row, and what it would have removed stays",
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
+    "flows": "A side is keyed again: the orders of each team beside its visits",
     "merges": "A late match takes back the early outer row",
     "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",
     "refusals": "Without allowed lateness OrFinally of AfterWatermark loses nothing",
@@ -39,19 +40,22 @@ CHOSEN = {
 REFUSED_ON_SPARK = {
     "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),
 }
-"""What a stream cannot do (RULES 28), though a script in process can."""
+"""What a stream cannot do (semantics.md#endless-windows), though a script in process can."""
 SHIFTED = {"Nothing is late before there is a watermark": 2_000_000}
-"""Scripts with watermarks at or below 0, which Spark takes for none (RULES 2), and by how many seconds they are moved."""
+"""Scripts with watermarks at or below 0, which Spark takes for none, and by how many seconds they are moved.
+
+See semantics.md#spark-watermark.
+"""
 CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == case.title]
 
 
 def shifted(script: TestStream, seconds: int) -> TestStream:
     """A script of rows with event times in ``ts``, later by so many seconds."""
-    events = []
+    events: list[Event] = []
     for event in script.events:
         match event:
             case Bundle(rows=rows):
-                events.append(attrs.evolve(event, rows=[{**row, "ts": row["ts"] + seconds} for row in rows]))
+                events.append(attrs.evolve(event, rows=tuple({**row, "ts": row["ts"] + seconds} for row in rows)))
             case WatermarkTo(us=us):
                 events.append(attrs.evolve(event, us=min(us + seconds * 1_000_000, END_OF_TIME_US)))
             case ClockTo():
@@ -61,6 +65,10 @@ def shifted(script: TestStream, seconds: int) -> TestStream:
 
 def shifted_back(pane: bm.Pane, seconds: int) -> bm.Pane:
     by = timedelta(seconds=seconds)
+    assert pane.window
+    assert pane.window.start
+    assert pane.window.end
+    assert pane.timestamp
     window = bm.Window(pane.window.start - by, pane.window.end - by)
     return attrs.evolve(pane, window=window, timestamp=pane.timestamp - by)
 

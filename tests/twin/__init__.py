@@ -1,6 +1,6 @@
-"""The slow twin: the meaning of DESIGN.md section 3 and RULES.md, row by row, in plain Python.
+"""The slow twin: the meaning of docs/semantics.md, row by row, in plain Python.
 
-It shares nothing with the engine but the option classes and ``Pane``. A number in a comment is a rule of RULES.md.
+It shares nothing with the engine but the option classes and ``Pane``. An anchor in a comment names its rule.
 """
 
 from tests.twin.run import run

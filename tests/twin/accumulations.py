@@ -1,4 +1,7 @@
-"""What a pane holds, computed from the list of its rows (RULES 10, 21; the docs of each accumulation)."""
+"""What a pane holds, computed from the list of its rows.
+
+See semantics.md#values-of-a-pane-without-rows, #order-dependent-accumulations; the docs of each accumulation.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ def value_of(accumulation: Accumulation, rows: Sequence[Row]) -> Any:
 
 
 def _by_time(rows: Sequence[Row], column: str) -> list[Any]:
-    """RULES 21: values by (event time, then the value in Spark's sort order, nulls first)."""
+    """Values by (event time, then the value in Spark's sort order, nulls first).
+
+    See semantics.md#order-dependent-accumulations.
+    """
     return [
         row.values.get(column)
         for row in sorted(rows, key=lambda row: (row.time_us, spark_order(row.values.get(column))))
@@ -198,7 +204,10 @@ def _reduce(reduce_: a.Reduce, rows: Sequence[Row]) -> Any:
 
 
 def _fold(fold: a.Fold, rows: Sequence[Row]) -> Any:
-    """RULES 21: in the order of (event time, row) within a bundle; bundles as they came."""
+    """In the order of (event time, row) within a bundle; bundles as they came.
+
+    See semantics.md#order-dependent-accumulations.
+    """
 
     def value(row: Row) -> Any:
         return dict(row.values) if fold.column is None else row.values.get(fold.column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from beamish import accumulations as a
 from beamish.accumulations import Accumulation
@@ -11,6 +11,8 @@ from beamish.accumulations.adapters.one_input import OfInput
 from beamish.plan.relation import Relation
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import spark_order
+
+Join: TypeAlias = a.InnerJoin | a.LeftOuterJoin | a.RightOuterJoin | a.FullOuterJoin
 
 JOINS: dict[type[Accumulation], tuple[bool, bool]] = {
     a.InnerJoin: (False, False),
@@ -27,11 +29,11 @@ def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Seq
         return value_of(accumulation.inner, [row for row in rows if row.input == accumulation.input])
     if isinstance(accumulation, a.CoGroup):
         return {name: rows_of(name, rows, inputs) for name in accumulation.names}
-    if type(accumulation) not in JOINS:
+    if not isinstance(accumulation, Join):
         return value_of(accumulation, rows)
     keeps_left, keeps_right = JOINS[type(accumulation)]
     left, right = (rows_of(name, rows, inputs) for name in (accumulation.left, accumulation.right))
-    pairs = [(one, other) for one in left for other in right]
+    pairs: list[tuple[Any, Any]] = [(one, other) for one in left for other in right]
     if keeps_left and not right:
         pairs += [(one, None) for one in left]
     if keeps_right and not left:

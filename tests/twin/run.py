@@ -25,13 +25,13 @@ from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, assign, groups
 
 NO_WATERMARK = -float("inf")
-"""RULES 1: before there is a watermark nothing is at its end."""
+"""semantics.md#lateness: before there is a watermark nothing is at its end."""
 NO_TIME_US = END_OF_TIME_US - 1
 """Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
 
 
 def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
-    """The panes, retractions and dropped rows of a script, in order (RULES 18)."""
+    """The panes, retractions and dropped rows of a script, in order (semantics.md#order-of-output)."""
     return [pane for panes in trace(pipeline, events) for pane in panes]
 
 
@@ -42,7 +42,7 @@ def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
 
 
 class Signed(dict[str, Any]):
-    """The values of a row, and whether it removes an equal one (RULES 31)."""
+    """The values of a row, and whether it removes an equal one (semantics.md#retractions-as-rows)."""
 
     def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
         super().__init__(values)
@@ -60,15 +60,18 @@ class Live:
     new: list[Row] = field(default_factory=list)
     """The rows not yet in a pane."""
     new_since: float | None = None
-    """RULES 9: the watermark at which the first new row came."""
+    """The watermark at which the first new row came (semantics.md#pane-timing)."""
     waits_for_end: bool = False
-    """RULES 6b: before the end a row was shown to an AfterWatermark or a Default."""
+    """Before the end a row was shown to an AfterWatermark or a Default (semantics.md#when-a-window-is-asked)."""
     panes: int = 0
     panes_not_early: int = 0
     last: Pane | None = None
     """The last pane of this window: in retracting mode the live one."""
     inherited: list[Pane] = field(default_factory=list)
-    """RULES 16: live panes of windows merged away, to be retracted with the next pane (WITH_NEXT_PANE)."""
+    """Live panes of windows merged away, to be retracted with the next pane (WITH_NEXT_PANE).
+
+    See semantics.md#retractions-of-merged-windows.
+    """
 
     @property
     def start(self) -> int:
@@ -80,13 +83,14 @@ class Live:
 
     def add(self, rows: Iterable[Row], watermark: float) -> None:
         for row in rows:
-            # RULES 19 asks where the watermark was when the row landed in its window (after merging).
+            # semantics.md#pane-timestamps: it matters where the watermark was when the row landed in its window (after
+            # merging).
             landed = row._replace(before_end=watermark < self.end)
             self.new.append(landed)
             if self.new_since is None:
                 self.new_since = watermark
-            if isinstance(row.values, Signed) and row.values.removes:
-                self.remove(row)  # RULES 31: R counts as a row, and takes an equal one away
+            if removes(row):
+                self.remove(row)  # semantics.md#retractions-as-rows: R counts as a row, and takes an equal one away
             else:
                 self.rows.append(landed)
 
@@ -106,13 +110,17 @@ class Key:
     closed: set[Bounds] = field(default_factory=set)
 
     def in_order(self) -> list[Live]:
-        """RULES 18: by (end, start)."""
+        """By (end, start) (semantics.md#order-of-output)."""
         return sorted(self.live.values(), key=lambda window: (window.end, window.start))
 
 
 @dataclass
 class Follower:
-    """How the watermark of the script, or of one input of a merge, moves."""
+    """How the watermark of a source moves.
+
+    semantics.md#steps-and-clocks: it is what the script says, so Punctuated is not asked, nor is BoundedOutOfOrderness
+    but for idle_timeout.
+    """
 
     policy: Any
     name: str | None = None
@@ -138,7 +146,7 @@ class Follower:
                 self.script_watermark = event.us
                 self.risen_at_clock = clock
                 return max(self.watermark, event.us)
-        # RULES 3: the script's watermark did not rise.
+        # semantics.md#idle-timeout: the script's watermark did not rise.
         idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
         idle = clock - self.risen_at_clock
         if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout.us:
@@ -150,6 +158,18 @@ def out_of_range(time_us: int) -> bool:
     """Is it in none of the years 1 to 9999?"""
     years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     return not instant_us("", years[0]) <= time_us <= instant_us("", years[1])
+
+
+def bounds_of_pane(pane: Pane) -> Bounds:
+    """The bounds of the window that a pane is in; of the global window those of all time that counts."""
+    if pane.window is None or pane.window.start is None or pane.window.end is None:
+        return 0, END_OF_TIME_US
+    return instant_us("window", pane.window.start), instant_us("window", pane.window.end)
+
+
+def removes(row: Row) -> bool:
+    """Does it take an equal row away?"""
+    return isinstance(row.values, Signed) and row.values.removes
 
 
 class Twin:
@@ -183,7 +203,8 @@ class Twin:
             one.name: (name, one) for name, one in zip(self.names, flow.inputs, strict=True) if isinstance(one, Source)
         }
 
-    # Steps (RULES 1, 3, 5, 30): panes of the stages before in one bundle, watermark, clock, rows of sources; each by itself.
+    # Steps (semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag, #steps-of-later-stages): panes of the
+    # stages before in one bundle, watermark, clock, rows of sources; each by itself.
 
     def step(self, event: Event) -> list[Pane]:
         """What comes out at an event."""
@@ -201,7 +222,8 @@ class Twin:
         # The merged watermark is the least of the inputs'; that of a stage is the one it stands at.
         own = [follower.next(event, self.clock) for follower in self.followers.values()]
         self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
-        # RULES 9, 18: the clock and the rows are steps of their own, after the watermark's.
+        # semantics.md#pane-timing, #order-of-output: the clock and the rows are steps of their own, after the
+        # watermark's.
         self.watermark_before_step = self.watermark
         if isinstance(event, ClockTo):
             if event.us < self.clock:
@@ -221,7 +243,7 @@ class Twin:
                     # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
-                elif before < window.end <= to and window.waits_for_end:  # RULES 6b
+                elif before < window.end <= to and window.waits_for_end:  # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
             key.closed = {bounds for bounds in key.closed if not self.expired(bounds)}
 
@@ -231,11 +253,11 @@ class Twin:
         self.clock = to
         for key in self.keys.values():
             for window in key.in_order():
-                if any(target <= to for target in window.trigger.targets()):  # RULES 6c
+                if any(target <= to for target in window.trigger.targets()):  # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
 
     def expired(self, bounds: Bounds) -> bool:
-        # RULES 2: at the end of time everything expires.
+        # semantics.md#end-of-time: at the end of time everything expires.
         return self.watermark >= min(bounds[1] + self.options.allowed_lateness.us, END_OF_TIME_US)
 
     # A bundle
@@ -255,7 +277,10 @@ class Twin:
             self.add_to_key(self.keys[name], pairs)
 
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
-        """RULES 30: the panes of a step are one bundle, and their timestamps are their event times."""
+        """The panes of a step are one bundle, and their timestamps are their event times.
+
+        See semantics.md#steps-of-later-stages.
+        """
         self.bundles += 1
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
         for input_, pane in panes:
@@ -269,16 +294,10 @@ class Twin:
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, row)
                 continue
-            own = None
-            if self.inherits:
-                bounded = pane.window is not None and pane.window.start is not None
-                own = (
-                    [tuple(instant_us("window", bound) for bound in pane.window)] if bounded else [(0, END_OF_TIME_US)]
-                )
-            self.put(key, name, row, arrived, own)
+            self.put(key, name, row, arrived, [bounds_of_pane(pane)] if self.inherits else None)
         for name, pairs in arrived.items():
             # The engine and Spark do not say in which order a bundle's rows come: removals after what they remove.
-            self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: pair[1].values.removes))
+            self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
     def key_of(self, values: Mapping[str, Any], keys: Sequence[str]) -> tuple[Key, Any]:
         """The key of a row, and its name; the output calls the columns as the first input does."""
@@ -300,7 +319,7 @@ class Twin:
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
         for bounds in assign(self.window, row.time_us, row.values) if own is None else own:
-            if self.expired(bounds):  # RULES 20: judged first; sessions: on the row's own window
+            if self.expired(bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
             else:
                 arrived.setdefault(name, []).append((bounds, row))
@@ -310,7 +329,7 @@ class Twin:
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
             bounds = into.get(own, own)
-            if bounds in key.closed:  # RULES 15, 20
+            if bounds in key.closed:  # semantics.md#meeting-a-closed-session, #dropped-rows
                 self.drop(key, bounds, DropReason.WINDOW_FINISHED, row)
             else:
                 landed.setdefault(bounds, []).append(row)
@@ -321,11 +340,11 @@ class Twin:
             shown = window.trigger.show(len(rows), self.now(bounds))
             window.waits_for_end |= shown and self.watermark < window.end
         for window in key.in_order():
-            if window.bounds in landed:  # RULES 6a
+            if window.bounds in landed:  # semantics.md#when-a-window-is-asked
                 self.ask(key, window)
 
     def merge(self, key: Key, arrived: set[Bounds]) -> tuple[dict[Bounds, Bounds], list[Pane]]:
-        """RULES 14-16: merge the windows of a bundle and the live ones, all at once.
+        """Merge the windows of a bundle and the live ones, all at once (semantics.md#windows-that-merge).
 
         Gives where each has gone, and the panes to retract at once.
         """
@@ -335,7 +354,7 @@ class Twin:
             into.update(dict.fromkeys(members, result))
             parts = [key.live[bounds] for bounds in members if bounds in key.live]
             if result in key.closed or not parts or (len(parts) == 1 and parts[0].bounds == result):
-                continue  # RULES 15: the live ones stay; or nothing changes
+                continue  # semantics.md#meeting-a-closed-session: the live ones stay; or nothing changes
             for part in parts:
                 del key.live[part.bounds]
             equal = [part for part in parts if part.bounds == result]
@@ -353,7 +372,7 @@ class Twin:
         window.new = [row for part in parts for row in part.new]
         window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
         window.waits_for_end = any(part.waits_for_end for part in parts)
-        if equal:  # RULES 14: it keeps that part's pane numbers
+        if equal:  # semantics.md#merging-triggers: it keeps that part's pane numbers
             window.panes, window.panes_not_early, window.last = equal.panes, equal.panes_not_early, equal.last
         if self.options.retracts:
             gone = [part.last for part in parts if part is not equal and part.last]
@@ -366,7 +385,7 @@ class Twin:
         return Now(*bounds, self.watermark, self.clock, self.merging)
 
     def ask(self, key: Key, window: Live) -> None:
-        """RULES 6: one ask gives at most one firing."""
+        """One ask gives at most one firing (semantics.md#when-a-window-is-asked)."""
         now = self.now(window.bounds)
         if not window.trigger.ready(now):
             return
@@ -374,10 +393,10 @@ class Twin:
         if window.trigger.finished:
             del key.live[window.bounds]
             key.closed.add(window.bounds)
-        self.emit(key, window, is_last=window.trigger.finished)  # RULES 8
+        self.emit(key, window, is_last=window.trigger.finished)  # semantics.md#last-panes
 
     def emit(self, key: Key, window: Live, *, is_last: bool) -> None:
-        """A window has fired, or expired (RULES 7)."""
+        """A window has fired, or expired (semantics.md#what-a-firing-gives)."""
         options = self.options
         timing = self.timing(window)
         gives_pane = (
@@ -386,7 +405,8 @@ class Twin:
             or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
         )
         if gives_pane and self.signed and not window.rows:
-            # RULES 31: a pane of a window with no rows left is not emitted, its live pane is retracted all the same.
+            # semantics.md#retractions-as-rows: a pane of a window with no rows left is not emitted, its live pane is
+            # retracted all the same.
             if options.retracts and window.last:
                 self.retract([window.last])
             window.last = None
@@ -404,10 +424,12 @@ class Twin:
                 is_last=is_last,
                 timestamp=self.timestamp(window),
             )
-            # RULES 17: left out, with its number and its retraction; not so the retractions of windows merged away.
+            # semantics.md#only-updated-panes: left out, with its number and its retraction; not so the retractions of
+            # windows merged away.
             left_out = options.only_updated and window.last is not None and same(window.last.values, pane.values)
             replaced = [window.last] if options.retracts and window.last and not left_out else []
-            self.retract(window.inherited)  # RULES 16: those of windows merged away first, then its own
+            # semantics.md#retractions-of-merged-windows: those of windows merged away first, then its own
+            self.retract(window.inherited)
             self.retract(replaced)
             window.inherited = []
             if not left_out:
@@ -421,38 +443,38 @@ class Twin:
             window.rows = []
 
     def timing(self, window: Live) -> PaneTiming:
-        """RULES 9."""
+        """semantics.md#pane-timing."""
         since = self.watermark_before_step if window.new_since is None else window.new_since
         if window.panes_not_early or since >= window.end:
             return PaneTiming.LATE
         return PaneTiming.EARLY if self.watermark < window.end else PaneTiming.ON_TIME
 
     def timestamp(self, window: Live) -> Any:
-        """RULES 19."""
+        """semantics.md#pane-timestamps."""
         combine: Callable[..., int] | None = {
             bm.TimestampCombiner.EARLIEST: min,
             bm.TimestampCombiner.LATEST: max,
-        }.get(self.options.combiner)  # type: ignore[call-overload]
+        }.get(self.options.combiner)
         times = [row.time_us for row in window.new if row.before_end]
         last_us = window.end - 1
         found = min(combine(times), last_us) if combine and times else last_us
         return None if found == NO_TIME_US else instant(found)
 
     def retract(self, panes: Iterable[Pane]) -> None:
-        """RULES 16, 18: by (end, start), each repeating its pane."""
+        """semantics.md#retractions-of-merged-windows, #order-of-output: by (end, start), each repeating its pane."""
         # (Panes of the global window have no bounds, and come one by one.)
         for pane in sorted(panes, key=lambda pane: (pane.window or ())[::-1]):
             self.out.extend(self.rows_of(attrs.evolve(pane, kind=PaneKind.RETRACTION)))
 
     def rows_of(self, pane: Pane) -> list[Pane]:
-        """RULES 24: a join's pane is a row for each pair, in any number; every other pane is one row."""
+        """A join's pane is a row for each pair, in any number; every other pane is one row (semantics.md#joins)."""
         for name, accumulation in self.options.accumulations.items():
             if type(accumulation) in JOINS:
                 return [attrs.evolve(pane, values={name: pair}) for pair in pane.values[name]]
         return [pane]
 
     def drop(self, key: Key, bounds: Bounds | None, reason: DropReason, row: Row) -> None:
-        """RULES 20."""
+        """semantics.md#dropped-rows."""
         if not self.options.with_dropped:
             return
         known = bounds is not None and row.time_us != NO_TIME_US and self.watermark > NO_WATERMARK
@@ -470,7 +492,7 @@ class Twin:
         """Of a merge: a row for each input, of which one is there."""
         if not self.options.merges:
             return dict(row.values)
-        return {name: dict(row.values) if name == row.input else None for name in self.names}
+        return {str(name): dict(row.values) if name == row.input else None for name in self.names}
 
     def bounds_of(self, bounds: Bounds) -> bm.Window:
         if bounds[1] == END_OF_TIME_US:

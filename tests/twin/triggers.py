@@ -1,4 +1,4 @@
-"""When a window fires, and when its trigger is finished (DESIGN section 3, "Triggers"; RULES 6, 11, 12, 14).
+"""When a window fires, and when its trigger is finished (semantics.md#triggers, #merging-triggers).
 
 A node is the state of one trigger of the tree in one window. What the text says of a trigger is in its class.
 """
@@ -158,13 +158,13 @@ class AfterWatermark(Node):
 
     def __init__(self, trigger: t.AfterWatermark) -> None:
         super().__init__(trigger)
-        # RULES 11: early and late are Repeatedly(early), Repeatedly(late).
+        # semantics.md#early-and-late-repeat: early and late are Repeatedly(early), Repeatedly(late).
         self.early = node(t.Repeatedly(trigger.early or t.Never()))
         self.late = node(t.Repeatedly(trigger.late or t.Never()))
         self.parts = (self.early, self.late)
 
     def show(self, rows: int, now: Now) -> bool:
-        # RULES 6: to the phase it is in; in merging windows to both.
+        # semantics.md#shown: to the phase it is in; in merging windows to both.
         if now.merging or not self.past_end:
             self.early.show(rows, now)
         if now.merging or self.past_end:
@@ -186,7 +186,7 @@ class AfterWatermark(Node):
             self.late.clear()  # not reached when this fired
         else:
             self.early.fire(now)
-            self.late.clear()  # RULES 6: not reached
+            self.late.clear()  # semantics.md#shown: not reached
 
     def merge(self, merged: Sequence[AfterWatermark], now: Now) -> None:
         # Past the end only if every part is and the merged window is at its end, else back to waiting, late cleared.
@@ -234,7 +234,7 @@ class AfterAny(Composite):
 
 class AfterAll(Composite):
     def show(self, rows: int, now: Now) -> bool:
-        # RULES 6: to its unfinished parts.
+        # semantics.md#shown: to its unfinished parts.
         return shown([part for part in self.parts if not part.finished], rows, now)
 
     def ready(self, now: Now) -> bool:
@@ -258,7 +258,7 @@ class AfterEach(Composite):
         return (*self.done, False).index(False)
 
     def show(self, rows: int, now: Now) -> bool:
-        # RULES 6: to its current part; in merging windows to all.
+        # semantics.md#shown: to its current part; in merging windows to all.
         if now.merging:
             return super().show(rows, now)
         return shown(self.parts[self.current :][:1], rows, now)
@@ -270,7 +270,7 @@ class AfterEach(Composite):
         at = self.current
         self.parts[at].fire(now)
         for part in self.parts[at + 1 :]:
-            part.clear()  # RULES 6: not reached
+            part.clear()  # semantics.md#shown: not reached
         self.finished = all(self.done)
 
     def merge(self, merged: Sequence[Node], now: Now) -> None:
@@ -318,7 +318,7 @@ class OrFinally(Node):
 
     def fire(self, now: Now) -> None:
         if self.until.ready(now):
-            # RULES 12: only until fires and main is cleared; the whole is finished.
+            # semantics.md#or-finally: only until fires and main is cleared; the whole is finished.
             self.until.fire(now)
             self.main.clear()
             self.finished = True

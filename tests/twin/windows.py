@@ -1,4 +1,4 @@
-"""Which windows a row is in, and which windows become one (DESIGN section 3, "Windows"; RULES 22)."""
+"""Which windows a row is in, and which windows become one (semantics.md#windows, #calendar-windows)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
 
 @cache
 def _boundary_us(option: bm.CalendarWindows, k: int) -> int:
-    """Boundary k is the local midnight of starting + k * n units (RULES 22)."""
+    """Boundary k is the local midnight of starting + k * n units (semantics.md#calendar-windows)."""
     starting = option.starting or (date(1970, 1, 5) if option.weeks else date(1970, 1, 1))
     assert isinstance(starting, date)
     if option.days or option.weeks:

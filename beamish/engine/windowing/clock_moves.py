@@ -17,7 +17,8 @@ def move_watermark(step: Step) -> None:
         table = step.table
         end = table["end_us"]
         expired = step.plan.expiry_us(end) <= now
-        # Panes of a stage come in before the watermark moves, and may have merged some away (RULES.md 30).
+        # Panes of a stage come in before the watermark moves, and may have merged some away
+        # (docs/semantics.md#steps-of-later-stages).
         open_ = ~table["closed"] & ~table["gone"]
         passed = open_ & (before < end) & (end <= now)
         asked = table["asks_at_end"] & passed & ~expired

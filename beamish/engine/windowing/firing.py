@@ -1,4 +1,4 @@
-"""What a firing gives: a pane, its retraction, or nothing (RULES.md 7 to 9, 16 to 19)."""
+"""What a firing gives: a pane, its retraction, or nothing (docs/semantics.md#panes)."""
 
 from __future__ import annotations
 
@@ -92,8 +92,11 @@ class _RowsOfWindows:
 
     def add_to(self, output: Output) -> None:
         """Add them to the output, in order."""
-        if self._blocks:
-            output.add_block(sort_blocks(self._blocks, self._place[np.concatenate(self._owners)]))
+        if not self._blocks:
+            return
+        place = self._place[np.concatenate(self._owners)]
+        in_order = len(self._blocks) == 1 and bool((np.diff(place) >= 0).all())
+        output.add_block(self._blocks[0] if in_order else sort_blocks(self._blocks, place))
 
 
 def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
@@ -110,7 +113,8 @@ def _emit(step: Step, rows: _RowsOfWindows, at: Indices, timing: NDArray[np.int8
     table, options = step.table, step.plan.options
     values_at = table.values.append(_extract(step, at))
     if options.retracts:
-        _take_back_inherited(step, rows, at)  # also where the pane itself is left out (RULES.md 17)
+        # also where the pane itself is left out (docs/semantics.md#only-updated-panes)
+        _take_back_inherited(step, rows, at)
     if options.only_updated:
         changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
@@ -149,7 +153,10 @@ def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
 
 
 def _take_back(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
-    """A window whose rows were all removed emits no pane; its live pane is retracted (RULES.md 31)."""
+    """A window whose rows were all removed emits no pane; its live pane is retracted.
+
+    See docs/semantics.md#retractions-as-rows.
+    """
     table = step.table
     at = at[table["has_pane"][at]]
     if step.plan.options.retracts:

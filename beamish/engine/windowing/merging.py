@@ -1,8 +1,9 @@
 """Windows that merge: which windows of the table and of a bundle become one, and what becomes of what they hold.
 
-All windows of a bundle merge at once (RULES.md 14). *Parts* are the open windows in a group; a row's own new window is
-none. What a group becomes may be a window that is there (then it stays), or a new one; its other parts are gone. A
-group that becomes a closed window does not merge: its rows are dropped (RULES.md 15).
+All windows of a bundle merge at once (docs/semantics.md#merging-triggers). *Parts* are the open windows in a group; a
+row's own new window is none. What a group becomes may be a window that is there (then it stays), or a new one; its
+other parts are gone. A group that becomes a closed window does not merge: its rows are dropped
+(docs/semantics.md#meeting-a-closed-session).
 """
 
 from __future__ import annotations
@@ -160,7 +161,10 @@ def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
 
 
 def _retract_vanished(step: Step, gone: Indices, heir: Indices) -> None:
-    """Retract the panes of windows that vanished, at once or with the next pane of ``heir`` (RULES.md 16)."""
+    """Retract the panes of windows that vanished, at once or with the next pane of ``heir``.
+
+    See docs/semantics.md#retractions-of-merged-windows.
+    """
     table = step.table
     has_pane = table["has_pane"][gone]
     gone, heir = gone[has_pane], heir[has_pane]

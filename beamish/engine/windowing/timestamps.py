@@ -1,4 +1,6 @@
-"""Timestamps of panes: the end of the window, or the earliest or latest event time of their new rows (RULES.md 19).
+"""Timestamps of panes: the end of the window, or the earliest or latest event time of their new rows.
+
+See docs/semantics.md#pane-timestamps.
 
 A combiner reads the rows that came while the watermark was before the end of the window they landed in. What it has
 seen since the window's last pane stands in the window table:

@@ -64,8 +64,7 @@ def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame
     frames = _matched(flow, df, inputs)
     streaming = _are_streaming(frames)
     flow = flow.on_sources(lambda source: _stored_panes(source, frames[source.name]))
-    stored = any(source.gives_panes for source in flow.sources)
-    (flow.final if stored and not streaming else flow).check()
+    _check(flow, streaming=streaming)
     if streaming:
         check_streams(flow)
     named: dict[str | None, NamedRows] = {}
@@ -77,6 +76,25 @@ def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame
     flow = flow if streaming else flow.final
     flow.check()  # once more, since expressions have names now
     return NamedInputs(flow, named, streaming)
+
+
+def _check(flow: Flow, *, streaming: bool) -> None:
+    if not any(source.gives_panes for source in flow.sources):
+        flow.check()
+        return
+    flow = flow if streaming else flow.final
+    try:
+        flow.check()
+    except PipelineError as error:
+        flow.on_sources(_without_retractions).check()  # whatever else is wrong
+        raise PipelineError(
+            f"{error}; panes of which only the columns are known may hold retractions: say first.then(second).apply(df), so "
+            "that it is known what gives them"
+        ) from None
+
+
+def _without_retractions(source: Source) -> Source:
+    return attrs.evolve(source, retracts=False) if isinstance(source, StoredPanes) else source
 
 
 def check_streams(flow: Flow) -> None:

@@ -99,7 +99,7 @@ def _operated(
     ]
     if ticks is not None:
         frames.append(_for_each_shard(operator, ticks))
-    watermark: WatermarkSource = FromQuery(len(flow.inputs))
+    watermark: WatermarkSource = FromQuery(tuple(relation.policy.moved_by_rows for relation in operator.takes))
     if own:
         watermark = FromReports(tuple(relation.is_panes for relation in operator.takes))
     processor = ShardProcessor(operator, watermark, _wakes(operator, reports=own), hands_on=hands_on)

@@ -35,7 +35,10 @@ class Wakes(enum.Enum):
     WHEN_DUE = "when_due"
     """A timer at the least watermark at which something in it is due."""
     EVERY_BATCH = "every_batch"
-    """A timer in the past: it fires in every batch and is set again from its own call (SPARK.md S15)."""
+    """A timer in the past: it fires in every batch and is set again from its own call.
+
+    See docs/spark-notes.md#timers-in-the-past.
+    """
     CALLED = "called"
     """Heartbeats, or calls by the stage below: no timer is needed."""
 

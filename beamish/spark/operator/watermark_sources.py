@@ -30,12 +30,16 @@ class WatermarkSource(Protocol):
 
 @attrs.frozen
 class FromQuery:
-    """Spark's watermark, which is the least of all ``withWatermark`` of the query, for every input."""
+    """Spark's watermark, which is the least of all ``withWatermark`` of the query.
 
-    inputs: int
+    Attributes:
+        followed: for each input whether it follows that; one that follows the clock does not.
+    """
+
+    followed: tuple[bool, ...]
 
     def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
-        return [watermark_us(query_ms)] * self.inputs
+        return [watermark_us(query_ms) if followed else None for followed in self.followed]
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from beamish.durations import Duration
 from beamish.kernels.reserved import WATERMARK
-from beamish.source import Source
+from beamish.source import Source, StoredPanes
 from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import column
 
@@ -37,6 +37,8 @@ class SourceRows:
 
 def with_watermark(source: Source, df: DataFrame) -> SourceRows:
     """The rows, with the watermark that their policy says they carry."""
+    if isinstance(source, StoredPanes):
+        return SourceRows(df, F.unix_micros("timestamp"))  # the query that gave them moves the watermark
     event_time_us = F.unix_micros(column(source.event_time))
     policy = source.watermark
     followed = None if policy is None else policy.followed_column(source.event_time)

@@ -1,9 +1,10 @@
 """The clock as rows: a streaming source that gives one row per batch, the batch's clock.
 
 Its value is in the query's offset log, so a batch that is run again sees the same clock. In a continuous query a
-heartbeat comes with a batch once a second at the most. Under ``Trigger.AvailableNow`` it comes twice, with the
+heartbeat comes with a batch once per second at most. Under ``Trigger.AvailableNow`` it comes twice, with the
 run's first two batches, and then no more, so that the run ends: twice because idle_timeout looks at the clock of the
-step before (RULES.md 3), so that windows of a stream that went quiet close in the next run that brings no rows.
+step before (docs/semantics.md#idle-timeout), so that windows of a stream that went quiet close in the next run that
+brings no rows.
 """
 
 from __future__ import annotations

@@ -1,0 +1,146 @@
+"""Laws of trees: merges whose sides are sources, stages, chains or merges, drawn.
+
+See semantics.md#order-of-output, #joins, #steps-of-later-stages, #retractions-as-rows, #law-order-and-shards, #law-state-round-trip.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import PaneKind
+from beamish.flow import Panes
+from beamish.instants import instant_us
+from beamish.local import Variation
+from beamish.local import run as run_engine
+from beamish.script.events import ClockTo
+from beamish.testing import TestStream
+from tests.agreement import differences
+from tests.laws.batches import key_name, window_of
+from tests.laws.test_merges import live_rows
+from tests.said import said
+from tests.strategies.flows import ANYTHING, NOTHING_LOST, flows, tree_scripts
+from tests.strategies.pipelines import retracting
+from tests.strategies.windows import fixed_windows
+from tests.twin.joins import JOINS
+from tests.twin.order import normal
+from tests.twin.run import run
+from tests.twin.windows import assign
+
+yes, no = st.just(True), st.just(False)  # noqa: FBT003
+
+
+@given(st.data())
+def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
+    pipeline = data.draw(flows())
+    script = data.draw(tree_scripts(pipeline))
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+
+
+@given(st.data())
+def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
+    pipeline = data.draw(flows())
+    script = data.draw(tree_scripts(pipeline))
+    how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, round_trip=True)
+    found = differences(pipeline.run(script), run_engine(pipeline.flow, script.events, how), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), *found])
+
+
+RETRACTING = attrs.evolve(ANYTHING, mode=st.just(retracting))
+
+
+@given(st.data())
+def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_live_pane(data):
+    pipeline = data.draw(flows(root=RETRACTING))
+    live_rows(pipeline, pipeline.run(data.draw(tree_scripts(pipeline))))
+
+
+PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(10**6), window=fixed_windows)
+
+
+@given(st.data())
+def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch_of_its_sides_live_panes(data):
+    """semantics.md#law-live-panes-equal-batch, where the root drops nothing: it waits, and no row is without event
+    time."""
+    pipeline = data.draw(flows(how=NOTHING_LOST, root=PATIENT, join=yes, with_dropped=no))
+    script = with_times(data.draw(tree_scripts(pipeline, ends=True)))
+    live = Counter()
+    for pane in pipeline.run(script):
+        by = 1 if pane.kind is PaneKind.PANE else -1
+        live[key_name(pipeline, pane.key), pane.window, pair_of(pane.values["pairs"])] += by
+    assert +live == joined(pipeline, script), f"{pipeline!r}\n{script!r}"
+
+
+def with_times(script):
+    """The script without rows that have no event time."""
+    events = [
+        attrs.evolve(event, rows=tuple(row for row in event.rows if row[f"{event.input}_at"] is not None))
+        if hasattr(event, "rows")
+        else event
+        for event in script.events
+    ]
+    return TestStream(tuple(events))
+
+
+def pair_of(pair):
+    """A pair of rows as something to count."""
+    return tuple((name, row and plain(row)) for name, row in sorted(pair.items()))
+
+
+def plain(row):
+    return tuple((name, repr(normal(value))) for name, value in sorted(row.items()))
+
+
+def joined(pipeline, script):
+    """The rows of the join at the root, from the rows of its sides that are live in the end."""
+    (join,) = said(pipeline).accumulations.values()
+    sides = {
+        relation.name: live_of_side(pipeline, one, relation.keys, script)
+        for one, relation in zip(pipeline.flow.inputs, pipeline.flow.takes, strict=True)
+    }
+    left, right = sides[join.left], sides[join.right]
+    keeps_left, keeps_right = JOINS[type(join)]
+    pairs = Counter()
+    for place in {*left, *right}:
+        ours, theirs = left.get(place, Counter()), right.get(place, Counter())
+        ours = ours or Counter({None: 1} if keeps_right else {})
+        theirs = theirs or Counter({None: 1} if keeps_left else {})
+        for one, n in ours.items():
+            for other, m in theirs.items():
+                pairs[(*place, tuple(sorted([(join.left, one), (join.right, other)])))] += n * m
+    return pairs
+
+
+def live_of_side(pipeline, side, keys, script):
+    """The rows of a side that are live in the end: for each (key, window of the root) how often each row is there."""
+    live = {}
+    for time_us, window, row, by in rows_of_side(side, script):
+        key = repr([normal(row.get(column)) for column in keys])
+        own = plain({column: value for column, value in row.items() if column not in keys})
+        option = said(pipeline).window
+        windows = (
+            [window] if option is None else [window_of(pipeline, bounds) for bounds in assign(option, time_us, row)]
+        )
+        for one in windows:
+            live.setdefault((key, one), Counter())[own] += by
+    return {place: +rows for place, rows in live.items() if +rows}
+
+
+def rows_of_side(side, script):
+    """Event time, window, columns, and 1 or -1 for one taken back."""
+    if isinstance(side, Panes):
+        names = [source.name for source in side.flow.sources]
+        own = [event for event in script.events if isinstance(event, ClockTo) or event.input in (None, *names)]
+        for pane in bm.Pipeline(side.flow).run(TestStream(tuple(own))):
+            by = 1 if pane.kind is PaneKind.PANE else -1
+            yield instant_us("timestamp", pane.timestamp), pane.window, {**pane.key, **pane.values}, by
+        return
+    for event in script.events:
+        for row in getattr(event, "rows", ()):
+            if event.input == side.name:
+                yield instant_us("ts", row[side.event_time]), None, row, 1
