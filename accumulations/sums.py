@@ -14,6 +14,7 @@ from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import Columnar
 from beamish.errors import NumericOverflowError
 from beamish.kernels.buffers import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
+from beamish.kernels.type_names import spark_name
 
 _LARGEST = np.iinfo(np.int64).max
 
@@ -138,8 +139,8 @@ class Mean(Columnar):
         magnitude = (2 * factor * abs(amount) + divisor) // (2 * divisor)
         if bool((magnitude >= 10**type_.precision).any()):
             error = NumericOverflowError(
-                f"the mean of column {self.column!r} does not fit decimal({type_.precision},{type_.scale}) (Spark: "
-                "ARITHMETIC_OVERFLOW); cast the column to a decimal of fewer digits or to double first"
+                f"the mean of column {self.column!r} does not fit {spark_name(type_)} (Spark: ARITHMETIC_OVERFLOW); cast the "
+                "column to a decimal of fewer digits or to double first"
             )
             error.group = int(np.flatnonzero(magnitude >= 10**type_.precision)[0])
             raise error

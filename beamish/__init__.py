@@ -89,6 +89,12 @@ def panes(df: "DataFrame") -> "DataFrame":
 
     Args:
         df: what ``pipeline.apply`` gave.
+
+    Returns:
+        the columns of ``df`` but for ``dropped``.
+
+    Raises:
+        ColumnError: it is not what a pipeline gave.
     """
     from beamish.spark import panes as split
 
@@ -96,10 +102,13 @@ def panes(df: "DataFrame") -> "DataFrame":
 
 
 def dropped(df: "DataFrame") -> "DataFrame":
-    """The dropped rows of a pipeline ``with_dropped()``: reason, late_by, key, window and the original row.
+    """The dropped rows of a pipeline ``with_dropped()``.
 
     Args:
         df: what ``pipeline.apply`` gave.
+
+    Returns:
+        ``reason``, ``late_by`` (the watermark less the event time, in microseconds), ``window``, and the rows' own columns.
 
     Raises:
         ColumnError: it is not what a pipeline ``with_dropped()`` gave.

@@ -82,6 +82,10 @@ class Duration:
     def __bool__(self) -> bool:
         return self.us != 0
 
+    def identity(self) -> int:
+        """What a checkpoint holds of it."""
+        return self.us
+
     def __repr__(self) -> str:
         return repr(str(self))
 

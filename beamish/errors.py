@@ -18,7 +18,7 @@ class ColumnError(BeamishError, ValueError):
 
 
 class ScriptError(BeamishError, ValueError):
-    """A test script steps back in time or holds rows that cannot be one table. Mend the script."""
+    """A test script steps back in time, names no input of the pipeline, or holds rows that cannot be one table. Fix it."""
 
 
 class SparkSetupError(BeamishError, RuntimeError):
@@ -26,11 +26,11 @@ class SparkSetupError(BeamishError, RuntimeError):
 
 
 class StateError(BeamishError, RuntimeError):
-    """The checkpoint was written by another pipeline, shard count or format. Nothing was read or changed."""
+    """The checkpoint was written by another pipeline, shard count or format, or is damaged. Nothing in it was changed."""
 
 
 class UserFunctionError(BeamishError, RuntimeError):
-    """A user's function raised. The query stops; mend the function and start again from the checkpoint.
+    """A user's function raised. The query stops; fix it and restart from the checkpoint; no data was lost.
 
     Attributes:
         group: the number of the group it was called for, where there is one; the engine adds its key and window.

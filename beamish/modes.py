@@ -25,26 +25,33 @@ class OnTimeBehavior(_Named):
     """Whether a firing that is ON_TIME gives a pane when nothing is new in it."""
 
     FIRE_ALWAYS = "fire_always"
+    """It does."""
     FIRE_IF_NON_EMPTY = "fire_if_non_empty"
+    """It does not."""
 
 
 class ClosingBehavior(_Named):
     """Whether a window's last firing gives a pane when nothing is new in it."""
 
     FIRE_IF_NON_EMPTY = "fire_if_non_empty"
+    """It does not."""
     FIRE_ALWAYS = "fire_always"
+    """It does."""
 
 
 class TimestampCombiner(_Named):
-    """A pane's timestamp: the window's last microsecond, or the earliest/latest of its new rows."""
+    """What a pane's timestamp is."""
 
     END_OF_WINDOW = "end_of_window"
+    """The window's last microsecond."""
     EARLIEST = "earliest"
+    """The earliest event time of its new rows that came in time; if there is none, the window's last microsecond."""
     LATEST = "latest"
+    """The latest event time of these rows; if there is none, the window's last microsecond."""
 
 
 class RetractMerged(_Named):
-    """When the live panes of sessions that were merged away are retracted."""
+    """When the panes of sessions that were merged away are retracted."""
 
     AT_MERGE = "at_merge"
     """At once, in the bundle that merged them (Apex's rule)."""

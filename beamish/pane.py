@@ -14,8 +14,11 @@ class PaneKind(enum.StrEnum):
     """What a row of output is."""
 
     PANE = "PANE"
+    """What a window holds when it fires."""
     RETRACTION = "RETRACTION"
+    """A pane that is taken back, repeated."""
     DROPPED = "DROPPED"
+    """A row that is in no pane (``with_dropped``)."""
 
 
 class PaneTiming(enum.StrEnum):
@@ -28,12 +31,16 @@ class PaneTiming(enum.StrEnum):
 
 
 class DropReason(enum.StrEnum):
-    """Why a row was dropped from a window."""
+    """Why a row was dropped."""
 
     EXPIRED = "expired"
+    """The watermark had passed its window's end by the allowed lateness."""
     WINDOW_FINISHED = "window_finished"
+    """The trigger of its window had finished."""
     NULL_EVENT_TIME = "null_event_time"
+    """It has no event time."""
     EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
+    """Its event time is outside the years 1 to 9999."""
 
 
 class Window(NamedTuple):
@@ -53,7 +60,7 @@ class Pane:
         values: the accumulations' values; for DROPPED the original row.
         kind: PANE, RETRACTION or DROPPED.
         timing: EARLY, ON_TIME or LATE; UNKNOWN for DROPPED.
-        index: panes of this window before this one; a retraction repeats that of the pane it takes back.
+        index: number of panes of this window before this one; a retraction repeats that of the pane it takes back.
         on_time_index: -1 for EARLY, else the number of panes before it that were not EARLY.
         is_first: no pane of this window came before.
         is_last: no pane of this window can follow.

@@ -12,11 +12,10 @@ import attrs
 from beamish.durations import duration
 from beamish.errors import ScriptError
 from beamish.flow import Flow
-from beamish.instants import instant_us
+from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane
 from beamish.script.events import Bundle, ClockTo, Event, Row, WatermarkTo
-from beamish.windows.option import END_OF_TIME_US
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

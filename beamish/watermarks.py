@@ -1,6 +1,6 @@
 """Watermarks: how far event time has come, and so what is late.
 
-A policy says in words and values what others would ask its class for: which column of the rows moves the watermark,
+A policy answers what others would ask its class for: which column of the rows moves the watermark,
 how far it trails, whether the clock is needed. And it advances itself: where the watermark stands after a step is the
 policy's own rule (docs/semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag).
 """
@@ -89,14 +89,14 @@ class Watermark:
 
         Args:
             progress: is changed.
-            source_us: what the source says the watermark is; None, or what is not above what it said before: no news.
+            source_us: what the source says the watermark is; None, or not above what it was before: it does not rise.
             clock_us: the clock after the step; None, or what would go back: the step does not move it.
             clock_before_us: the clock before the step.
         """
         self._take_over(progress, source_us, _clock_after(clock_us, clock_before_us))
 
     def _take_over(self, progress: Progress, source_us: int | None, clock_us: int) -> bool:
-        """Rise to what the source says; gives whether it said more than before."""
+        """Rise to the source's watermark; gives whether that rose."""
         if source_us is None or source_us <= progress.source_us:
             return False
         progress.source_us, progress.risen_at_us = source_us, clock_us
@@ -159,7 +159,14 @@ class BoundedOutOfOrderness(Watermark):
 
 @attrs.frozen
 class ProcessingTimeLag(Watermark):
-    """The watermark is the batch's clock minus ``lag`` (the fixed watermark)."""
+    """The watermark is the batch's clock less ``lag``, whatever rows come.
+
+    Args:
+        lag: a duration of at least 0.
+
+    Raises:
+        OptionError: a negative lag.
+    """
 
     lag: Duration = attrs.field(converter=read_not_negative)
 
@@ -183,7 +190,14 @@ class ProcessingTimeLag(Watermark):
 
 @attrs.frozen
 class Punctuated(Watermark):
-    """Rows carry the watermark in ``column`` (a timestamp); it is the greatest one seen."""
+    """Rows carry the watermark in a column; it is the greatest one seen.
+
+    Args:
+        column: the name of a timestamp column; a null moves nothing.
+
+    Raises:
+        OptionError: it is no name.
+    """
 
     column: str = attrs.field()
 

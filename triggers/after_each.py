@@ -34,8 +34,8 @@ class AfterEach(Composite):
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         for part, state, current in self._current(s, at):
-            shown = current | now.merging
-            part.on_rows_columns(state, at[shown], count[shown], now)
+            sees = current | now.merging
+            part.on_rows_columns(state, at[sees], count[sees], now)
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         ready = np.zeros(len(at), dtype=bool)

@@ -63,8 +63,8 @@ class AfterWatermark(Trigger):
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         now.ask_at_end(at)
         for part, state, running in self._running(s, at):
-            shown = running | now.merging
-            part.on_rows_columns(state, at[shown], count[shown], now)
+            sees = running | now.merging
+            part.on_rows_columns(state, at[sees], count[sees], now)
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         ready = now.at_end[at] & ~s["passed"][at]

@@ -70,6 +70,5 @@ class OrFinally(Trigger):
         s.finished[m.into] = s.parts[0].finished[m.into] | s.parts[1].finished[m.into]
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
-        at_the_end = allowed_lateness_us == 0 and self.finally_ in (AfterWatermark(), Default())
-        harmless = isinstance(self.finally_, Never) or at_the_end
-        return self.main.may_lose_rows(allowed_lateness_us) or not harmless
+        at_end: tuple[Trigger, ...] = (AfterWatermark(), Default()) if allowed_lateness_us == 0 else ()
+        return self.main.may_lose_rows(allowed_lateness_us) or self.finally_ not in (Never(), *at_end)

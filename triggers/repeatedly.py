@@ -12,7 +12,7 @@ from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, 
 
 @attrs.frozen
 class Repeatedly(Trigger):
-    """Fires when ``trigger`` does, which then starts again, wholly; never finished.
+    """Fires when ``trigger`` does, which starts anew when it is finished; it is never finished itself.
 
     Args:
         trigger: what to repeat.

@@ -58,10 +58,6 @@ class OfInputs(Accumulation):
 
     python: ClassVar[bool] = False
 
-    def bound_to(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
-        """As ``bind``."""
-        return self.bind(name, inputs)
-
 
 @attrs.frozen(repr=False)
 class OfInput(OfInputs):

@@ -168,7 +168,7 @@ def _buffer(values: Numbers) -> pa.Buffer:
     return pa.py_buffer(np.ascontiguousarray(values))
 
 
-def _packed(flags: Flags | None) -> pa.Buffer | None:
+def _bitmap(flags: Flags | None) -> pa.Buffer | None:
     return None if flags is None or flags.all() else _buffer(np.packbits(flags, bitorder="little"))
 
 
@@ -186,7 +186,7 @@ def column_of(values: Numbers, type_: pa.DataType | None = None, present: Flags 
         data = _buffer(np.packbits(values.astype(bool), bitorder="little"))
     else:
         data = _buffer(values.astype(_dtype(type_), copy=False))
-    return pa.Array.from_buffers(type_, len(values), [_packed(present), data])
+    return pa.Array.from_buffers(type_, len(values), [_bitmap(present), data])
 
 
 def decimal_column(
@@ -196,7 +196,7 @@ def decimal_column(
     words = np.empty((len(high), 2), np.uint64)
     words[:, 0] = low
     words[:, 1] = high.view(np.uint64)
-    return pa.Array.from_buffers(type_, len(high), [_packed(present), _buffer(words)])
+    return pa.Array.from_buffers(type_, len(high), [_bitmap(present), _buffer(words)])
 
 
 def list_column(
@@ -207,7 +207,7 @@ def list_column(
     np.cumsum(lengths, out=ends[1:])
     if ends[-1] > np.iinfo(np.int32).max:
         raise OverflowError("more than 2,147,483,647 items in the lists of one column; use more shards")
-    buffers = [_packed(present), _buffer(ends.astype(np.int32))]
+    buffers = [_bitmap(present), _buffer(ends.astype(np.int32))]
     return pa.Array.from_buffers(type_ or pa.list_(items.type), len(lengths), buffers, children=[items])
 
 
@@ -220,7 +220,7 @@ def binary_column(values: Sequence[bytes | None]) -> pa.Array:
         raise OverflowError("the accumulators of one shard take more than 2 GiB; use more shards")
     present = np.fromiter((value is not None for value in values), bool, len(values))
     data = pa.py_buffer(b"".join(value for value in values if value is not None))
-    return pa.Array.from_buffers(pa.binary(), len(values), [_packed(present), _buffer(ends.astype(np.int32)), data])
+    return pa.Array.from_buffers(pa.binary(), len(values), [_bitmap(present), _buffer(ends.astype(np.int32)), data])
 
 
 def flags(values: Flags) -> pa.Array:

@@ -24,6 +24,7 @@ from beamish.kernels.buffers import (
 )
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import sort_keys
+from beamish.kernels.type_names import spark_name
 
 Merger = Literal["sum", "min", "max"]
 
@@ -99,7 +100,7 @@ def _sum(field: Field, groups: Groups, column: pa.Array, seen: Flags | None) -> 
 
 
 def _bound(values: Numbers) -> int:
-    """What no sum of some of the values can exceed."""
+    """A bound on the magnitude of the sum of any of the values."""
     if len(values) == 0:
         return 0
     return max(int(values.max()), -int(values.min())) * len(values)
@@ -142,15 +143,8 @@ def _sum_limbs(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tup
 def _check_fits(field: Field, overflows: Flags) -> None:
     if overflows.any():
         error = NumericOverflowError(
-            f"the sum of column {field.column!r} does not fit {spark_word(field.type)} (Spark: ARITHMETIC_OVERFLOW); "
+            f"the sum of column {field.column!r} does not fit {spark_name(field.type)} (Spark: ARITHMETIC_OVERFLOW); "
             "cast the column to a wider type first, such as decimal(38, 0) or double"
         )
         error.group = int(np.flatnonzero(overflows)[0])
         raise error
-
-
-def spark_word(type_: Any) -> str:
-    """A number type as Spark calls it."""
-    if pa.types.is_decimal128(type_):
-        return f"decimal({type_.precision},{type_.scale})"
-    return {"int64": "bigint", "double": "double"}.get(str(type_), str(type_))

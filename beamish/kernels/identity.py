@@ -19,7 +19,6 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration
 from beamish.kernels.codec import encode
 from beamish.kernels.function_identity import FUNCTIONS, function_identity, same_function
 
@@ -73,8 +72,6 @@ def _identity(value: Any, around: tuple[int, ...]) -> Any:
         return inner(own(value))
     if isinstance(value, enum.Enum):
         return inner(value.value)
-    if isinstance(value, Duration):
-        return value.us
     if type(value) in _PLAIN:
         return json.loads(encode(value))
     if isinstance(value, Mapping):

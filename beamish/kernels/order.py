@@ -103,15 +103,15 @@ def _list_key(column: pa.Array) -> Key:
 
 def sort_order(keys: Sequence[Key]) -> Rows:
     """The rows in order of the keys, the first the most significant; equal rows stay in place."""
-    packed = _pack(keys)
-    if packed is None:
+    one_key = _as_one_key(keys)
+    if one_key is None:
         return np.lexsort(keys[::-1]).astype(np.int64, copy=False)
-    if len(packed) < 2 or bool((packed[1:] >= packed[:-1]).all()):
-        return np.arange(len(packed), dtype=np.int64)
-    return np.argsort(packed, kind="stable").astype(np.int64, copy=False)
+    if len(one_key) < 2 or bool((one_key[1:] >= one_key[:-1]).all()):
+        return np.arange(len(one_key), dtype=np.int64)
+    return np.argsort(one_key, kind="stable").astype(np.int64, copy=False)
 
 
-def _pack(keys: Sequence[Key]) -> Key | None:
+def _as_one_key(keys: Sequence[Key]) -> Key | None:
     """One key that sorts as all of them do, if they fit into 63 bits."""
     if len(keys[0]) == 0 or len(keys) == 1:
         return keys[0]
@@ -122,11 +122,11 @@ def _pack(keys: Sequence[Key]) -> Key | None:
         total *= span
     if total > _GREATEST:
         return None
-    packed = keys[0] - least[0]
+    combined = keys[0] - least[0]
     for key, low, span in zip(keys[1:], least[1:], spans[1:], strict=True):
-        packed *= span
-        packed += key - low
-    return packed
+        combined *= span
+        combined += key - low
+    return combined
 
 
 def run_starts(keys: Sequence[Key]) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Result types in Spark's words ("bigint", "array<struct<a:int>>"), as Arrow types."""
+"""Types as Spark writes them ("bigint", "array<struct<a:int>>"), read as Arrow types, and back for numbers."""
 
 from __future__ import annotations
 
@@ -51,6 +51,13 @@ def arrow_type(where: str, words: str) -> pa.DataType:
     if rest:
         raise _unknown(where, words)
     return type_
+
+
+def spark_name(type_: pa.DataType) -> str:
+    """A number type as Spark writes it."""
+    if pa.types.is_decimal128(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    return {"int64": "bigint"}.get(str(type_), str(type_))
 
 
 def _unknown(where: str, words: object) -> OptionError:

@@ -33,7 +33,7 @@ class WindowPlan:
     """What the engine needs to know of a window stage.
 
     Attributes:
-        options: what it is told.
+        options: what is declared of it.
         takes: what it takes, each with its schema.
         schema: the columns that travel to the shards, with their types: keys, what accumulations and windows read;
             all with ``with_dropped``. Of a merge see ``inputs.py``.
@@ -120,7 +120,7 @@ class WindowPlan:
         if self.window.merging:
             return "windows that merge are known only in the shard"
         if self.takes_panes:
-            return "they are panes of the stage before"
+            return "they are the panes of another stage"
         if not self.window.preaggregates:
             return "the window option does not say which slices of time its windows consist of"
         for bound in self.accumulations:
@@ -135,7 +135,7 @@ class WindowPlan:
 
     @cached_property
     def output_key_schema(self) -> pa.Schema:
-        """The key columns as they come out: with several windowings also which it is."""
+        """The key columns as they come out: with several windowings also the name of the windowing."""
         return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
 
     @cached_property
@@ -153,7 +153,7 @@ class WindowPlan:
 
     @property
     def join(self) -> Accumulation | None:
-        """The join, which is then the only accumulation, and whose panes come out as a row per pair."""
+        """The join, which is then the only accumulation, and whose panes come out as one row per pair."""
         only = self.accumulations[0].bound if self.accumulations else None
         return only if only is not None and only.explodes else None
 
@@ -164,10 +164,10 @@ class WindowPlan:
 
     @cached_property
     def row_type(self) -> pa.DataType:
-        """A dropped row; of a merge a struct of its inputs, of which one is not null."""
+        """A dropped row; of a merge a struct with one struct per input, and only that of the row's own input is not null."""
         if self.merges:
             inputs = merged_inputs(self.takes, self.schema).values()
-            return pa.struct([(one.name, pa.struct(list(one.columns.items()))) for one in inputs])
+            return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
         return pa.struct([field for field in self.schema if not is_reserved(field.name)])
 
     @cached_property
@@ -245,7 +245,7 @@ def _make_plan(options: WindowOptions, takes: tuple[Relation, ...], schema: pa.S
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {SIGN, *keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
     travelling = [field for field in schema if everything or field.name in wanted]
-    windowings = {name: _make_plan(one, takes, schema, shards) for name, one in options.windowings.items()}
+    windowings = {name: _make_plan(windowing, takes, schema, shards) for name, windowing in options.windowings.items()}
     return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, windowings)
 
 

@@ -8,7 +8,7 @@ watermark is at or past it, so that for every watermark W and every due time D, 
 
 from __future__ import annotations
 
-from beamish.windows.option import END_OF_TIME_US
+from beamish.instants import END_OF_TIME_US
 
 END_OF_TIME_MS = 2**62 // 1000
 """What stands for the end of time in Spark's watermark: the year 148,108, which no row of a real stream reaches."""

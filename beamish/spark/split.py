@@ -1,4 +1,4 @@
-"""Panes and dropped rows, told apart."""
+"""The output of a pipeline with dropped rows, split: its panes, and its dropped rows."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def dropped(df: DataFrame) -> DataFrame:
         df: what a pipeline gave.
 
     Returns:
-        ``reason`` (expired, window_finished, null_event_time), ``late_by`` (the watermark less the event time, in
-        microseconds), ``window``, and the rows' own columns, keys among them.
+        ``reason`` (expired, window_finished, null_event_time, event_time_out_of_range), ``late_by`` (the watermark less
+        the event time, in microseconds), ``window``, and the rows' own columns, keys among them.
 
     Raises:
         ColumnError: it is not what a pipeline with ``with_dropped()`` gave, or the rows have columns of these names.
@@ -57,4 +57,6 @@ def dropped(df: DataFrame) -> DataFrame:
 def _check(where: str, df: DataFrame, name: str) -> None:
     if name not in df.columns:
         fix = "; say .with_dropped() in the pipeline" if name == "dropped" and "pane" in df.columns else ""
-        raise ColumnError(f"{where}(df): there is no column {name!r}, so this is no output of such a pipeline{fix}")
+        raise ColumnError(
+            f"{where}(df): there is no column {name!r}, so this is not the output of such a pipeline{fix}"
+        )

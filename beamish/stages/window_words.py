@@ -8,16 +8,15 @@ from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
-from beamish.windows.windowings import WINDOWING
 
 
 def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
     """Subjects and words, in order.
 
     Args:
-        options: what the stage is told.
+        options: what is declared of the stage.
         takes: what it takes.
-        plan: where the columns are known.
+        plan: its plan, where the columns are known.
     """
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)
@@ -62,9 +61,6 @@ def _times(relation: Relation) -> str:
 
 def _windows(options: WindowOptions) -> str:
     assert options.window is not None  # noqa: S101 - checked before it is described
-    if options.windowings:
-        each = "; ".join(f"{name}: {_windows(one)}" for name, one in options.windowings.items())
-        return f"{len(options.windowings)} windowings in one pass, told apart by the column {WINDOWING}: {each}"
     return options.window.describe()
 
 
@@ -76,11 +72,9 @@ def _watermark(takes: Sequence[Relation]) -> str:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
         words += f". {relation.name}: {own}"
     words += ". Until every input has one there is none"
-    patient = [
-        str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)
-    ]
-    if patient:
-        words += f"; when rows of {' or '.join(patient)} stop, it stops, since there is no idle_timeout"
+    waits = [str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)]
+    if waits:
+        words += f"; when rows of {' or '.join(waits)} stop, it stops, since there is no idle_timeout"
     return words
 
 
@@ -125,8 +119,8 @@ def _mode(options: WindowOptions) -> str:
 
 def _timestamp(options: WindowOptions) -> str:
     if options.combiner is TimestampCombiner.END_OF_WINDOW:
-        endless = options.window is not None and options.window.is_all_of_time
-        return "null" if endless else "the last microsecond of the window"
+        all_of_time = options.window is not None and options.window.is_all_of_time
+        return "null" if all_of_time else "the last microsecond of the window"
     return f"the {options.combiner.value} event time among the rows new in the pane that came in time"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from beamish.windows.option import END_OF_TIME_US, Bounds, Times, WindowOption
+from beamish.instants import END_OF_TIME_US
+from beamish.windows.option import Bounds, Times, WindowOption
 
 
 @attrs.frozen

@@ -33,7 +33,7 @@ def test_bound_to_inputs_it_reads_the_merged_columns_and_prints_as_declared():
         bound = declared.bind("name", INPUTS)
         assert repr(bound) == repr(declared)
         assert "clicks.x" in bound.inputs
-        assert declared.bound_to("name", INPUTS) == bound
+        assert declared.bind("name", INPUTS) == bound
 
 
 def test_only_a_join_comes_out_as_other_rows_than_it_keeps():

@@ -20,10 +20,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.window_table import Indices, Pool, WindowTable, columns_under
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.codes import hash_rows
 from beamish.plan.window_plan import WindowPlan
-from beamish.windows.option import END_OF_TIME_US
 
 _HASHED_SEGMENTS = 64
 _FIRST_HASHED = -(2**62)

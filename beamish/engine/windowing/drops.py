@@ -20,9 +20,9 @@ from beamish.engine.windowing.dropped_rows import EVENT_TIME_OUT_OF_RANGE, NULL_
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_VALUE
+from beamish.instants import END_OF_TIME_US
 from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
-from beamish.windows.option import END_OF_TIME_US
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from beamish.engine.windowing.dropped_rows import DroppedRows
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Pool
+from beamish.instants import END_OF_TIME_US
 from beamish.pane import PaneKind, PaneTiming
 from beamish.plan.schemas import PANE, TIMESTAMP
 from beamish.plan.window_plan import WindowPlan
-from beamish.windows.option import END_OF_TIME_US
 
 KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
 TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START
 from beamish.pane import PaneKind
 from beamish.plan.inputs import widen
 from beamish.plan.window_plan import WindowPlan
-from beamish.windows.option import END_OF_TIME_US
 
 
 def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:

@@ -18,6 +18,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.flow import BoundFlow
+from beamish.instants import END_OF_TIME_US
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
 from beamish.spark.compile.stream import union
@@ -25,7 +26,6 @@ from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
-from beamish.windows.option import END_OF_TIME_US
 from beamish.windows.windowings import WINDOWING
 
 
