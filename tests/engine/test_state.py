@@ -166,7 +166,7 @@ def test_only_updated_panes_may_be_said_later():
         ("keys", PIPELINE.key_by("team", "score")),
         ("mode", PIPELINE.accumulating()),
         ("timestamp combiner", PIPELINE.timestamp_combiner(bm.TimestampCombiner.EARLIEST)),
-        ("accumulations", PIPELINE.accumulate(total=Max("score"))),
+        ("accumulation", PIPELINE.accumulate(total=Max("score"))),
     ],
 )
 def test_what_would_be_misread_is_refused_and_nothing_is_changed(what, other):
