@@ -131,3 +131,16 @@ def test_an_accumulator_that_cannot_be_kept_is_told():
 def test_folds_are_hashable_whatever_they_begin_with():
     folds = [Fold([], append, "x", result_type="array<bigint>") for _ in range(2)]
     assert hash(folds[0]) == hash(folds[1])
+
+
+def test_a_lambda_that_raises_is_told_apart_since_its_checkpoint_takes_no_other():
+    with pytest.raises(bm.UserFunctionError, match="as a function of a module.*begin a new checkpoint"):
+        _reduce(lambda a, b: a / 0)
+    with pytest.raises(bm.UserFunctionError, match="fix it and restart from the checkpoint"):
+        _reduce(operator.truediv)
+
+
+def _reduce(function):
+    rows = [{"ts": 1, "v": 1}, {"ts": 2, "v": 0}]
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
+    pipeline.accumulate(r=Reduce(function, "v")).run(bm.testing.TestStream().add(rows).advance_watermark_to(10))
