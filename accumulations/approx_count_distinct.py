@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, list_lengths, numbers, plain, valid
+from beamish.kernels.arrays import Doubles, Flags
+from beamish.kernels.buffers import column_of, list_lengths, numbers, plain, valid
 from beamish.kernels.groups import Groups
 from beamish.kernels.hashing import hash_values
 from beamish.kernels.order import Keys
 
 _FINEST, _COARSEST = 0.00217, 0.39  # 2**18 and 2**4 registers
-
-Doubles = NDArray[np.float64]
 
 
 @attrs.frozen

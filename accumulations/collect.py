@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
-from beamish.kernels.buffers import Flags, column_of, list_column, list_lengths, plain, plain_type, struct_column, valid
+from beamish.kernels.arrays import Flags
+from beamish.kernels.buffers import column_of, list_column, list_lengths, plain, plain_type, struct_column, valid
 from beamish.kernels.order import Keys, sort_keys
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.kernels.buffers import Flags, flags, plain, plain_type, valid
+from beamish.kernels.arrays import Flags
+from beamish.kernels.buffers import flags, plain, plain_type, valid
 from beamish.kernels.fields import Field, Merger, combine_fields
 from beamish.kernels.groups import Groups
 from beamish.kernels.lists import gather_lists, lift_items, merge_lists

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_column, check_orderable, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, list_lengths, plain, plain_type, struct_column, valid
+from beamish.kernels.arrays import Flags
+from beamish.kernels.buffers import column_of, list_lengths, plain, plain_type, struct_column, valid
 
 _ALL_KEYS = 1_000_000
 

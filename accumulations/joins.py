@@ -9,16 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.gathered import Gathered, Pairs, Side, side_of
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
 from beamish.errors import OptionError
-
-Times = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 def _check_inputs(where: str, inputs: Sequence[object]) -> None:

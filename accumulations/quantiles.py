@@ -14,7 +14,8 @@ from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.accumulations.sums import as_double
 from beamish.errors import OptionError
-from beamish.kernels.buffers import Flags, column_of, list_column, list_lengths, numbers, starts, valid
+from beamish.kernels.arrays import Flags
+from beamish.kernels.buffers import column_of, list_column, list_lengths, numbers, starts, valid
 
 
 class _Sorted(ListColumnar):

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from beamish.accumulations.arguments import check_numbers, column_field, flag_field
 from beamish.accumulations.columnar import Columnar
 from beamish.accumulations.sums import as_double
+from beamish.kernels.arrays import Doubles
 from beamish.kernels.buffers import column_of, numbers, valid
 from beamish.kernels.groups import Groups
-
-Doubles = NDArray[np.float64]
 
 
 class _Spread(Columnar):

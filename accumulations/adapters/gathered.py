@@ -20,6 +20,7 @@ from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.one_input import MergedInput
 from beamish.accumulations.columnar import Columnar
 from beamish.errors import ColumnError
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import (
     cast,
     column_of,
@@ -37,9 +38,6 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.lists import gather_lists, merge_lists
 from beamish.kernels.order import Keys, is_orderable, sort_keys
 from beamish.kernels.reserved import INPUT
-
-Times = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @attrs.frozen
@@ -116,7 +114,7 @@ class Gathered(Columnar):
             Field(pa.list_(pa.struct([("time", pa.int64()), ("row", row)])), None, ()) for row in self.row_types(types)
         )
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         which = numbers(columns[0])
         state = []
         for side, values in zip(self.sides, self._by_side(columns), strict=True):

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.errors import ColumnError, PipelineError
+from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import flags, numbers, struct_column
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import INPUT
-
-Times = NDArray[np.int64]
 
 
 @attrs.frozen
@@ -134,12 +133,12 @@ class OneInput(Accumulation):
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return self.declared.inner.fields(self._types(types))
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         own, values = self._own(columns)
         return self.declared.inner.reduce(values, event_time_us[own], groups[own])
 
     def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, groups: Groups
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups
     ) -> list[pa.Array]:
         own, values = self._own(columns)
         return self.declared.inner.add_rows(state, values, event_time_us[own], groups[own])

@@ -14,18 +14,16 @@ import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.python import add_rows
 from beamish.accumulations.columnar import Columnar
+from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import column_of, list_column, numbers, pick, plain, struct_column, valid
 from beamish.kernels.fields import Field, combine_fields
 from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
-
-Times = NDArray[np.int64]
 
 _HELD = Field(pa.int64(), "sum", 0)
 """The number of values in a sum, less those taken away."""
@@ -64,7 +62,7 @@ class Invertible(_Retractable):
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         return (*self.inner.fields(types), _HELD)
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
         signs = numbers(sign).astype(np.int64)
         for column in values:
@@ -107,11 +105,11 @@ class Retracting(_Retractable):
             return self.inner.add(accumulator, row)
         return self.inner.retract(accumulator, row)  # type: ignore[misc]
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         return self.add_rows([pa.nulls(groups.count, pa.binary())], columns, event_time_us, groups)
 
     def add_rows(
-        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Times, groups: Groups
+        self, state: Sequence[pa.Array], columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups
     ) -> list[pa.Array]:
         sign, *own = columns
         rows = [plain(column).to_pylist() for column in own]
@@ -138,7 +136,7 @@ class Multiset(_Retractable):
         ]
         return (Field(pa.list_(pa.struct(columns)), None, ()),)
 
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: Times, groups: Groups) -> list[pa.Array]:
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         sign, *values = columns
         names = ["time", *(f"value{i}" for i in range(len(values))), "times"]
         items = struct_column([column_of(event_time_us), *values, sign.cast(pa.int64())], names)

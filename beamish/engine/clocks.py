@@ -15,7 +15,7 @@ class Clocks:
     """The clocks of a shard, in microseconds since the epoch.
 
     Attributes:
-        inputs: for each input how far its own watermark is.
+        inputs: per input how far its own watermark has come.
         watermark_us: the watermark that rows are judged by: the least of the inputs'; none before each has one.
         clock_us: the processing-time clock.
     """
@@ -32,7 +32,7 @@ class Clocks:
     @classmethod
     def of(cls, stored: dict[str, Any]) -> Clocks:
         """From what ``attrs.asdict`` gave."""
-        return cls(**{**stored, "inputs": [Progress(**one) for one in stored["inputs"]]})
+        return cls(**{**stored, "inputs": [Progress(**progress) for progress in stored["inputs"]]})
 
     def step(
         self, policies: Sequence[Watermark], sources_us: Sequence[int | None], clock_us: int | None
@@ -41,8 +41,8 @@ class Clocks:
 
         Args:
             policies: how the watermark of each input moves.
-            sources_us: for each input what its source says its watermark is.
-            clock_us: the clock.
+            sources_us: per input the watermark of its source, microseconds.
+            clock_us: the processing-time clock, microseconds.
 
         Returns:
             the watermark and the clock as they were before.

@@ -55,8 +55,8 @@ class Shard(Protocol):
         """Advance the clocks and take rows in; what comes in from stages comes before the clocks move.
 
         Args:
-            sources_us: for each input what its source (or the stage that gives it) says its watermark is;
-                microseconds, None or not ahead: it does not move.
+            sources_us: per input the watermark of its source, or of the stage that gives it; microseconds, None or not
+                ahead: it does not move.
             clock_us: the processing-time clock; microseconds, None or not ahead: it does not move.
             payloads: rows, as ``Operator.pack`` gave them.
 

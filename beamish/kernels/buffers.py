@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.kernels.arrays import Flags
+
 Numbers = NDArray[Any]
-Flags = NDArray[np.bool_]
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:

@@ -10,18 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.errors import NumericOverflowError
-from beamish.kernels.buffers import (
-    Flags,
-    Numbers,
-    column_of,
-    decimal_column,
-    flags,
-    is_fixed,
-    limbs,
-    numbers,
-    pick,
-    valid,
-)
+from beamish.kernels.arrays import Flags
+from beamish.kernels.buffers import Numbers, column_of, decimal_column, flags, is_fixed, limbs, numbers, pick, valid
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import sort_keys
 from beamish.kernels.type_names import spark_name

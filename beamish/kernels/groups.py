@@ -13,11 +13,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import starts
 from beamish.kernels.order import Key
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @attrs.frozen(eq=False)

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import is_whole, limbs, list_lengths, numbers, starts, valid
 
 Key = NDArray[np.int64]
 Keys = list[Key]
-Rows = NDArray[np.int64]
 
 _GREATEST = np.iinfo(np.int64).max
 
@@ -101,7 +101,7 @@ def _list_key(column: pa.Array) -> Key:
     return rank
 
 
-def sort_order(keys: Sequence[Key]) -> Rows:
+def sort_order(keys: Sequence[Key]) -> Ints:
     """The rows in order of the keys, the first the most significant; equal rows stay in place."""
     one_key = _as_one_key(keys)
     if one_key is None:

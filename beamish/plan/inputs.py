@@ -39,17 +39,20 @@ def merged_schema(takes: Sequence[Relation]) -> pa.Schema:
     keys = []
     for place, name in enumerate(first.keys):
         fields = [
-            find_column(one.columns, f"{one.name}: key_by({one.keys[place]!r})", one.keys[place]) for one in takes
+            find_column(relation.columns, f"{relation.name}: key_by({relation.keys[place]!r})", relation.keys[place])
+            for relation in takes
         ]
         types = [field.type for field in fields if not pa.types.is_null(field.type)] or [pa.null()]
-        for one, field in zip(takes, fields, strict=True):
+        for relation, field in zip(takes, fields, strict=True):
             if not pa.types.is_null(field.type) and field.type != types[0]:
                 raise ColumnError(
-                    f"{one.name}: key_by({field.name!r}): is {field.type}, and {first.name}'s {name!r} is {types[0]}; keys "
+                    f"{relation.name}: key_by({field.name!r}): is {field.type}, and {first.name}'s {name!r} is {types[0]}; keys "
                     "must be of one type to meet: cast one of them"
                 )
         keys.append((name, types[0]))
-    own = [(merged_name(str(one.name), field.name), field.type) for one in takes for field in one.columns]
+    own = [
+        (merged_name(str(relation.name), field.name), field.type) for relation in takes for field in relation.columns
+    ]
     return pa.schema([*keys, (INPUT, pa.int8()), *own])
 
 
@@ -60,7 +63,7 @@ def widen(takes: Sequence[Relation], number: int, rows: Mapping[str, Any], count
         takes: the inputs.
         number: the one that the rows are of.
         rows: its columns by its own names, and reserved ones.
-        count: how many rows there are.
+        count: number of rows.
         schema: the columns of all.
     """
     relation = takes[number]

@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.windowing.window_table import Indices, Pool, WindowTable, columns_under
+from beamish.engine.windowing.window_table import Pool, WindowTable, columns_under
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.codec import decode, encode
 from beamish.kernels.codes import hash_rows
 from beamish.plan.window_plan import WindowPlan
+from beamish.triggers.trigger import WindowIndices
 
 _HASHED_SEGMENTS = 64
 _FIRST_HASHED = -(2**62)
@@ -91,7 +92,7 @@ def segment_numbers(
     return number
 
 
-def to_stored(plan: WindowPlan, table: WindowTable, rows: Indices) -> pa.Table:
+def to_stored(plan: WindowPlan, table: WindowTable, rows: WindowIndices) -> pa.Table:
     """Windows of the window table as a segment.
 
     Args:
@@ -111,7 +112,7 @@ def to_stored(plan: WindowPlan, table: WindowTable, rows: Indices) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **columns: Any) -> Indices:
+def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **columns: Any) -> WindowIndices:
     """Append a segment's windows to the window table.
 
     Args:

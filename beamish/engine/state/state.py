@@ -24,11 +24,11 @@ from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, append_
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import inherited_name, naming_entry, read_entry, segment_name, write_entry
 from beamish.engine.windowing.inherited_panes import InheritedPanes
-from beamish.engine.windowing.window_table import NO_VALUE, Indices, WindowTable
+from beamish.engine.windowing.window_table import NO_VALUE, WindowTable
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.identity import same_identity
 from beamish.plan.window_plan import WindowPlan
-from beamish.triggers.trigger import NEVER_US
+from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
 @attrs.define
@@ -128,7 +128,9 @@ class State:
         self.changed = self.rewrites = False
         self._save_index()
 
-    def _save_one(self, segment: int, rows: Indices, table: WindowTable, inherited: InheritedPanes) -> tuple[int, ...]:
+    def _save_one(
+        self, segment: int, rows: WindowIndices, table: WindowTable, inherited: InheritedPanes
+    ) -> tuple[int, ...]:
         """Write a segment; gives its row of the index."""
         write_entry(self.store, segment_name(segment), to_stored(self.plan, table, rows))
         panes = inherited.of(rows, table)
@@ -138,7 +140,7 @@ class State:
         start, end = int(table["start_us"][rows].min()), int(table["end_us"][rows].max())
         return segment, len(rows), start, end, due, wake, int(panes is not None)
 
-    def _due(self, rows: Indices, table: WindowTable) -> tuple[int, int]:
+    def _due(self, rows: WindowIndices, table: WindowTable) -> tuple[int, int]:
         """The least watermark and the least clock at which something is due in these windows."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.

@@ -12,7 +12,7 @@ import numpy as np
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import EXPIRED
 from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, timed_rows
-from beamish.engine.windowing.entries import Entries, Ints, entries_of
+from beamish.engine.windowing.entries import Entries, entries_of
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import ask
 from beamish.engine.windowing.lookup import find
@@ -20,6 +20,7 @@ from beamish.engine.windowing.merging import find_merging
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
 from beamish.engine.windowing.window_table import NO_ENTRY
+from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_values
 
 

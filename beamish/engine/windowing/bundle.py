@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from beamish.engine.windowing.packing import unpack
+from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
 from beamish.plan.window_plan import WindowPlan
-
-Ints = NDArray[np.int64]
 
 
 @attrs.define

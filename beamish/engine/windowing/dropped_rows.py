@@ -8,12 +8,10 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.windowing.window_table import NO_VALUE, Pool
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.reserved import INPUT
 from beamish.pane import DropReason
 from beamish.plan.window_plan import WindowPlan
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 REASONS = (
     DropReason.EXPIRED,

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from beamish.engine.event_times import in_range
 from beamish.engine.windowing.bundle import Bundle, plan_keys
@@ -21,11 +20,9 @@ from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_VALUE
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
 from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 

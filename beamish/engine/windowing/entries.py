@@ -14,14 +14,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.error_context import naming_key
 from beamish.engine.windowing.step import Step
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from beamish.kernels.arrays import Flags, Ints
 
 
 @attrs.define

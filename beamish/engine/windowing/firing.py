@@ -20,22 +20,21 @@ from beamish.engine.windowing.output import (
     sort_blocks,
 )
 from beamish.engine.windowing.step import Step
-from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Indices, WindowTable
+from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, WindowTable
+from beamish.kernels.arrays import Flags
 from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.modes import ClosingBehavior, OnTimeBehavior
-from beamish.triggers.trigger import NEVER_US
-
-Flags = NDArray[np.bool_]
+from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
-def fire(step: Step, at: Indices, expiring: Flags) -> None:
+def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
     """Windows fire: those whose trigger is ready, and those that expire.
 
     Args:
         step: the step it happens in.
-        at: the windows, open ones.
-        expiring: for each whether it fires because it expires, whatever its trigger says.
+        at: open windows.
+        expiring: bool, one per window: whether it fires because it expires, whatever its trigger says.
     """
     if not len(at):
         return
@@ -68,7 +67,7 @@ def fire(step: Step, at: Indices, expiring: Flags) -> None:
     step.inherited_panes.remove(at[last])
 
 
-def ask(step: Step, at: Indices) -> None:
+def ask(step: Step, at: WindowIndices) -> None:
     """Ask the triggers of open windows, and fire those that are ready."""
     ready = step.plan.options.trigger.should_fire_columns(step.table.trigger, at, step.now())
     fire(step, at[ready], np.zeros(int(ready.sum()), dtype=bool))
@@ -77,14 +76,14 @@ def ask(step: Step, at: Indices) -> None:
 class _RowsOfWindows:
     """The rows of output of windows that fire together: in the order of the windows, per window as they are added."""
 
-    def __init__(self, table: WindowTable, at: Indices) -> None:
+    def __init__(self, table: WindowTable, at: WindowIndices) -> None:
         self._table = table
         self._place = np.full(len(table), NO_ENTRY, dtype=np.int64)
         self._place[at] = np.arange(len(at))
         self._blocks: list[Block] = []
-        self._owners: list[Indices] = []
+        self._owners: list[WindowIndices] = []
 
-    def add(self, owners: Indices, **columns: Any) -> None:
+    def add(self, owners: WindowIndices, **columns: Any) -> None:
         """Add one row per owner, each one of the windows."""
         if len(owners):
             self._blocks.append(make_block(len(owners), key_at=self._table["key_at"][owners], **columns))
@@ -99,7 +98,7 @@ class _RowsOfWindows:
         output.add_block(self._blocks[0] if in_order else sort_blocks(self._blocks, place))
 
 
-def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
+def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
     table = step.table
     end = table["end_us"][at]
     # Where the watermark stood when the pane's first new row came; with no new row, before this step.
@@ -108,7 +107,7 @@ def _timing(step: Step, at: Indices) -> NDArray[np.int8]:
     return np.where(late, LATE, np.where(step.watermark_us < end, EARLY, ON_TIME)).astype(np.int8)
 
 
-def _emit(step: Step, rows: _RowsOfWindows, at: Indices, timing: NDArray[np.int8], last: Flags) -> None:
+def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[np.int8], last: Flags) -> None:
     """Emit a pane for each window, each after the retractions of what it replaces."""
     table, options = step.table, step.plan.options
     values_at = table.values.append(_extract(step, at))
@@ -143,7 +142,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: Indices, timing: NDArray[np.int8
     table["has_pane"][at] = True
 
 
-def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
+def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
     """Retract the panes of windows merged away that these were to retract with their next pane, by (end, start)."""
     inherited = step.inherited_panes.remove(at)
     order = np.lexsort((inherited["start_us"], inherited["end_us"]))
@@ -152,8 +151,8 @@ def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
     rows.add(owners, kind=RETRACTION_KIND, **inherited)
 
 
-def _take_back(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
-    """A window whose rows were all removed emits no pane; its live pane is retracted.
+def _take_back(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
+    """A window whose rows were all removed emits no pane; its last pane is retracted.
 
     See docs/semantics.md#retractions-as-rows.
     """
@@ -165,7 +164,7 @@ def _take_back(step: Step, rows: _RowsOfWindows, at: Indices) -> None:
     table["values_at"][at] = NO_ENTRY
 
 
-def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:
+def last_panes(step: Step, at: WindowIndices) -> dict[str, NDArray[Any]]:
     """The last panes of windows that have one, as output columns."""
     table = step.table
     timing, index = table["timing"][at], table["panes"][at] - 1
@@ -181,7 +180,7 @@ def last_panes(step: Step, at: Indices) -> dict[str, NDArray[Any]]:
     }
 
 
-def _extract(step: Step, at: Indices) -> pa.Table:
+def _extract(step: Step, at: WindowIndices) -> pa.Table:
     state = step.table.state.take(step.table["state_at"][at]).columns
     columns = []
     with naming_window(step.table, at):

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.windowing.window_table import NO_ENTRY, Indices, WindowTable, columns_under
+from beamish.engine.windowing.window_table import NO_ENTRY, WindowTable, columns_under
+from beamish.triggers.trigger import WindowIndices
 
 _COLUMNS = {
     "start_us": "int64",
@@ -43,20 +44,20 @@ class InheritedPanes:
         for name, column in self.columns.items():
             self.columns[name] = np.concatenate([column, columns[name]])
 
-    def pass_on(self, parts: Indices, results: Indices, windows: int) -> None:
+    def pass_on(self, parts: WindowIndices, results: WindowIndices, windows: int) -> None:
         """Windows ``parts[i]`` became ``results[i]``, which takes over what they inherited."""
         heir = np.arange(windows)
         heir[parts] = results
         self.columns["owner"] = heir[self.columns["owner"]]
 
-    def remove(self, owners: Indices) -> dict[str, NDArray[Any]]:
+    def remove(self, owners: WindowIndices) -> dict[str, NDArray[Any]]:
         """Take out those of these windows; gives their columns."""
         taken = np.isin(self.columns["owner"], owners)
         out = {name: column[taken] for name, column in self.columns.items()}
         self.columns = {name: column[~taken] for name, column in self.columns.items()}
         return out
 
-    def of(self, rows: Indices, table: WindowTable) -> pa.Table | None:
+    def of(self, rows: WindowIndices, table: WindowTable) -> pa.Table | None:
         """Those of these windows to be stored, the owner as a position in ``rows``; None: there are none."""
         mine = np.isin(self.columns["owner"], rows)
         if not mine.any():
@@ -68,7 +69,7 @@ class InheritedPanes:
         stored["owner"] = pa.array(position[self.columns["owner"][mine]])
         return pa.table({**stored, **{f"live.{name}": values[name] for name in values.schema.names}})
 
-    def read(self, stored: pa.Table, rows: Indices, table: WindowTable) -> None:
+    def read(self, stored: pa.Table, rows: WindowIndices, table: WindowTable) -> None:
         """Take up stored ones, whose owners are positions in ``rows``."""
         columns = {name: stored[name].to_numpy().astype(dtype) for name, dtype in _COLUMNS.items()}
         columns["owner"] = rows[stored["owner"].to_numpy()]

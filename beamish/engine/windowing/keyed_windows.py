@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
-from beamish.engine.windowing.window_table import NO_ENTRY, Indices
+from beamish.engine.windowing.window_table import NO_ENTRY
+from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
 from beamish.kernels.groups import Groups
-
-Ints = NDArray[np.int64]
+from beamish.triggers.trigger import WindowIndices
 
 
 @attrs.frozen
@@ -58,7 +58,7 @@ class KeyedWindows:
         return np.where(code < len(known), code, NO_ENTRY)
 
 
-def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[Indices, KeyedWindows, KeyedWindows]:
+def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[WindowIndices, KeyedWindows, KeyedWindows]:
     """The windows of the table that are not gone, and the entries' own, with codes of their keys in common.
 
     Returns:

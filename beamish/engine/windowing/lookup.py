@@ -12,9 +12,10 @@ from beamish.engine.state.segments import segment_numbers
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
-from beamish.engine.windowing.entries import Entries, Ints
+from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.keyed_windows import known_and_own
 from beamish.engine.windowing.step import Step
+from beamish.kernels.arrays import Ints
 
 
 def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:

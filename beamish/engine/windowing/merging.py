@@ -15,7 +15,7 @@ import pyarrow as pa
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
-from beamish.engine.windowing.entries import Entries, Flags, Ints
+from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import last_panes
 from beamish.engine.windowing.keyed_windows import KeyedWindows, known_and_own
@@ -24,7 +24,9 @@ from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import merged_times
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_groups import group_windows
-from beamish.engine.windowing.window_table import NO_ENTRY, Indices
+from beamish.engine.windowing.window_table import NO_ENTRY
+from beamish.kernels.arrays import Flags, Ints
+from beamish.triggers.trigger import WindowIndices
 from beamish.windows.option import WindowOption
 
 
@@ -115,7 +117,7 @@ def _append_results(step: Step, entries: Entries, meeting: Meeting, active: Flag
     target[made] = step.table.append_windows(result.start_us, result.end_us, key_at)
 
 
-def _merge_parts(step: Step, open_: Indices, meeting: Meeting, active: Flags, target: Ints) -> None:
+def _merge_parts(step: Step, open_: WindowIndices, meeting: Meeting, active: Flags, target: Ints) -> None:
     """Merge the parts of each group that has one other than its result."""
     other = open_ != target[meeting.of_open]
     merges = active & (np.bincount(meeting.of_open[other], minlength=len(active)) > 0)
@@ -160,7 +162,7 @@ def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
     return pa.table(columns, schema=step.plan.state_schema)
 
 
-def _retract_vanished(step: Step, gone: Indices, heir: Indices) -> None:
+def _retract_vanished(step: Step, gone: WindowIndices, heir: WindowIndices) -> None:
     """Retract the panes of windows that vanished, at once or with the next pane of ``heir``.
 
     See docs/semantics.md#retractions-of-merged-windows.

@@ -57,7 +57,7 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 
 
 def make_block(rows: int, **columns: Any) -> Block:
-    """A block of so many rows; a column that is not given has its usual value."""
+    """A block of ``rows`` rows; a column that is not given has its usual value."""
     usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in _COLUMNS.items()}
     return {**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}}
 
@@ -77,7 +77,7 @@ class Output:
         self._dropped_rows = DroppedRows(plan)
 
     def add(self, rows: int, **columns: Any) -> None:
-        """Add so many rows; a column that is not given has its usual value."""
+        """Add ``rows`` rows; a column that is not given has its usual value."""
         if rows:
             self.add_block(make_block(rows, **columns))
 

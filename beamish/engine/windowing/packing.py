@@ -69,7 +69,7 @@ def about(payload: bytes) -> dict[str, Any]:
 
 
 def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
-    """The payloads of a shard as one table, and how many rows were left out of it.
+    """The payloads of a shard as one table, and the number of rows that were left out of it.
 
     Returns:
         table: rows or slices.
@@ -107,7 +107,7 @@ def _aggregate(
         shard: int32[n], the shard of each.
 
     Returns:
-        the slices, the shard of each (int32), and by name of the metadata how many rows were left out (int64, per shard).
+        the slices, the shard of each (int32), and the numbers of rows left out, by their names in the metadata (int64, one per shard).
     """
     known = rows[EVENT_TIME].is_valid().to_numpy()
     inside = known & in_range(pc.fill_null(rows[EVENT_TIME], 0).to_numpy())

@@ -11,20 +11,18 @@ seen since the window's last pane stands in the window table:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.trigger_tree import TriggerMerge
-from beamish.engine.windowing.window_table import NO_VALUE, Indices
+from beamish.engine.windowing.window_table import NO_VALUE
+from beamish.kernels.arrays import Ints
 from beamish.modes import TimestampCombiner
-from beamish.triggers.trigger import NEVER_US
-
-Ints = NDArray[np.int64]
+from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
-def add_times(step: Step, bundle: Bundle, entries: Entries, target: Indices) -> None:
+def add_times(step: Step, bundle: Bundle, entries: Entries, target: WindowIndices) -> None:
     """Entries have come into their targets (intp, one per entry): combine their event times."""
     if not step.plan.combines_timestamps:
         return

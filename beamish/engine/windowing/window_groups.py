@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from beamish.engine.windowing.keyed_windows import KeyedWindows
 from beamish.errors import UserFunctionError
+from beamish.kernels.arrays import Ints
 from beamish.kernels.order import sort_order
 from beamish.windows.option import Bounds, WindowOption
-
-Ints = NDArray[np.int64]
 
 
 def group_windows(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:

@@ -11,8 +11,8 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     unemitted_since_us  the watermark when the first of them came; NEVER_US if there is none
     net_rows            int64: rows in it less those removed; counted where rows can be removed, else 0
     pane_time_us        timestamp of its next pane under a combiner; NO_VALUE if no row counts for it
-    panes               int64: how many panes were emitted
-    non_early_panes     int64: how many of them were not EARLY
+    panes               int64: number of panes emitted
+    non_early_panes     int64: number of them that were not EARLY
     has_pane            bool: its last pane stands, it was emitted and not taken back
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
@@ -38,7 +38,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
-from beamish.triggers.trigger import NEVER_US, Trigger
+from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices
 
 NO_VALUE = np.iinfo(np.int64).min
 """There is none: no timestamp, no lateness, no segment."""
@@ -68,8 +68,6 @@ _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "state_at": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
 }
-
-Indices = NDArray[np.intp]
 
 
 def rows_without_columns(rows: int) -> pa.Table:
@@ -141,7 +139,7 @@ class WindowTable:
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self.columns[column]  # type: ignore[no-any-return]
 
-    def append(self, columns: Columns, rows: int) -> Indices:
+    def append(self, columns: Columns, rows: int) -> WindowIndices:
         """Append windows; a column that is not given has its value for new windows. Gives their indices."""
         first = len(self)
         if rows:
@@ -152,6 +150,6 @@ class WindowTable:
 
     def append_windows(
         self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], key_at: NDArray[np.int64]
-    ) -> Indices:
+    ) -> WindowIndices:
         """Append new windows. Gives their indices."""
         return self.append({"start_us": start_us, "end_us": end_us, "key_at": key_at}, len(start_us))

@@ -1,0 +1,11 @@
+"""Names for the kinds of numpy arrays that columns are worked on as."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+"""Whole numbers, times in microseconds among them."""
+Flags = NDArray[np.bool_]
+Doubles = NDArray[np.float64]
