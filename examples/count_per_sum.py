@@ -42,5 +42,7 @@ script = (
     .advance_watermark_to_infinity()
 )
 
-for pane in standings.run(script):
-    print(f"{pane.kind:10}  {pane.timing:7}  {pane.key['points']} points: {', '.join(pane.values['names'])}")
+for number, (_, panes) in enumerate(script.trace(standings), 1):
+    for pane in panes:
+        who = ", ".join(pane.values["names"])
+        print(f"event {number}  {pane.kind:10}  {pane.timing:7}  {pane.key['points']} points: {who}")

@@ -39,13 +39,13 @@ IN_PROCESS = {
         the payment of 50 waits for two more
     """,
     "count_per_sum": """
-        PANE        EARLY    1 points: ann, bob
-        RETRACTION  EARLY    1 points: ann, bob
-        PANE        EARLY    1 points: bob
-        PANE        EARLY    2 points: ann
-        RETRACTION  EARLY    1 points: bob
-        RETRACTION  EARLY    2 points: ann
-        PANE        LATE     2 points: ann, bob
+        event 1  PANE        EARLY    1 points: ann, bob
+        event 2  RETRACTION  EARLY    1 points: ann, bob
+        event 2  PANE        EARLY    1 points: bob
+        event 2  PANE        EARLY    2 points: ann
+        event 4  RETRACTION  EARLY    1 points: bob
+        event 4  RETRACTION  EARLY    2 points: ann
+        event 4  PANE        LATE     2 points: ann, bob
     """,
     "custom_accumulation": """
         00:00 ACME: 2 trades, 10.75 on average
