@@ -493,23 +493,13 @@ def _input(name: str, pipeline: object) -> Input:
             f"merge({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
     if len(flow.inputs) == 1 and flow.stage == WindowStage():
-        (only,) = flow.inputs
-        if isinstance(only, Source):
-            return attrs.evolve(only, name=name)
-        return Panes(_named(only.flow, name), only.keys, name)
+        return flow.inputs[0].named(name)
     if not flow.stage.is_complete:
         raise PipelineError(
             f"merge({name}={pipeline!r}): an input says its event_time and key_by only, or is a whole pipeline with "
             "accumulations; say the rest of the merge: bm.merge(...).window(...).accumulate(...)"
         )
     flow.check()
-    panes = Panes(_named(flow, name), None, name)
+    panes = Panes(flow).named(name)
     panes.check()
     return panes
-
-
-def _named(flow: Flow, name: str) -> Flow:
-    """The flow with its source under the name of the input, if it has only one."""
-    if len(flow.sources) > 1:
-        return flow
-    return flow.on_sources(lambda source: attrs.evolve(source, name=name))
