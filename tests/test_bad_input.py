@@ -260,8 +260,12 @@ def test_sum_overflow_is_raised_as_spark_raises_it():
         PLAIN.accumulate(total=Sum("score")).run(script)
 
 
+def divided_by_nothing(a, b):
+    return a // (b - b)
+
+
 def test_user_function_that_raises_is_named_with_its_key():
-    pipeline = PLAIN.accumulate(worst=Reduce(lambda a, b: a // (b - b), "score"))
+    pipeline = PLAIN.accumulate(worst=Reduce(divided_by_nothing, "score"))
     with pytest.raises(bm.UserFunctionError) as caught:
         pipeline.run(ONE_ROW.add([ROW]))
     for fragment in ("Reduce", "ZeroDivisionError", "{'team': 'red'}", "restart from the checkpoint"):

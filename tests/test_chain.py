@@ -98,3 +98,33 @@ def test_a_stage_without_a_mode_has_one_pane_a_window_that_holds_all():
         (2, 1, "ON_TIME"),
     ]
     assert isinstance(TOTALS.then(BY_TOTAL), bm.Pipeline)
+
+
+FIRST = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10)).accumulate(n=Count())
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        (3, r"then\(3\): must be a pipeline"),
+        (None, "must be a pipeline"),
+        (bm.merge(a=FIRST, b=FIRST).accumulate(n=Count()), "it takes several inputs; make this pipeline one of them"),
+        (FIRST, "event_time.'ts'. in a later stage.*leave it out"),
+    ],
+)
+def test_what_is_no_stage_is_refused_when_it_is_chained(stage, words):
+    with pytest.raises(bm.PipelineError, match=words):
+        FIRST.then(stage)
+
+
+def test_a_chain_of_stages_can_be_chained_as_one():
+    second, third = bm.Pipeline().accumulate(m=Sum("n")), bm.Pipeline().accumulate(o=Sum("m"))
+    assert FIRST.then(second.then(third)) == FIRST.then(second).then(third)
+
+
+def test_a_stage_is_refused_when_it_is_chained_for_what_it_cannot_do_with_the_one_before():
+    retracting = FIRST.trigger(bm.triggers.Always()).accumulating_and_retracting()
+    with pytest.raises(bm.PipelineError, match="taking a row back may split a merged window"):
+        retracting.then(bm.Pipeline().window(bm.Sessions(5)).accumulate(n=Count()))
+    with pytest.raises(bm.PipelineError, match="event_time"):
+        FIRST.then(bm.Pipeline().accumulate(m=Sum("n"))).event_time("ts", bm.BoundedOutOfOrderness(0))

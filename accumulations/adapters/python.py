@@ -112,9 +112,15 @@ def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: i
 
 def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception, number: int) -> UserFunctionError:
     """The error that says which function raised, for what, and what to do."""
+    way_out = "fix it and restart from the checkpoint; no data was lost"
+    if "<" in getattr(getattr(owner, method, None), "__qualname__", ""):
+        # A checkpoint knows it by its code (kernels/identity.py), so it refuses the one that is fixed.
+        way_out = (
+            "fix it, as a function of a module, which a checkpoint knows by its name; a lambda or inner function is known by "
+            "its code, so begin a new checkpoint over the same rows"
+        )
     result = UserFunctionError(
-        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {type(error).__name__}: {error}; fix it and "
-        "restart from the checkpoint; no data was lost"
+        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {type(error).__name__}: {error}; {way_out}"
     )
     result.group = number
     return result

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import beamish as bm
 from beamish.accumulations import Fold, Reduce
 from beamish.errors import OptionError, PipelineError, UserFunctionError
 from beamish.kernels.groups import Groups
@@ -35,7 +36,7 @@ def test_reduce_keeps_the_laws(rows, cut):
 
 def test_a_function_that_raises_is_named_with_its_arguments_and_group():
     with pytest.raises(UserFunctionError, match=r"Reduce\(fn=.*\)\.fn\(1, 0\) raised ZeroDivisionError") as raised:
-        values(Reduce(lambda a, b: a // b, "x"), [(0, 2, 1), (1, 2, 0)], pa.int64())
+        values(Reduce(operator.floordiv, "x"), [(0, 2, 1), (1, 2, 0)], pa.int64())
     assert raised.value.group == 2
     assert "no data was lost" in str(raised.value)
 
@@ -131,3 +132,16 @@ def test_an_accumulator_that_cannot_be_kept_is_told():
 def test_folds_are_hashable_whatever_they_begin_with():
     folds = [Fold([], append, "x", result_type="array<bigint>") for _ in range(2)]
     assert hash(folds[0]) == hash(folds[1])
+
+
+def test_a_lambda_that_raises_is_told_apart_since_its_checkpoint_takes_no_other():
+    with pytest.raises(bm.UserFunctionError, match=r"as a function of a module.*begin a new checkpoint"):
+        _reduce(lambda a, b: a / b)
+    with pytest.raises(bm.UserFunctionError, match="fix it and restart from the checkpoint"):
+        _reduce(operator.truediv)
+
+
+def _reduce(function):
+    rows = [{"ts": 1, "v": 1}, {"ts": 2, "v": 0}]
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(10))
+    pipeline.accumulate(r=Reduce(function, "v")).run(bm.testing.TestStream().add(rows).advance_watermark_to(10))

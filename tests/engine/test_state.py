@@ -1,5 +1,6 @@
 """State at rest: what may change between two runs, what is refused, and what a step reads and writes."""
 
+import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -10,7 +11,7 @@ from beamish.engine.state import DictStore, SegmentPolicy
 from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
-from tests.said import said
+from tests.said import evolve, said
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -165,7 +166,7 @@ def test_only_updated_panes_may_be_said_later():
         ("keys", PIPELINE.key_by("team", "score")),
         ("mode", PIPELINE.accumulating()),
         ("timestamp combiner", PIPELINE.timestamp_combiner(bm.TimestampCombiner.EARLIEST)),
-        ("accumulations", PIPELINE.accumulate(total=Max("score"))),
+        ("accumulation", PIPELINE.accumulate(total=Max("score"))),
     ],
 )
 def test_what_would_be_misread_is_refused_and_nothing_is_changed(what, other):
@@ -288,3 +289,46 @@ def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_th
     assert policy.next_span_us(plan, 100 * MINUTE, 10, 641) == 20 * MINUTE
     assert policy.next_span_us(plan, 100 * MINUTE, 1, 10_000) == MINUTE
     assert policy.next_span_us(plan, policy.longest_us, 1000, 1000) == policy.longest_us
+
+
+def reduced(function):
+    return PIPELINE.accumulate(most=bm.accumulations.Reduce(function, "score"))
+
+
+def test_another_lambda_under_an_old_name_is_refused_and_the_same_text_again_is_not():
+    store = DictStore()
+    step(reduced(lambda a, b: max(b, a)), store, (1, "red", 5))
+    step(reduced(lambda a, b: max(b, a)), store, (2, "red", 6))
+    with pytest.raises(bm.StateError, match="written with accumulation most=Reduce"):
+        step(reduced(lambda a, b: min(b, a)), store, (3, "red", 7))
+
+
+def test_a_further_argument_with_a_default_refuses_no_checkpoint():
+    store = DictStore()
+    step(PIPELINE, store, (1, "red", 5))
+
+    @attrs.frozen
+    class Sum(bm.accumulations.Sum):  # as a later version of it may be
+        ignore_zeros: bool = False
+
+    Sum.__qualname__ = "Sum"
+    later = evolve(PIPELINE, accumulations={"total": Sum("score")})
+    step(later, store, (2, "red", 6))
+    with pytest.raises(
+        bm.StateError,
+        match=r"written with accumulation total=Sum\(column='score'\) of score int64.*now has .*ignore_zeros=True",
+    ):
+        step(evolve(later, accumulations={"total": Sum("score", ignore_zeros=True)}), store, (3, "red", 7))
+
+
+NAMED = PIPELINE.window({"minute": bm.FixedWindows("1 minute"), "hour": bm.FixedWindows("1 hour")})
+
+
+@pytest.mark.parametrize(("then", "now"), [(PIPELINE, NAMED), (NAMED, PIPELINE)])
+def test_windowings_with_names_and_one_without_do_not_take_each_others_state_for_none(then, now):
+    store = DictStore()
+    step(then, store, (1, "red", 5))
+    before = dict(store)
+    with pytest.raises(bm.StateError, match="windows would be forgotten; keep"):
+        step(now, store, (2, "red", 6))
+    assert store == before

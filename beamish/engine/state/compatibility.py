@@ -51,11 +51,30 @@ def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
     """
     for what, now in plan.identity.items():
         then: Any = stored.get(what, {})
-        # One accumulation more is safe: it counts from now on. Another meaning under an old name is not.
-        kept = {name: now.get(name) for name in then} if what == "accumulations" else now
-        if not same_identity(then, kept):
-            raise StateError(
-                f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start "
-                "from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
-                "further accumulations may change)"
-            )
+        if what != "accumulations":
+            _check_same(f"{what} ", then, now)
+            continue
+        # One more is safe: it counts from now on. Another meaning under an old name is not.
+        for name, accumulation in then.items():
+            _check_same(f"accumulation {name}=", accumulation, now.get(name))
+
+
+def _check_same(what: str, then: Any, now: Any) -> None:
+    if not same_identity(then, now):
+        raise StateError(
+            f"the checkpoint was written with {what}{_words(then)}, the pipeline now has {_words(now)}: keep the old one, or "
+            "start from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
+            "further accumulations may change)"
+        )
+
+
+def _words(identity: Any) -> str:
+    """An identity much as one would write what it is of."""
+    if identity is None:
+        return "none"
+    if isinstance(identity, Mapping) and "reads" in identity:
+        return f"{_words(identity['is'])} of {', '.join(identity['reads']) or 'rows'}"
+    if isinstance(identity, Mapping) and "is" in identity:
+        fields = (f"{name}={_words(value)}" for name, value in identity.items() if name != "is")
+        return f"{identity['is']}({', '.join(fields)})"
+    return repr(identity) if isinstance(identity, str) else str(identity)
