@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -458,6 +458,7 @@ def merge(**inputs: Pipeline) -> Pipeline:
         raise PipelineError(
             f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
         )
+    _check_case(inputs)
     flow = Flow(WindowStage(), tuple(_input(name, pipeline) for name, pipeline in inputs.items()))
     names = [source.name for source in flow.sources]
     for name in names:
@@ -473,6 +474,17 @@ def merge(**inputs: Pipeline) -> Pipeline:
                 "columns, in the same order"
             )
     return Pipeline(flow)
+
+
+def _check_case(names: Iterable[str]) -> None:
+    """Names must differ for Spark too, where they are fields of dropped rows and of joined pairs."""
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(name.lower(), name)
+        if other != name:
+            raise PipelineError(
+                f"merge: inputs {other!r} and {name!r}: Spark does not tell upper from lower case; rename one"
+            )
 
 
 def _input(name: str, pipeline: object) -> Input:

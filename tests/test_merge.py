@@ -146,6 +146,12 @@ REFUSED = [
         bm.ColumnError,
         ["clicks: key_by('uid'): is int64, and orders's 'user' is string", "cast"],
     ),
+    (
+        "inputs that differ in case only",
+        lambda: bm.merge(clicks=ORDERS, Clicks=CLICKS),
+        bm.PipelineError,
+        ["'clicks' and 'Clicks'", "upper from lower case", "rename one"],
+    ),
     *(
         (
             f"an input called {name}",
