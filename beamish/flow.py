@@ -55,6 +55,12 @@ class Panes:
         gives = self.flow.gives
         return attrs.evolve(gives, keys=gives.keys if self.keys is None else self.keys, name=self.name)
 
+    def named(self, name: str) -> Panes:
+        """The same under a name, and its source too, if it has only one."""
+        only_one = len(self.sources) == 1
+        flow = self.flow.on_sources(lambda source: source.named(name)) if only_one else self.flow
+        return attrs.evolve(self, flow=flow, name=name)
+
     def on_sources(self, change: Callable[[Source], Input]) -> Panes:
         """The same over other leaves."""
         return attrs.evolve(self, flow=self.flow.on_sources(change))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -458,6 +458,7 @@ def merge(**inputs: Pipeline) -> Pipeline:
         raise PipelineError(
             f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
         )
+    _check_case(inputs)
     flow = Flow(WindowStage(), tuple(_input(name, pipeline) for name, pipeline in inputs.items()))
     names = [source.name for source in flow.sources]
     for name in names:
@@ -473,6 +474,17 @@ def merge(**inputs: Pipeline) -> Pipeline:
                 "columns, in the same order"
             )
     return Pipeline(flow)
+
+
+def _check_case(names: Iterable[str]) -> None:
+    """Names must differ for Spark too, where they are fields of dropped rows and of joined pairs."""
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(name.lower(), name)
+        if other != name:
+            raise PipelineError(
+                f"merge: inputs {other!r} and {name!r}: Spark does not tell upper from lower case; rename one"
+            )
 
 
 def _input(name: str, pipeline: object) -> Input:
@@ -493,23 +505,13 @@ def _input(name: str, pipeline: object) -> Input:
             f"merge({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
     if len(flow.inputs) == 1 and flow.stage == WindowStage():
-        (only,) = flow.inputs
-        if isinstance(only, Source):
-            return attrs.evolve(only, name=name)
-        return Panes(_named(only.flow, name), only.keys, name)
+        return flow.inputs[0].named(name)
     if not flow.stage.is_complete:
         raise PipelineError(
             f"merge({name}={pipeline!r}): an input says its event_time and key_by only, or is a whole pipeline with "
             "accumulations; say the rest of the merge: bm.merge(...).window(...).accumulate(...)"
         )
     flow.check()
-    panes = Panes(_named(flow, name), None, name)
+    panes = Panes(flow).named(name)
     panes.check()
     return panes
-
-
-def _named(flow: Flow, name: str) -> Flow:
-    """The flow with its source under the name of the input, if it has only one."""
-    if len(flow.sources) > 1:
-        return flow
-    return flow.on_sources(lambda source: attrs.evolve(source, name=name))

@@ -56,6 +56,10 @@ class Source:
         watermarks = () if self.watermark is None else (self.watermark,)
         return Relation(self.keys, self.event_time, watermarks=watermarks, name=self.name)
 
+    def without_retractions(self) -> Source:
+        """The same if it is known that it holds no retractions."""
+        return self
+
     def calls(self) -> str:
         """The calls on a pipeline that declare it."""
         times = "" if self.event_time is None else f".event_time({self.event_time!r}, {self.watermark!r})"
@@ -77,6 +81,10 @@ class Source:
     def final(self) -> Source:
         """What a batch needs of it."""
         return self
+
+    def named(self, name: str) -> Source:
+        """The same under a name."""
+        return attrs.evolve(self, name=name)
 
     def on_sources(self, change: Callable[[Source], _T]) -> _T:
         """What it is changed to."""
@@ -109,6 +117,9 @@ class StoredPanes(Source):
     @property
     def relation(self) -> Relation:
         return Relation(self.keys, window=UnknownWindows(), retracts=self.retracts, name=self.name)
+
+    def without_retractions(self) -> StoredPanes:
+        return attrs.evolve(self, retracts=False)
 
 
 @attrs.frozen

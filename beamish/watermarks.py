@@ -121,6 +121,11 @@ class BoundedOutOfOrderness(Watermark):
 
     Raises:
         OptionError: a negative delay, or a max_future or idle_timeout that is not above 0.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.BoundedOutOfOrderness("30 seconds", idle_timeout="5 minutes").needs_clock
+        True
     """
 
     delay: Duration = attrs.field(converter=read_not_negative)

@@ -146,6 +146,12 @@ REFUSED = [
         bm.ColumnError,
         ["clicks: key_by('uid'): is int64, and orders's 'user' is string", "cast"],
     ),
+    (
+        "inputs that differ in case only",
+        lambda: bm.merge(clicks=ORDERS, Clicks=CLICKS),
+        bm.PipelineError,
+        ["'clicks' and 'Clicks'", "upper from lower case", "rename one"],
+    ),
     *(
         (
             f"an input called {name}",
@@ -186,9 +192,9 @@ def test_explain_says_who_holds_the_watermark_back():
     idle = CLICKS.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout=5))
     said = bm.merge(orders=ORDERS, clicks=idle).window(bm.FixedWindows(10)).accumulate(n=Count()).explain()
     words = " ".join(said.split())
-    assert "the least of the inputs'; until every input has one there is none" in words
-    assert "Until every input has had a row there is no watermark" in words
-    assert "when rows of orders stop, it stops, since there is no idle_timeout" in words
+    assert "watermark the least of the inputs'. orders: the greatest event time seen" in words
+    assert "Until every input has one there is none" in words
+    assert "; when rows of orders stop, it stops, since there is no idle_timeout" in words
 
 
 def test_windows_that_several_stages_have_kept_are_the_same_windows():

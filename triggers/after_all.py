@@ -14,6 +14,11 @@ class AfterAll(Composite):
     """Fires when every part is finished or ready, and is finished.
 
     Its unfinished parts see the rows, and fire with it. After merging it is finished if all parts are.
+
+    Example:
+        >>> from beamish.triggers import AfterAll, AfterCount, AfterProcessingTime
+        >>> AfterAll(AfterCount(100), AfterProcessingTime("1 minute")).describe()
+        'at the last of (after 100 rows; 1 minute on the clock after its first row)'
     """
 
     __slots__ = ()

@@ -14,6 +14,11 @@ class AfterAny(Composite):
     """Fires when any part is finished or ready, and is finished (Beam: AfterFirst/AfterAny).
 
     The ready parts fire, the others are cleared. After merging it is finished if a part is.
+
+    Example:
+        >>> from beamish.triggers import AfterAny, AfterCount, AfterProcessingTime
+        >>> AfterAny(AfterCount(100), AfterProcessingTime("1 minute")).describe()
+        'at the first of (after 100 rows; 1 minute on the clock after its first row)'
     """
 
     __slots__ = ()

@@ -23,6 +23,11 @@ class AfterCount(Trigger):
 
     Raises:
         OptionError: n is below 1 or no whole number.
+
+    Example:
+        >>> from beamish.triggers import AfterCount, Repeatedly
+        >>> AfterCount(100).describe(), Repeatedly(AfterCount(100)).describe()
+        ('after 100 rows', 'every 100 rows')
     """
 
     n: int = attrs.field()

@@ -16,6 +16,11 @@ class AfterEach(Composite):
 
     A row is shown to the current part; in merging windows to all, and the parts not reached are cleared at a
     firing. Merging merges the parts in order up to the first unfinished one; the rest is reset.
+
+    Example:
+        >>> from beamish.triggers import AfterCount, AfterEach
+        >>> AfterEach(AfterCount(1), AfterCount(10)).describe()
+        'in turn (after 1 row; after 10 rows)'
     """
 
     __slots__ = ()

@@ -26,6 +26,11 @@ class AfterWatermark(Trigger):
 
     Raises:
         OptionError: early or late is no trigger.
+
+    Example:
+        >>> from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark
+        >>> AfterWatermark(early=AfterProcessingTime("1 minute"), late=AfterCount(1)).describe()
+        'before its end 1 minute on the clock after each first new row, then when the watermark passes its end, then every row'
     """
 
     early: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))

@@ -26,6 +26,11 @@ class OrFinally(Trigger):
 
     Raises:
         OptionError: one of them is no trigger.
+
+    Example:
+        >>> from beamish.triggers import AfterCount, AfterWatermark, OrFinally, Repeatedly
+        >>> OrFinally(Repeatedly(AfterCount(10)), AfterWatermark()).describe()
+        'every 10 rows, until it fires for the last time when the watermark passes its end'
     """
 
     main: Trigger = attrs.field(converter=read_trigger)

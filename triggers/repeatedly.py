@@ -19,6 +19,11 @@ class Repeatedly(Trigger):
 
     Raises:
         OptionError: it is no trigger.
+
+    Example:
+        >>> from beamish.triggers import AfterProcessingTime, Repeatedly
+        >>> Repeatedly(AfterProcessingTime("1 minute")).describe()
+        '1 minute on the clock after each first new row'
     """
 
     trigger: Trigger = attrs.field(converter=read_trigger)

@@ -75,7 +75,7 @@ class WindowPlan:
         return self.takes[0].keys
 
     @property
-    def merges(self) -> bool:
+    def has_several_inputs(self) -> bool:
         """Whether it takes several inputs, which have names."""
         return self.takes[0].name is not None
 
@@ -165,7 +165,7 @@ class WindowPlan:
     @cached_property
     def row_type(self) -> pa.DataType:
         """A dropped row; of a merge a struct with one struct per input, and only that of the row's own input is not null."""
-        if self.merges:
+        if self.has_several_inputs:
             inputs = merged_inputs(self.takes, self.schema).values()
             return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
         return pa.struct([field for field in self.schema if not is_reserved(field.name)])

@@ -72,9 +72,7 @@ def trace_on_spark(
     flow.check()
     check_script(flow, events)
     _check(events, restart_after)
-    check_streaming(spark)
-    if spark_version() < (4, 2):
-        raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
+    _check_session(spark)
     check_streams(flow)
     rows = script_rows(flow, events)
     if not rows.any:
@@ -84,13 +82,12 @@ def trace_on_spark(
         if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
         ticking = needs_ticks(bound) if heartbeats is None else heartbeats
-        rest = {
+        batches = {
             source.name: cut(source, events, rows.tables[source.name], rows.schemas[source.name])
             for source in flow.sources
         }
-        first = first_batch(events)
-        for stop in sorted({first + at + 1 for at in restart_after} | {first + len(events)}):
-            sources = {source.name: _stream(spark, source, rest[source.name], stop) for source in flow.sources}
+        for stop in _stops(events, restart_after):
+            sources = {source.name: _stream(spark, source, batches[source.name], stop) for source in flow.sources}
             ticks = script_stream(spark, clock_rows(events), stop) if ticking else None
             _run_query(panes_of_stream(bound, sources, ticks), folder)
         return _by_event(folder, bound.operator.gives, events)
@@ -106,6 +103,18 @@ def _check(events: Sequence[Event], restart_after: Sequence[int]) -> None:
     for at in restart_after:
         if not 0 <= at < len(events):
             raise OptionError(f"restart_after={tuple(restart_after)!r}: numbers of events, 0 to {len(events) - 1}")
+
+
+def _check_session(spark: SparkSession) -> None:
+    check_streaming(spark)
+    if spark_version() < (4, 2):
+        raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
+
+
+def _stops(events: Sequence[Event], restart_after: Sequence[int]) -> list[int]:
+    """The batches before which the query stops; the last one is after the script."""
+    first = first_batch(events)
+    return sorted({first + at + 1 for at in restart_after} | {first + len(events)})
 
 
 def first_batch(events: Sequence[Event]) -> int:

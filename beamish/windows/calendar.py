@@ -46,6 +46,11 @@ class CalendarWindows(WindowOption):
 
     Raises:
         OptionError: not exactly one unit, a count below 1, an unknown time zone, or no date.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.CalendarWindows(months=1, timezone="Europe/Paris").describe()
+        'calendar, 1 month long by the clocks of Europe/Paris, counted from 1970-01-01'
     """
 
     days: int | None = attrs.field(default=None, kw_only=True)

@@ -22,6 +22,11 @@ class FixedWindows(WindowOption):
 
     Raises:
         OptionError: a size that is not above 0.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.FixedWindows("1 day", offset="6 hours").describe()
+        'fixed, 1 day long, shifted by 6 hours'
     """
 
     size: Duration = attrs.field(converter=read_positive)

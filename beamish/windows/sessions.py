@@ -23,6 +23,11 @@ class Sessions(WindowOption):
 
     Raises:
         OptionError: a gap that is not above 0.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.Sessions("30 minutes").describe()
+        'sessions: rows of a key less than 30 minutes apart; they grow and merge as rows come'
     """
 
     gap: Duration = attrs.field(converter=read_positive)

@@ -25,6 +25,11 @@ class SlidingWindows(WindowOption):
 
     Raises:
         OptionError: a size or period that is not above 0.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.SlidingWindows("10 minutes", "1 minute").describe()
+        'sliding, 10 minutes long, a new one every 1 minute; a row is in every one that holds it'
     """
 
     size: Duration = attrs.field(converter=read_positive)

@@ -41,6 +41,12 @@ class Windowings(WindowOption):
 
     Raises:
         OptionError: no options, or something that is none.
+
+    Example:
+        >>> import beamish as bm
+        >>> both = bm.Windowings({"minute": bm.FixedWindows("1 minute"), "all": bm.GlobalWindow()})
+        >>> list(both.windowings)
+        ['minute', 'all']
     """
 
     options: Mapping[str, WindowOption] = attrs.field(converter=_read)

@@ -31,7 +31,7 @@ class DroppedRows:
 
     def append(self, rows: pa.Table) -> Ints:
         """Take up rows; gives where they are."""
-        if self._plan.merges:
+        if self._plan.has_several_inputs:
             return self._rows.append(_by_input(self._plan, rows))
         return self._rows.append(rows.select([field.name for field in self._plan.row_type]))
 

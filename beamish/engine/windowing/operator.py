@@ -43,7 +43,7 @@ class WindowOperator(Operator):
 
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
-        if not plan.merges:
+        if not plan.has_several_inputs:
             return [name for name in plan.columns if name in relation.columns.names]
         name, travels = str(relation.name), set(plan.columns)
         return [

@@ -31,7 +31,7 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
     columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: table[EVENT_TIME]}
     if plan.signed:
         columns[SIGN] = _signs(table) if relation.retracts else pa.array(np.ones(table.num_rows, dtype=np.int8))
-    if plan.merges:
+    if plan.has_several_inputs:
         schema = plan.schema.append(pa.field(EVENT_TIME, pa.int64()))
         return widen(plan.takes, number, columns, table.num_rows, schema)
     return pa.table({name: columns[name] for name in (*plan.columns, EVENT_TIME)})

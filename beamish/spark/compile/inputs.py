@@ -86,15 +86,11 @@ def _check(flow: Flow, *, streaming: bool) -> None:
     try:
         flow.check()
     except PipelineError as error:
-        flow.on_sources(_without_retractions).check()  # whatever else is wrong
+        flow.on_sources(lambda source: source.without_retractions()).check()  # whatever else is wrong
         raise PipelineError(
             f"{error}; panes of which only the columns are known may hold retractions: say first.then(second).apply(df), so "
             "that it is known what gives them"
         ) from None
-
-
-def _without_retractions(source: Source) -> Source:
-    return attrs.evolve(source, retracts=False) if isinstance(source, StoredPanes) else source
 
 
 def check_streams(flow: Flow) -> None:

@@ -95,7 +95,7 @@ _WINDOWS: Mapping[type[WindowOption], _NativeWindow] = {
 
 def why_not_native(plan: WindowPlan) -> str:
     """Why a plan is not one for Spark's own aggregation; empty if it is."""
-    if plan.merges:
+    if plan.has_several_inputs:
         return "it takes several inputs"
     if plan.takes_panes:
         return "it takes the panes of another stage"

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from beamish.durations import Duration
 from beamish.kernels.reserved import WATERMARK
-from beamish.source import Source, StoredPanes
+from beamish.source import Source
 from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import column
 
@@ -37,7 +37,7 @@ class SourceRows:
 
 def with_watermark(source: Source, df: DataFrame) -> SourceRows:
     """The rows, with the watermark that their policy says they carry."""
-    if isinstance(source, StoredPanes):
+    if source.gives_panes:
         return SourceRows(df, F.unix_micros("timestamp"))  # the query that gave them moves the watermark
     event_time_us = F.unix_micros(column(source.event_time))
     policy = source.watermark
