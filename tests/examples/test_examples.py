@@ -153,6 +153,16 @@ def test_flights_are_joined_with_their_weather_and_the_check_holds(root, capsys,
 
 
 @pytest.mark.spark
+def test_delays_and_weather_are_joined_by_hour_and_the_check_holds(root, capsys, spark):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "delays_and_weather", "--days", "2", "--batches", "3")
+    assert ended.value.code == 0
+    _, came, *_, check = lines(capsys.readouterr().out)
+    assert not came.endswith(" 0 of them were taken back")
+    assert check == "holds: the stream equals the batch join"
+
+
+@pytest.mark.spark
 def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
         run(root, capsys, "delay_per_session", "--days", "2", "--batches", "3")
@@ -163,7 +173,14 @@ def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
 
 
 def test_every_example_is_run_here(root):
-    on_flights = {"flights_and_weather", "delay_per_session", "flights", "flights_check", "flights_replay"}
+    on_flights = {
+        "delays_and_weather",
+        "flights_and_weather",
+        "delay_per_session",
+        "flights",
+        "flights_check",
+        "flights_replay",
+    }
     here = {*IN_PROCESS, *ON_SPARK, "test_scores", *on_flights}
     assert {path.stem for path in (root / "examples").glob("*.py")} == here
 
