@@ -9,6 +9,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one process has the session
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT

@@ -16,13 +16,6 @@ ROOT = str(Path(__file__).parents[2])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
 
 
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one process has the session
-
-
 class Files:
     """A folder of parquet files as a stream: one file a micro-batch, in the order in which they were added."""
 
