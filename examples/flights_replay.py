@@ -54,7 +54,9 @@ def flights_as_they_left() -> pd.DataFrame:
     table = pd.read_csv(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip")
 
     scheduled = pd.to_datetime(table["time_hour"], utc=True) + pd.to_timedelta(table["minute"], unit="min")
-    departed = scheduled + pd.to_timedelta(table["dep_delay"], unit="min")
+    # pandas rounds what lies in memory under a missing number, and may warn of it: none is missing where it rounds.
+    delay = pd.to_timedelta(table["dep_delay"].fillna(0), unit="min").where(table["dep_delay"].notna())
+    departed = scheduled + delay
     _check_wall_clock(departed, table["dep_time"])
 
     flights = pd.DataFrame(

@@ -95,7 +95,9 @@ def wheel(tracked, sdist, tmp_path_factory):
 def wheel_of_sdist(sdist, tmp_path_factory):
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4 and later
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(folder)
     (source,) = folder.iterdir()
     return build("build_wheel", source, tmp_path_factory.mktemp("wheel_of_sdist"))
 

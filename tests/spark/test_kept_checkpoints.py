@@ -9,6 +9,7 @@ import pytest
 
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
+from tests.checkpoints.write import ROOT, move
 
 FILES = sorted((Path(__file__).parents[1] / "checkpoints").glob("format*/spark-*.zip"))
 
@@ -18,6 +19,7 @@ def test_a_kept_query_goes_on_as_if_it_had_never_stopped(spark, tmp_path, path):
     case = CASES[path.stem.removeprefix("spark-")]
     with zipfile.ZipFile(path) as kept:
         kept.extractall(tmp_path)
+    move(tmp_path, ROOT, str(tmp_path))
     on_spark = case.script.trace_on_spark(spark, case.pipeline, checkpoint=tmp_path)
     for (event, panes), (_, expected) in zip(on_spark, case.script.trace(case.pipeline), strict=True):
         found = differences(panes, expected, case.pipeline)
