@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 
 import beamish as bm
 from beamish.accumulations import Count, FullOuterJoin, Max, Min, Sum
 from beamish.triggers import AfterWatermark, Always
-from flights_and_weather import reports, start_spark, write
+from flights_and_weather import reports, run, write
 from flights_replay import NEW_YORK, flights_as_they_left
 
 
@@ -74,29 +74,8 @@ def main() -> int:
         cuts = pd.date_range(begin, end, arguments.batches + 1)
         write(flights, cuts, folder / "delays")
         write(weather, cuts, folder / "weather")
-        rows = run(folder)
+        rows = run(BOTH.apply, folder, ("delays", "weather"))
     return report(flights, weather, rows)
-
-
-def run(folder: Path) -> list[Row]:
-    """Join the two folders as streams, one file of each per micro-batch; the rows of output, batch by batch."""
-    spark = start_spark()
-
-    def stream(name: str) -> DataFrame:
-        path = str(folder / name)
-        files = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
-        return files.parquet(path)
-
-    rows: list[Row] = []
-    panes = BOTH.apply(delays=stream("delays"), weather=stream("weather"))
-    query = (
-        panes.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return rows
 
 
 def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> int:

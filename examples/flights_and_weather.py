@@ -19,6 +19,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def main() -> int:
         cuts = pd.date_range(begin, end, arguments.batches + 1)
         write(flights, cuts, folder / "flights")
         write(weather, cuts, folder / "weather")
-        rows = run(folder)
+        rows = run(WITH_WEATHER.apply, folder, ("flights", "weather"))
     return report(flights, weather, rows)
 
 
@@ -90,8 +91,8 @@ def write(rows: pd.DataFrame, cuts: pd.DatetimeIndex, folder: Path) -> None:
         os.utime(path, (number, number))
 
 
-def run(folder: Path) -> list[Row]:
-    """Join the two folders as streams, a file of each a micro-batch; the rows of output, batch by batch."""
+def run(join: Callable[..., DataFrame], folder: Path, names: tuple[str, ...]) -> list[Row]:
+    """Join the folders of these names as streams, one file of each per micro-batch; the rows of output, in order."""
     spark = start_spark()
 
     def stream(name: str) -> DataFrame:
@@ -100,7 +101,7 @@ def run(folder: Path) -> list[Row]:
         return files.parquet(path)
 
     rows: list[Row] = []
-    panes = WITH_WEATHER.apply(flights=stream("flights"), weather=stream("weather"))
+    panes = join(**{name: stream(name) for name in names})
     query = (
         panes.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
         .option("checkpointLocation", str(folder / "checkpoint"))
