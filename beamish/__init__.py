@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from beamish import accumulations, testing, triggers
 from beamish.errors import (
     BeamishError,
+    BufferFullError,
     ColumnError,
     NumericOverflowError,
     OptionError,
@@ -16,15 +17,20 @@ from beamish.errors import (
 )
 from beamish.modes import (
     AT_MERGE,
+    EMIT_EARLY,
+    SHUT_DOWN,
+    SPILL,
     WITH_NEXT_PANE,
     AccumulationMode,
     ClosingBehavior,
     OnTimeBehavior,
     RetractMerged,
     TimestampCombiner,
+    WhenFull,
 )
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline, merge
+from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
@@ -43,10 +49,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AT_MERGE",
+    "EMIT_EARLY",
+    "SHUT_DOWN",
+    "SPILL",
     "WITH_NEXT_PANE",
     "AccumulationMode",
     "BeamishError",
     "BoundedOutOfOrderness",
+    "Buffer",
+    "BufferFullError",
     "CalendarWindows",
     "ClosingBehavior",
     "ColumnError",
@@ -69,9 +80,13 @@ __all__ = [
     "SlidingWindows",
     "SparkSetupError",
     "StateError",
+    "Suppress",
     "TimestampCombiner",
+    "UntilTimeLimit",
+    "UntilWindowCloses",
     "UserFunctionError",
     "Watermark",
+    "WhenFull",
     "Window",
     "WindowOption",
     "Windowings",

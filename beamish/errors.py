@@ -47,3 +47,9 @@ class NumericOverflowError(BeamishError, OverflowError):
     """
 
     group: int | None = None
+
+
+class BufferFullError(BeamishError, RuntimeError):
+    """A suppress with ``when_full=bm.SHUT_DOWN`` would hold more than it may. The query stops; nothing is lost: restart it
+    from the checkpoint with a larger buffer, or another ``when_full``.
+    """

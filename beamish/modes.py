@@ -1,4 +1,4 @@
-"""How one pane of a window relates to the next: accumulation modes, behaviours, combiners."""
+"""How one pane of a window relates to the next: accumulation modes, behaviours, combiners; what a full buffer does."""
 
 from __future__ import annotations
 
@@ -59,5 +59,19 @@ class RetractMerged(_Named):
     """Together with the merged window's next pane (the Dataflow paper's rule)."""
 
 
+class WhenFull(_Named):
+    """What a suppress does when its buffer is full (KIP-328)."""
+
+    EMIT_EARLY = "emit_early"
+    """What is due first comes out before its time, until the rest fits."""
+    SHUT_DOWN = "shut_down"
+    """The query stops with a ``BufferFullError``; it goes on from the checkpoint with a larger buffer."""
+    SPILL = "spill"
+    """Nothing comes out early; the limits bound how much of it is in memory at once, all is in the state store."""
+
+
 AT_MERGE = RetractMerged.AT_MERGE
 WITH_NEXT_PANE = RetractMerged.WITH_NEXT_PANE
+EMIT_EARLY = WhenFull.EMIT_EARLY
+SHUT_DOWN = WhenFull.SHUT_DOWN
+SPILL = WhenFull.SPILL

@@ -17,8 +17,12 @@ from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.pane import Pane
+from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source, key_by_call
+from beamish.stages.changes import ChangesStage
+from beamish.stages.suppressed import Suppressed
 from beamish.stages.window import WindowStage
+from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.watermarks import Watermark
@@ -84,6 +88,8 @@ class Pipeline:
     def _options(self, call: str) -> WindowOptions:
         """What is declared of the last stage, for a call that only a stage with windows has."""
         stage = self.flow.stage
+        if isinstance(stage, Suppressed):
+            raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
         if not isinstance(stage, WindowStage):
             raise PipelineError(f"{call}: {stage!r} has no windows; say it in a stage of its own: .then(...)")
         return stage.options
@@ -255,6 +261,9 @@ class Pipeline:
 
     def with_dropped(self) -> Pipeline:
         """Have dropped rows come out as well, with the reason and the original row."""
+        if isinstance(self.flow.stage, ChangesStage):
+            options = attrs.evolve(self.flow.stage.options, with_dropped=True)
+            return Pipeline(attrs.evolve(self.flow, stage=ChangesStage(options)))
         return self._with(with_dropped=True)
 
     def accumulate(self, **accumulations: Accumulation) -> Pipeline:
@@ -274,15 +283,111 @@ class Pipeline:
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         return self._with(accumulations={**self._options("accumulate").accumulations, **accumulations})
 
-    def then(self, stage: Pipeline) -> Pipeline:
-        """Chain a stage that takes this one's panes as its rows.
+    def suppress(
+        self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = Buffer(), name: str = "suppress"
+    ) -> Pipeline:
+        """Hold the last stage's updates, and let their net change through: ``.then(bm.Suppress(...))``.
+
+        Args:
+            until: ``bm.UntilWindowCloses()``: one final pane per key and window; ``bm.UntilTimeLimit(wait, clock=...)``: at
+                most one change per ``wait``.
+            buffer: how much a shard may hold; without it all, in the state store.
+            name: what the checkpoint calls it.
+
+        Returns:
+            a pipeline of the same rows, fewer and later; a further stage may take them: ``.then(...)``.
+
+        Raises:
+            OptionError: one of the arguments is wrong.
+            PipelineError: the stage lacks something, is suppressed already, or does not go with it.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> from beamish.triggers import Always
+            >>> plays = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .trigger(Always())
+            ...     .accumulating()
+            ...     .accumulate(plays=Count())
+            ...     .suppress(bm.UntilWindowCloses())
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 1}]).add([{"ts": 2}]).advance_watermark_to(60)
+            >>> [pane.values for pane in plays.run(script)]
+            [{'plays': 2}]
+        """
+        return self._suppressed(Suppress(until, buffer=buffer, name=name))
+
+    def _suppressed(self, suppress: Suppress) -> Pipeline:
+        stage = self.flow.stage
+        if isinstance(stage, Suppressed):
+            raise PipelineError(
+                f"suppress({suppress.until!r}): the stage is suppressed already, {stage.suppress.until.describe()}; say one of "
+                "the two"
+            )
+        if not isinstance(stage, (WindowStage, ChangesStage)):
+            raise PipelineError(f"suppress({suppress.until!r}): {stage!r} gives no updates to hold; leave it out")
+        flow = attrs.evolve(self.flow, stage=Suppressed(stage, suppress))
+        if _is_complete(flow):
+            flow.check()
+        return Pipeline(flow)
+
+    def changes(
+        self, *, deleted: str | None = None, sequence_by: str | None = None, window: str | None = None
+    ) -> Pipeline:
+        """Take rows as changes of a table that is not beamish's: a row sets what its key (and window) holds, or deletes it.
+
+        The pipeline says event time and keys, and nothing else; ``.suppress(...)`` then says when changes come out.
+
+        Args:
+            deleted: a boolean column: where it is true the row deletes. Null is false.
+            sequence_by: the column by which the newest row is found; without it the event time.
+            window: a column ``struct<start: timestamp, end: timestamp>``, if the table is one of windows.
+
+        Returns:
+            a pipeline whose rows are the key columns, ``window`` (null without one), all other columns but ``deleted``'s,
+            ``pane`` (UNKNOWN, index 0; PANE sets, RETRACTION deletes, with the deleting row's own values), ``timestamp``
+            (the row's event time).
+
+        Raises:
+            OptionError: something that is no name of a column.
+            PipelineError: more is said of the pipeline, or no event time.
+
+        Example:
+            >>> import beamish as bm
+            >>> limited = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("account")
+            ...     .changes(deleted="gone")
+            ...     .suppress(bm.UntilTimeLimit(10, clock="event"))
+            ... )
+            >>> rows = [{"ts": 1, "account": "ann", "balance": 5, "gone": False}]
+            >>> rows += [{"ts": 3, "account": "ann", "balance": 7, "gone": False}]
+            >>> [pane.values for pane in limited.run(bm.testing.TestStream().add(rows).advance_watermark_to(11))]
+            [{'ts': 3, 'balance': 7}]
+        """
+        options = ChangesOptions(deleted, sequence_by, window)
+        call = f"changes({options.arguments})"
+        (first, *others) = self.flow.inputs
+        if others or not isinstance(first, Source) or self.flow.stage != WindowStage():
+            raise PipelineError(
+                f"{call}: takes rows as they are, so the pipeline before it says event_time and key_by only; leave the rest out"
+            )
+        first.check()
+        return Pipeline(attrs.evolve(self.flow, stage=ChangesStage(options)))
+
+    def then(self, stage: Pipeline | Suppress) -> Pipeline:
+        """Chain a stage that takes this one's panes as its rows; or hold this one's updates, by a ``bm.Suppress``.
 
         A stage without a window of its own keeps the panes' windows, one with a window puts each pane where its
         timestamp falls. Panes of a stage that retracts take their predecessors back in the next, so that totals
         downstream are right after every bundle. Late panes are judged by the stage's own allowed lateness.
 
         Args:
-            stage: a pipeline without event time, of one stage or several.
+            stage: a pipeline without event time, of one stage or several; or a ``bm.Suppress`` (see ``suppress``).
 
         Raises:
             PipelineError: it is no pipeline, has an event time or several inputs, or cannot take these panes; or this
@@ -304,6 +409,8 @@ class Pipeline:
             >>> [pane.values for pane in most_plays.run(script)]
             [{'most': 2}]
         """
+        if isinstance(stage, Suppress):
+            return self._suppressed(stage)
         if not isinstance(stage, Pipeline):
             raise PipelineError(
                 f"then({stage!r}): must be a pipeline, such as bm.Pipeline().key_by('total').accumulate(...)"

@@ -26,6 +26,8 @@ class Relation:
         window: the windows that panes are in; None: they are in none, as a source's rows.
         retracts: whether panes are taken back.
         watermarks: the policies of the sources that it comes from.
+        behind_us: how far past a pane's time the watermark may be when it comes out, where that alone decides; microseconds.
+        is_changelog: whether its rows set and delete slots, as ``changes()`` says, and are no panes of a window.
         schema: its columns with their types; None where no data is known yet.
         name: what the stage that takes it calls it, where it takes several; None otherwise.
     """
@@ -35,6 +37,8 @@ class Relation:
     window: WindowOption | None = None
     retracts: bool = False
     watermarks: tuple[Watermark, ...] = ()
+    behind_us: int = 0
+    is_changelog: bool = False
     schema: pa.Schema | None = None
     name: str | None = None
 

@@ -9,6 +9,7 @@ import attrs
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.one_input import OfInput
 from beamish.engine.operator import Operator
+from beamish.engine.updates import UpdatingOperator
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import PREFIX, is_reserved
@@ -17,7 +18,9 @@ from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
 from beamish.stages.stage import Stage
+from beamish.stages.window_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
 from beamish.stages.window_words import calls, describe
+from beamish.suppress import Suppress
 from beamish.triggers.default import Default
 from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
@@ -51,6 +54,8 @@ class WindowStage(Stage):
 
     def check(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
+        for relation in takes:
+            check_in_time(options, relation)
         _check_options(attrs.evolve(options, mode=self.options.mode))
         if self.options.window is None:
             _check_windowings_apart(takes)
@@ -95,6 +100,27 @@ class WindowStage(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         return WindowOperator(make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1))
+
+    # With a suppress (stages/suppressed.py)
+
+    def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        self.check(takes)
+        check_suppress(self._with_inherited(takes), suppress)
+
+    def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        self.check_stream(takes)
+        check_closes(self._with_inherited(takes), suppress)
+
+    def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
+        options = self._with_inherited(takes)
+        plan = make_plan(options, takes, shards if takes[0].keys else 1, suppressed=suppress.holds)
+        return WindowOperator(plan)
+
+    def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
+        return behind_us(self.options, suppress)
+
+    def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
+        return measured(self._with_inherited(takes), suppress)
 
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
         """The options, and what follows from the stages before: their windows, and panes that hold all where they retract."""

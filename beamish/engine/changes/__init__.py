@@ -1,0 +1,1 @@
+"""Changes of a table that is not beamish's, as updates for a suppress."""

@@ -1,0 +1,1 @@
+"""Holding updates back: what a suppress holds of a shard, and when it leaves."""

@@ -1,0 +1,44 @@
+"""The operator of a suppressed stage: it runs in the shards of the stage, after their step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.engine.operator import Operator, Shard
+from beamish.engine.state.store import Store
+from beamish.engine.suppress.shard import SuppressShard
+from beamish.engine.updates import UpdatingOperator
+from beamish.plan.relation import Relation
+from beamish.suppress import Suppress
+
+
+@attrs.define(slots=False, eq=False)
+class SuppressOperator(Operator):
+    """A stage's operator with a suppress (see ``engine/operator.py``).
+
+    Attributes:
+        inner: the stage's operator.
+        suppress: what holds its updates.
+        gives: what comes out.
+    """
+
+    inner: UpdatingOperator
+    suppress: Suppress
+    gives: Relation
+
+    def __attrs_post_init__(self) -> None:
+        inner = self.inner
+        self.takes, self.shards, self.identity, self.cadence = inner.takes, inner.shards, inner.identity, inner.cadence
+        self.needs_clock = inner.needs_clock or (self.suppress.until.by_clock and self.suppress.holds)
+
+    def reads(self, number: int) -> Sequence[str]:
+        return self.inner.reads(number)
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        return self.inner.pack(number, rows)
+
+    def open(self, store: Store) -> Shard:
+        return SuppressShard(self.inner, self.suppress, store)

@@ -1,0 +1,137 @@
+"""A stage whose updates are held back by a suppress (docs/semantics.md#suppress).
+
+It is one stage with the one it suppresses: it takes what that takes and runs in its shards, so nothing is shuffled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import attrs
+
+from beamish.engine.operator import Operator
+from beamish.engine.suppress.operator import SuppressOperator
+from beamish.engine.updates import UpdatingOperator
+from beamish.modes import WhenFull
+from beamish.plan.relation import Relation
+from beamish.stages.stage import Stage
+from beamish.suppress import Buffer, Suppress
+
+
+class Suppressible(Stage, Protocol):
+    """A stage that can be suppressed."""
+
+    def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        """Check it with the suppress, as ``check`` does.
+
+        Raises:
+            PipelineError: something is missing, or things do not go together.
+        """
+        ...
+
+    def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        """As ``check_stream``, with the suppress.
+
+        Raises:
+            PipelineError: nothing would ever come out.
+        """
+        ...
+
+    def final_suppressed(self, suppress: Suppress) -> Stage:
+        """What a batch needs of it."""
+        return self.final
+
+    def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
+        """Bind it, as ``bind`` does, to give updates to a suppress."""
+        ...
+
+    def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
+        """From what a wait is measured, for explain: what follows "until ..."."""
+        ...
+
+    def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
+        """How far past a pane's time the watermark is at least when it comes out, microseconds."""
+        ...
+
+
+@attrs.frozen
+class Suppressed(Stage):
+    """A stage and the suppress that holds its updates (see ``stages/stage.py``).
+
+    Attributes:
+        of: the stage.
+        suppress: what holds its updates.
+    """
+
+    of: Suppressible
+    suppress: Suppress
+
+    @property
+    def is_complete(self) -> bool:
+        return self.of.is_complete
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.of.with_dropped
+
+    @property
+    def final(self) -> Stage:
+        return self.of.final_suppressed(self.suppress)
+
+    def calls(self) -> Iterable[str] | None:
+        calls = self.of.calls()
+        return None if calls is None else (*calls, f".then({self.suppress!r})")
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        self.of.check_suppressed(takes, self.suppress)
+
+    def check_stream(self, takes: Sequence[Relation]) -> None:
+        self.of.check_stream_suppressed(takes, self.suppress)
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        return attrs.evolve(self.of.gives(takes), behind_us=self.of.behind_us(takes, self.suppress))
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return self.of.asks(takes, number)
+
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
+        return self.of.asks_whole_rows(takes, number)
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        inner = self.of.bind_suppressed(takes, self.suppress, shards=shards)
+        gives = attrs.evolve(inner.gives, behind_us=self.of.behind_us(takes, self.suppress))
+        return SuppressOperator(inner, self.suppress, gives)
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        inner = operator.inner if isinstance(operator, SuppressOperator) else None
+        yield from self.of.describe(takes, inner)
+        yield "held", f"{self.suppress.until.describe()}{self.of.measured(takes, self.suppress)}"
+        if self.suppress.holds:
+            yield "buffer", _buffer(self.suppress.buffer, None if operator is None else operator.shards)
+
+
+def _buffer(buffer: Buffer, shards: int | None) -> str:
+    """The limits of a shard and of all, and what happens when it is full."""
+    if not buffer.is_limited:
+        return "no limits: what is held is in the state store, and nothing comes out before its time"
+    limits = [f"{most:,} {what}" for most, what in _limits(buffer)]
+    words = f"per shard at most {' and '.join(limits)}"
+    if shards is not None:
+        words += f", in all {shards} shards {' and '.join(f'{most * shards:,} {what}' for most, what in _limits(buffer))}"
+    return f"{words}; {_WHEN_FULL[buffer.policy]}"
+
+
+def _limits(buffer: Buffer) -> Iterator[tuple[int, str]]:
+    spills = buffer.policy is WhenFull.SPILL
+    if buffer.max_records is not None:
+        yield buffer.max_records, "updates in memory" if spills else "updates"
+    if buffer.max_bytes is not None:
+        yield buffer.max_bytes, "bytes of keys and values" + " in memory" * spills
+
+
+_WHEN_FULL = {
+    WhenFull.EMIT_EARLY: "when full, what is due first comes out early",
+    WhenFull.SHUT_DOWN: "when full, the query stops; it goes on from its checkpoint with a larger buffer",
+    WhenFull.SPILL: "the rest waits in the state store; nothing comes out early",
+}

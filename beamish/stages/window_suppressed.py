@@ -1,0 +1,99 @@
+"""What a window stage and a suppress must keep together, and what follows for the stage after it."""
+
+from __future__ import annotations
+
+from beamish.durations import Duration
+from beamish.errors import PipelineError
+from beamish.modes import TimestampCombiner
+from beamish.options import WindowOptions
+from beamish.plan.relation import Relation
+from beamish.suppress import Suppress, UntilTimeLimit, UntilWindowCloses
+
+
+def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
+    """Check a window stage's options with the suppress that follows it.
+
+    Raises:
+        PipelineError: they do not go together.
+    """
+    until = suppress.until
+    if isinstance(until, UntilWindowCloses) and until.grace is not None:
+        raise PipelineError(
+            f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: say "
+            f".allowed_lateness({until.grace!r}) and leave grace out"
+        )
+    if isinstance(until, UntilTimeLimit) and until.holds and not until.by_clock and _lacks_timestamps(options):
+        raise PipelineError(
+            f"suppress({until!r}) over windows that are all of time: their panes have no timestamp to wait from; say "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or clock='processing'"
+        )
+    if options.discards and suppress.holds:
+        for name, accumulation in options.accumulations.items():
+            accumulation.check(name, merging=True)
+
+
+def _lacks_timestamps(options: WindowOptions) -> bool:
+    return options.combiner is TimestampCombiner.END_OF_WINDOW and has_all_of_time(options)
+
+
+def has_all_of_time(options: WindowOptions) -> bool:
+    """Whether a windowing is all of time."""
+    of_each = options.windowings.values() or (options,)
+    return any(one.window is not None and one.window.is_all_of_time for one in of_each)
+
+
+def check_closes(options: WindowOptions, suppress: Suppress) -> None:
+    """Check that what is held comes out of a stream that does not end.
+
+    Raises:
+        PipelineError: windows that are all of time never close.
+    """
+    if isinstance(suppress.until, UntilWindowCloses) and has_all_of_time(options):
+        raise PipelineError(
+            f"suppress({suppress.until!r}) over {options.window!r}: all of time never closes on a stream, so nothing would come "
+            "out; say bm.UntilTimeLimit('1 minute', clock='processing'), or use windows that end"
+        )
+
+
+def check_in_time(options: WindowOptions, relation: Relation) -> None:
+    """Check that what a suppressed stage lets through does not come too late for the stage that takes it.
+
+    Raises:
+        PipelineError: all of it would; or it is a changelog, which is no panes.
+    """
+    if relation.is_changelog:
+        raise PipelineError(
+            "then(...) after changes(): its rows set and delete what a table holds, and what they replace is not known, so no "
+            "sum over them would be right; bm.Pipeline().window(bm.GlobalWindow()).accumulate(...=Last(...)) makes a table "
+            "that retracts"
+        )
+    lateness = options.allowed_lateness.us
+    if relation.behind_us > lateness and options.window is not None and not has_all_of_time(options):
+        least = Duration(relation.behind_us)
+        raise PipelineError(
+            f"a stage after suppress with allowed_lateness({options.allowed_lateness!r}): what is held comes when the watermark "
+            f"is {least} past its time, so all of it would be too late; say .allowed_lateness({least!r}) or more in this stage"
+        )
+
+
+def behind_us(options: WindowOptions, suppress: Suppress) -> int:
+    """How far past its time a pane comes out where the watermark decides, microseconds."""
+    if isinstance(suppress.until, UntilWindowCloses):
+        return options.allowed_lateness.us
+    return 0 if suppress.until.by_clock else suppress.until.wait.us
+
+
+def measured(options: WindowOptions, suppress: Suppress) -> str:
+    """From what a wait is measured, for explain."""
+    until = suppress.until
+    if isinstance(until, UntilWindowCloses):
+        lateness = options.allowed_lateness
+        after = f"{lateness} past its end" if lateness else "at its end"
+        return f": the watermark is {after}, or its trigger has finished; one pane per key and window"
+    if until.by_clock or not until.holds:
+        return "; one net change per key and window at a time" * until.holds
+    return {
+        TimestampCombiner.END_OF_WINDOW: ": it is the window's last microsecond, so the wait runs from the window's end",
+        TimestampCombiner.EARLIEST: ": it is the earliest event time of its rows",
+        TimestampCombiner.LATEST: ": it is the latest event time of its rows",
+    }[options.combiner] + "; one net change per key and window at a time"
