@@ -167,7 +167,9 @@ def test_the_sessions_configuration_is_as_before(spark):
 def test_a_watermark_that_spark_cannot_have_is_refused(watermark):
     script = TestStream().add([{"ts": 1, "team": "red", "score": 1}])
     for last in (script.advance_watermark_to(watermark), script.step(watermark=watermark)):
-        with pytest.raises(bm.ScriptError, match=rf"{float(watermark)}\): on Spark .* a whole number of milliseconds above 0"):
+        with pytest.raises(
+            bm.ScriptError, match=rf"{float(watermark)}\): on Spark .* a whole number of milliseconds above 0"
+        ):
             last.on_spark(None, FIXED)
 
 
