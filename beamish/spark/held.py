@@ -59,9 +59,7 @@ def _entries(spark: SparkSession, checkpoint: str, batch: int | None, operator_i
 
 def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
     """The operator of the suppress, bound to the columns that the state says it takes."""
-    (of,) = (
-        below for below in flow.flows if isinstance(below.stage, Suppressed) and below.stage.suppress.name == name
-    )
+    (of,) = (below for below in flow.flows if isinstance(below.stage, Suppressed) and below.stage.suppress.name == name)
     stored = shard.get(entry_name(name, INDEX))
     assert stored is not None  # noqa: S101 - it was found by it
     with pa.ipc.open_stream(pa.py_buffer(stored)) as reader:
