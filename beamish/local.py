@@ -12,7 +12,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane
-from beamish.script.events import Bundle, ClockTo, Event
+from beamish.script.events import Event, Step, as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
@@ -52,8 +52,9 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> 
     bundles = {name: iter(tables) for name, tables in rows.tables.items()}
     traced = []
     for event in events:
-        of_event = next(bundles[event.input]) if isinstance(event, Bundle) else None
-        traced.append((event, panes_from_table(root.step(event, of_event), bound.operator.gives)))
+        step = as_step(event)
+        own = next(bundles[step.input]) if step.rows else None
+        traced.append((event, panes_from_table(root.step(step, own), bound.operator.gives)))
     return traced
 
 
@@ -73,10 +74,10 @@ class _Leaf:
         self._source = source
         self.watermark_us: int | None = None
 
-    def step(self, event: Event, rows: pa.Table | None) -> pa.Table | None:
-        """The rows of the event, if they are its own."""
-        self.watermark_us = watermark_of(self._source, event)
-        return rows if isinstance(event, Bundle) and event.input == self._source.name else None
+    def step(self, step: Step, rows: pa.Table | None) -> pa.Table | None:
+        """The rows of the step, if they are its own."""
+        self.watermark_us = watermark_of(self._source, step)
+        return rows if step.input == self._source.name else None
 
 
 class _Node:
@@ -93,19 +94,18 @@ class _Node:
         """The watermark that it hands on; all its shards come to the same."""
         return self._shards[0].watermark_us
 
-    def step(self, event: Event, rows: pa.Table | None) -> pa.Table:
-        """A step of what is below, then of its own shards; ``rows`` are those of the event."""
+    def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
+        """A step of what is below, then of its own shards; ``rows`` are those of the step."""
         sources_us: list[int | None] = []
         payloads: dict[int, list[bytes]] = {}
         for number, below in enumerate(self._inputs):
-            taken = below.step(event, rows)
+            taken = below.step(step, rows)
             sources_us.append(below.watermark_us)
             for shard, payload in _payloads(self._operator, number, taken, self._how.packs):
                 payloads.setdefault(shard, []).append(payload)
         if self._how.round_trip:
             self._shards = [self._operator.open(store) for store in self._stores]
-        clock_us = event.us if isinstance(event, ClockTo) else None
-        out = [shard.step(sources_us, clock_us, payloads.get(i, [])) for i, shard in enumerate(self._shards)]
+        out = [shard.step(sources_us, step.clock_us, payloads.get(i, [])) for i, shard in enumerate(self._shards)]
         return pa.concat_tables(out)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -15,7 +15,7 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane
-from beamish.script.events import Bundle, ClockTo, Event, Row, WatermarkTo
+from beamish.script.events import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +30,9 @@ class Runnable(Protocol):
 
 @attrs.frozen
 class TestStream:
-    """A script: bundles of rows, and moves of the watermark and the clock. Each call gives a new script.
+    """A script: bundles of rows, moves of the watermark and the clock, and steps of all three. Each call gives a new script.
 
-    Times are seconds since the epoch or aware datetimes. The watermark is what the script says, whatever the
+    Each call is a step of the pipeline, one micro-batch (docs/semantics.md#steps-and-clocks); ``step`` says all of it. Times are seconds since the epoch or aware datetimes. The watermark is what the script says, whatever the
     pipeline's policy (but for ProcessingTimeLag and idle_timeout, which follow the script's clock). The end of
     the script is not the end of time: say ``advance_watermark_to_infinity()``.
 
@@ -56,13 +56,7 @@ class TestStream:
         Raises:
             ScriptError: something that is no dict.
         """
-        if not isinstance(rows, Iterable):
-            raise ScriptError(f"add({rows!r}): must be rows, dicts of column name to value, such as add([{{'ts': 1}}])")
-        bundle = tuple(rows)
-        for row in bundle:
-            if not isinstance(row, Mapping):
-                raise ScriptError(f"add({row!r}): a row is a dict of column name to value")
-        return attrs.evolve(self, events=(*self.events, Bundle(bundle, input)))
+        return self._then(Bundle(_bundle("add", rows), input))
 
     def advance_watermark_to(self, time: float | datetime, *, input: str | None = None) -> TestStream:  # noqa: A002
         """The watermark advances.
@@ -74,13 +68,11 @@ class TestStream:
         Raises:
             ScriptError: it would go back.
         """
-        if isinstance(time, float) and math.isinf(time) and time > 0:
-            return self.advance_watermark_to_infinity(input=input)
-        return self._advance(WatermarkTo(instant_us("advance_watermark_to", time), input))
+        return self._then(WatermarkTo(_watermark_us("advance_watermark_to", time), input))
 
     def advance_watermark_to_infinity(self, *, input: str | None = None) -> TestStream:  # noqa: A002
         """No row will come any more (of one input, or of all): every window ends and expires."""
-        return self._advance(WatermarkTo(END_OF_TIME_US, input))
+        return self._then(WatermarkTo(END_OF_TIME_US, input))
 
     def advance_processing_time_to(self, time: float | datetime) -> TestStream:
         """The clock advances to a time.
@@ -88,7 +80,7 @@ class TestStream:
         Raises:
             ScriptError: it would go back.
         """
-        return self._advance(ClockTo(instant_us("advance_processing_time_to", time)))
+        return self._then(ClockTo(instant_us("advance_processing_time_to", time)))
 
     def advance_processing_time_by(self, delay: Any) -> TestStream:
         """The clock advances by a duration.
@@ -96,17 +88,61 @@ class TestStream:
         Raises:
             ScriptError: it would go back.
         """
-        clock = max((event.us for event in self.events if isinstance(event, ClockTo)), default=0)
-        return self._advance(ClockTo(clock + duration("advance_processing_time_by", delay).us))
+        return self._then(ClockTo(self._clock_us + duration("advance_processing_time_by", delay).us))
 
-    def _advance(self, event: WatermarkTo | ClockTo) -> TestStream:
-        before = [earlier.us for earlier in self.events if _same_clock(earlier, event)]
-        last = max(before) if before else 0 if isinstance(event, ClockTo) else None
-        if last is not None and event.us < last:
-            what = "watermark" if isinstance(event, WatermarkTo) else "clock"
-            raise ScriptError(
-                f"the {what} would go back from {last / 1e6} to {event.us / 1e6} seconds; time in a script moves on"
-            )
+    def step(
+        self,
+        rows: Iterable[Row] = (),
+        *,
+        watermark: float | datetime | None = None,
+        clock: float | datetime | None = None,
+        input: str | None = None,  # noqa: A002
+    ) -> TestStream:
+        """One whole micro-batch: the watermark advances, then the clock, then rows arrive (docs/semantics.md#steps-and-clocks).
+
+        Args:
+            rows: dicts of column to value.
+            watermark: where it advances to; ``math.inf``: the end of time; None: nowhere.
+            clock: the time the clock advances to; None: it stays.
+            input: of a merge, whose the rows and the watermark are; None: the watermarks of all inputs, without rows.
+
+        Raises:
+            ScriptError: a time would go back, or a row is no dict.
+
+        Example:
+            The watermark goes first, so a row of the micro-batch in which its window ends is late:
+
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> counts = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(10))
+            ...     .accumulate(n=Count())
+            ... )
+            >>> script = TestStream().step([{"ts": 1}]).step([{"ts": 9}, {"ts": 12}], watermark=10, clock=60)
+            >>> [pane.values for pane in counts.run(script.step(watermark=20))]
+            [{'n': 1}, {'n': 1}]
+        """
+        watermark_us = None if watermark is None else _watermark_us("step(watermark)", watermark)
+        clock_us = None if clock is None else instant_us("step(clock)", clock)
+        return self._then(Step(_bundle("step", rows), input, watermark_us, clock_us))
+
+    @property
+    def _clock_us(self) -> int:
+        return max((step.clock_us for step in map(as_step, self.events) if step.clock_us is not None), default=0)
+
+    def _watermark_us(self, of: str | None) -> int | None:
+        """The watermark of an input, or the greatest of all; None: there is none."""
+        steps = [step for step in map(as_step, self.events) if of == step.input or None in (of, step.input)]
+        return max((step.watermark_us for step in steps if step.watermark_us is not None), default=None)
+
+    def _then(self, event: Event) -> TestStream:
+        step = as_step(event)
+        if step.watermark_us is not None:
+            _check_moves_on("watermark", self._watermark_us(step.input), step.watermark_us)
+        if step.clock_us is not None:
+            _check_moves_on("clock", self._clock_us, step.clock_us)
         return attrs.evolve(self, events=(*self.events, event))
 
     def trace(self, pipeline: Runnable) -> list[tuple[Event, list[Pane]]]:
@@ -165,8 +201,26 @@ class TestStream:
         return trace_on_spark(spark, pipeline.flow, self.events, **options)
 
 
-def _same_clock(a: Event, b: Event) -> TypeGuard[WatermarkTo | ClockTo]:
-    """Whether both move the clock, or the watermark of some input."""
-    if isinstance(a, WatermarkTo) and isinstance(b, WatermarkTo):
-        return a.input == b.input or None in (a.input, b.input)
-    return isinstance(a, ClockTo) and isinstance(b, ClockTo)
+def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
+    if not isinstance(rows, Iterable):
+        raise ScriptError(
+            f"{call}({rows!r}): must be rows, dicts of column name to value, such as {call}([{{'ts': 1}}])"
+        )
+    bundle = tuple(rows)
+    for row in bundle:
+        if not isinstance(row, Mapping):
+            raise ScriptError(f"{call}({row!r}): a row is a dict of column name to value")
+    return bundle
+
+
+def _watermark_us(where: str, time: float | datetime) -> int:
+    if isinstance(time, float) and math.isinf(time) and time > 0:
+        return END_OF_TIME_US
+    return instant_us(where, time)
+
+
+def _check_moves_on(what: str, last_us: int | None, us: int) -> None:
+    if last_us is not None and us < last_us:
+        raise ScriptError(
+            f"the {what} would go back from {last_us / 1e6} to {us / 1e6} seconds; time in a script moves on"
+        )

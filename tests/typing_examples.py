@@ -56,6 +56,7 @@ script = (
     .advance_watermark_to_infinity()
 )
 assert_type(script, TestStream)
+assert_type(script.step([{"ts": 2}], watermark=float("inf"), clock=datetime(1970, 1, 3, tzinfo=UTC)), TestStream)
 
 
 def read(panes: list[bm.Pane]) -> Iterator[tuple[datetime, Any]]:

@@ -1,4 +1,4 @@
-"""The events of a test script: rows, and moves of the watermark and the clock."""
+"""The events of a test script: rows, moves of the watermark and the clock, and whole steps of all three."""
 
 from __future__ import annotations
 
@@ -36,4 +36,47 @@ class ClockTo:
     us: int
 
 
-Event = Bundle | WatermarkTo | ClockTo
+@attrs.frozen
+class Step:
+    """One micro-batch: the watermark advances, then the clock, then rows come. The other events are steps of one part.
+
+    Attributes:
+        rows: as of a ``Bundle``; none: no rows come.
+        input: of a merge, whose the rows and the watermark are; None: the watermarks of all, and no rows.
+        watermark_us: as of ``WatermarkTo``; None: it does not move.
+        clock_us: as of ``ClockTo``; None: it does not move.
+    """
+
+    rows: tuple[Row, ...] = ()
+    input: str | None = None
+    watermark_us: int | None = None
+    clock_us: int | None = None
+
+
+Event = Bundle | WatermarkTo | ClockTo | Step
+
+
+def as_step(event: Event) -> Step:
+    """What an event is to those who run it."""
+    match event:
+        case Bundle(rows, of):
+            return Step(rows, of)
+        case WatermarkTo(us, of):
+            return Step(input=of, watermark_us=us)
+        case ClockTo(us):
+            return Step(clock_us=us)
+        case Step():
+            return event
+
+
+def in_words(event: Event) -> str:
+    """The call that an event was written by, for messages."""
+    match event:
+        case Bundle():
+            return "add(rows)"
+        case WatermarkTo(us):
+            return f"advance_watermark_to({us / 1e6})"
+        case ClockTo(us):
+            return f"advance_processing_time_to({us / 1e6})"
+        case Step(watermark_us=us):
+            return "step(rows)" if us is None else f"step(watermark={us / 1e6})"

@@ -12,7 +12,7 @@ from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
 from beamish.instants import instant_us
 from beamish.kernels.reserved import EVENT_TIME, PREFIX, is_reserved
-from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.events import Bundle, Event, Row, Step, as_step, in_words
 from beamish.source import Source
 
 
@@ -21,7 +21,8 @@ class ScriptRows:
     """The rows of a script.
 
     Attributes:
-        tables: the bundles of each source, by its name, in order: the rows' columns and ``EVENT_TIME``.
+        tables: the rows of each source, by its name: of each step that brings it some, in order, the rows' columns and
+            ``EVENT_TIME``.
         schemas: the columns of each source.
     """
 
@@ -31,7 +32,7 @@ class ScriptRows:
     @property
     def any(self) -> bool:
         """Whether there is a row at all."""
-        return any(table.num_rows for tables in self.tables.values() for table in tables)
+        return any(self.tables.values())
 
 
 def check_script(flow: Flow, events: Sequence[Event]) -> None:
@@ -42,33 +43,28 @@ def check_script(flow: Flow, events: Sequence[Event]) -> None:
     """
     names = [source.name for source in flow.sources if source.name is not None]
     for event in events:
-        if isinstance(event, ClockTo):
-            continue
-        call = "add(rows)" if isinstance(event, Bundle) else f"advance_watermark_to({event.us / 1e6})"
-        if isinstance(event, Bundle) and event.input is None and names:
-            raise ScriptError(
-                f"{call}: the pipeline merges {', '.join(names)}; say whose rows: add(rows, input={names[0]!r})"
-            )
-        if event.input is not None and event.input not in names:
+        step, call = as_step(event), in_words(event)
+        if names and step.input is None and (step.rows or isinstance(event, Bundle)):
+            raise ScriptError(f"{call}: the pipeline merges {', '.join(names)}; say whose rows, by input={names[0]!r}")
+        if step.input is not None and step.input not in names:
             known = f"the inputs are {', '.join(names)}" if names else "the pipeline is no merge; leave input= out"
-            raise ScriptError(f"{call} with input={event.input!r}: {known}")
-        if isinstance(event, WatermarkTo):
-            _check_watermark(flow, event, call)
+            raise ScriptError(f"{call} with input={step.input!r}: {known}")
+        for source in flow.sources:
+            if watermark_of(source, step) is not None:
+                _check_is_moved(source, call)
 
 
-def _check_watermark(flow: Flow, event: WatermarkTo, call: str) -> None:
-    for source in flow.sources:
-        moved = event.input in (None, source.name)
-        if moved and source.watermark is not None and not source.watermark.moved_by_rows:
-            raise ScriptError(
-                f"{call} with {type(source.watermark).__name__}: the clock moves it; advance the clock, by "
-                "advance_processing_time_to"
-            )
+def _check_is_moved(source: Source, call: str) -> None:
+    if source.watermark is not None and not source.watermark.moved_by_rows:
+        raise ScriptError(
+            f"{call} with {type(source.watermark).__name__}: the clock moves it; advance the clock, by "
+            "advance_processing_time_to"
+        )
 
 
-def watermark_of(source: Source, event: Event) -> int | None:
-    """Where an event moves the watermark of a source; None: nowhere."""
-    return event.us if isinstance(event, WatermarkTo) and event.input in (None, source.name) else None
+def watermark_of(source: Source, step: Step) -> int | None:
+    """Where a step moves the watermark of a source; None: nowhere."""
+    return step.watermark_us if step.input in (None, source.name) else None
 
 
 def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
@@ -78,9 +74,9 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
         ColumnError: a column is missing, or has a name of beamish's own.
         ScriptError: a column holds values that cannot be of one type, or an event time that is no time.
     """
-    tables = {}
+    steps, tables = [as_step(event) for event in events], {}
     for source in flow.sources:
-        bundles = [event for event in events if isinstance(event, Bundle) and event.input == source.name]
+        bundles = [step.rows for step in steps if step.rows and step.input == source.name]
         tables[source.name] = tables_of(bundles, source.event_time)
     schemas: dict[str | None, pa.Schema] = {}
     for source, taker, number in flow.leaves:
@@ -92,14 +88,14 @@ def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
 def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) -> pa.Schema:
     """The columns of a source; what is asked of one without rows is there, and null."""
     schema = tables[0].drop_columns([EVENT_TIME]).schema if tables else pa.schema([])
-    if not any(table.num_rows for table in tables):
+    if not tables:
         for name in dict.fromkeys([*source.keys, source.event_time, *asked]):
             if name not in schema.names:
                 schema = schema.append(pa.field(name, pa.null()))
     return schema
 
 
-def tables_of(bundles: Sequence[Bundle], event_time: Any) -> list[pa.Table]:
+def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Table]:
     """Bundles as tables, one per bundle, with ``EVENT_TIME`` beside the rows' own columns.
 
     Raises:
@@ -110,7 +106,7 @@ def tables_of(bundles: Sequence[Bundle], event_time: Any) -> list[pa.Table]:
         raise ColumnError(
             f"event_time({event_time}): a Column expression works on Spark only; give the name of a column"
         )
-    rows = [row for bundle in bundles for row in bundle.rows]
+    rows = [row for bundle in bundles for row in bundle]
     names = list(dict.fromkeys(name for row in rows for name in row))
     if rows and event_time not in names:
         raise ColumnError(f"event_time({event_time!r}): there is no column {event_time!r}; the rows have {names}")
@@ -122,12 +118,12 @@ def tables_of(bundles: Sequence[Bundle], event_time: Any) -> list[pa.Table]:
     table = pa.table({**columns, EVENT_TIME: pa.array(times, pa.int64())})
     tables, start = [], 0
     for bundle in bundles:
-        tables.append(table.slice(start, len(bundle.rows)))
-        start += len(bundle.rows)
+        tables.append(table.slice(start, len(bundle)))
+        start += len(bundle)
     return tables
 
 
-def _column(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Array:
+def _column(name: str, rows: Sequence[Row]) -> pa.Array:
     values = [row.get(name) for row in rows]
     try:
         return pa.array(values)

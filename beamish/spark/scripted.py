@@ -5,14 +5,15 @@ So the batch of an event carries, beside the event, the watermark of the event *
 then runs at exactly this watermark. A script that begins with a watermark gets one batch more in front, without
 rows and without a clock, which is no step for any shard.
 
-The clock comes as heartbeats with every batch but that one, where the pipeline needs it. Nothing sleeps.
+The clock comes as heartbeats with every batch but that one, where the pipeline needs it. Nothing sleeps. Spark runs no
+batches on its own meanwhile: where a query stops, one would move the watermark in a step before that of the event.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
 from beamish.pane import Pane
 from beamish.plan.relation import Relation
-from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.events import Event, as_step, in_words
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
@@ -77,7 +78,8 @@ def trace_on_spark(
     rows = script_rows(flow, events)
     if not rows.any:
         return [(event, []) for event in events]
-    with _partitions(spark, partitions), _folder(checkpoint) as folder:
+    confs = {"spark.sql.shuffle.partitions": str(partitions), "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
+    with _configured(spark, confs), _folder(checkpoint) as folder:
         bound = flow.bind(rows.schemas, shards=shard_count(spark, shards))
         if heartbeats is False and needs_ticks(bound):
             raise OptionError("heartbeats=False: this pipeline needs the clock; leave it out")
@@ -95,9 +97,10 @@ def trace_on_spark(
 
 def _check(events: Sequence[Event], restart_after: Sequence[int]) -> None:
     for event in events:
-        if isinstance(event, WatermarkTo) and not is_watermark(event.us):
+        watermark_us = as_step(event).watermark_us
+        if watermark_us is not None and not is_watermark(watermark_us):
             raise ScriptError(
-                f"advance_watermark_to({event.us / 1e6}): on Spark a watermark is a whole number of milliseconds above 0; "
+                f"{in_words(event)}: on Spark a watermark is a whole number of milliseconds above 0; "
                 "round it, and shift a script that begins before 1970"
             )
     for at in restart_after:
@@ -119,7 +122,7 @@ def _stops(events: Sequence[Event], restart_after: Sequence[int]) -> list[int]:
 
 def first_batch(events: Sequence[Event]) -> int:
     """The batch of the first event."""
-    return 1 if isinstance(events[0], WatermarkTo) else 0
+    return 0 if as_step(events[0]).watermark_us is None else 1
 
 
 def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -128,30 +131,30 @@ def cut(source: Source, events: Sequence[Event], tables: Sequence[pa.Table], sch
     Args:
         source: the source.
         events: the script.
-        tables: its bundles.
+        tables: its rows, of each step that brings it some.
         schema: its columns, also where it has no rows.
 
     Returns:
         the rows' columns, ``EVENT_TIME``, ``BATCH``, ``REPORT`` (where a row takes the watermark) and ``IS_ROW``.
     """
     schema = schema.append(pa.field(EVENT_TIME, pa.int64()))
-    first, bundles = first_batch(events), (table if table.num_rows else schema.empty_table() for table in tables)
+    first, bundles = first_batch(events), iter(tables)
     parts = [_rows(schema.empty_table(), 0)]
-    for at, event in enumerate(events):
-        watermark_us = watermark_of(source, event)
+    for batch, step in enumerate(map(as_step, events), first):
+        watermark_us = watermark_of(source, step)
         if watermark_us is not None:
-            parts.append(_watermark_row(watermark_us, first + at - 1, schema))
-        if isinstance(event, Bundle) and event.input == source.name:
-            parts.append(_rows(next(bundles), first + at))
+            parts.append(_watermark_row(watermark_us, batch - 1, schema))
+        if step.rows and step.input == source.name:
+            parts.append(_rows(next(bundles), batch))
     return pa.concat_tables(parts)
 
 
 def clock_rows(events: Sequence[Event]) -> pa.Table:
     """The heartbeats: ``clock_us`` by ``BATCH``. Before the script's first step of the clock one only calls the shards."""
-    first, clock_us, rows = first_batch(events), NO_CLOCK, []
-    for at, event in enumerate(events):
-        clock_us = event.us if isinstance(event, ClockTo) else clock_us
-        rows.append({"clock_us": clock_us, BATCH: first + at})
+    clock_us, rows = NO_CLOCK, []
+    for batch, step in enumerate(map(as_step, events), first_batch(events)):
+        clock_us = clock_us if step.clock_us is None else step.clock_us
+        rows.append({"clock_us": clock_us, BATCH: batch})
     return pa.Table.from_pylist(rows, pa.schema([("clock_us", pa.int64()), (BATCH, pa.int64())]))
 
 
@@ -193,19 +196,14 @@ def _run_query(panes: DataFrame, folder: Path) -> None:
 
 
 def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> list[tuple[Event, list[Pane]]]:
-    """Each event with the panes of its batch.
-
-    A batch that Spark ran on its own, since the watermark moved, has the watermark of the event after it.
-    """
+    """Each event with the panes of its batch."""
     panes: list[list[Pane]] = [[] for _ in events]
-    before = 0
     for path in sorted((folder / "panes").iterdir()):
         offsets = (folder / "checkpoint" / "offsets" / str(int(path.stem))).read_text("utf-8")
         batches = max(json.loads(line)["batch"] for line in offsets.splitlines() if line.startswith('{"batch"'))
-        at = batches - 1 - first_batch(events) + (batches == before)
-        before = batches
+        at = batches - 1 - first_batch(events)
         table = cast_table(from_bytes(path.read_bytes()), gives.schema)
-        panes[min(max(at, 0), len(events) - 1)] += panes_from_table(table, gives)
+        panes[max(at, 0)] += panes_from_table(table, gives)
     return list(zip(events, panes, strict=True))
 
 
@@ -220,11 +218,12 @@ def _folder(kept: str | Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
-    name = "spark.sql.shuffle.partitions"
-    before = str(spark.conf.get(name))
-    spark.conf.set(name, partitions)
+def _configured(spark: SparkSession, confs: Mapping[str, str]) -> Iterator[None]:
+    before = {name: str(spark.conf.get(name)) for name in confs}
     try:
+        for name, value in confs.items():
+            spark.conf.set(name, value)
         yield
     finally:
-        spark.conf.set(name, before)
+        for name, value in before.items():
+            spark.conf.set(name, value)

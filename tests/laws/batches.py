@@ -15,7 +15,7 @@ from beamish import Pane, PaneKind, Pipeline
 from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
 from beamish.pane import Window
-from beamish.script.events import Bundle
+from beamish.script.events import Bundle, Step, as_step
 from beamish.testing import TestStream
 from beamish.windows import GlobalWindow
 from tests.agreement import differences
@@ -32,7 +32,9 @@ def numbered(script: TestStream) -> TestStream:
     """The script with an ``id`` in each row."""
     ids = iter(range(10**6))
     events = [
-        Bundle(tuple({**row, "id": next(ids)} for row in event.rows)) if isinstance(event, Bundle) else event
+        attrs.evolve(event, rows=tuple({**row, "id": next(ids)} for row in event.rows))
+        if isinstance(event, Bundle | Step)
+        else event
         for event in script.events
     ]
     return attrs.evolve(script, events=tuple(events))
@@ -57,8 +59,7 @@ def assigned(pipeline: Pipeline, script: TestStream) -> list[tuple[str, Bounds, 
     return [
         (key_name(pipeline, values), bounds, Row(number, time_us, values, before_end=True))
         for number, event in enumerate(script.events)
-        if isinstance(event, Bundle)
-        for values in event.rows
+        for values in as_step(event).rows
         if values["ts"] is not None
         for time_us in [instant_us("ts", values["ts"])]
         for bounds in assign(window, time_us, values)
@@ -118,7 +119,7 @@ def meets_a_session_gone(pipeline: Pipeline, script: TestStream) -> bool:
     """Whether semantics.md#ledger excepts this script."""
     twin = Watched(pipeline.flow)
     for event in script.events:
-        twin.step(event)
+        twin.step(as_step(event))
     return twin.met
 
 
@@ -148,14 +149,13 @@ def batch_of_chain(chain: Pipeline, script: TestStream, panes: Sequence[Pane]) -
     first = evolve(Pipeline(only.flow), with_dropped=True)
     twin = KeepsDropped(chain.flow)
     for event in script.events:
-        twin.step(event)
+        twin.step(as_step(event))
     ours, theirs = ([pane for pane in some if pane.kind is PaneKind.DROPPED] for some in (panes, twin.out))
     assert not differences(ours, theirs, chain)
     keys = {
         key_name(first, row): {column: normal(row.get(column)) for column in said(first).keys}
         for event in script.events
-        if isinstance(event, Bundle)
-        for row in event.rows
+        for row in as_step(event).rows
     }
     kept: dict[KeyAndWindow, list[Row]] = {}
     for (key, window), values in batch(first, script, first.run(script)).items():

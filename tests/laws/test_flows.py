@@ -17,7 +17,7 @@ from beamish.flow import Panes
 from beamish.instants import instant_us
 from beamish.local import Variation
 from beamish.local import run as run_engine
-from beamish.script.events import ClockTo
+from beamish.script.events import Step, as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.laws.batches import key_name, window_of
@@ -135,7 +135,8 @@ def rows_of_side(side, script):
     """Event time, window, columns, and 1 or -1 for one taken back."""
     if isinstance(side, Panes):
         names = [source.name for source in side.flow.sources]
-        own = [event for event in script.events if isinstance(event, ClockTo) or event.input in (None, *names)]
+        steps = map(as_step, script.events)
+        own = [step if step.input in (None, *names) else Step(clock_us=step.clock_us) for step in steps]
         for pane in bm.Pipeline(side.flow).run(TestStream(tuple(own))):
             by = 1 if pane.kind is PaneKind.PANE else -1
             yield instant_us("timestamp", pane.timestamp), pane.window, {**pane.key, **pane.values}, by

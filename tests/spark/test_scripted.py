@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 import beamish as bm
@@ -79,6 +81,46 @@ LAGGING_SCRIPT = (
     .advance_processing_time_by(20)
 )
 
+FIXED_STEPS = (
+    TestStream()
+    .step([{"ts": 1, "team": "red", "score": 1}, {"ts": 2, "team": "blue", "score": 5}], watermark=0.5)
+    .step([{"ts": 4, "team": "blue", "score": 2}, {"ts": 15, "team": None, "score": 2}], watermark=10, clock=3)
+    .step([{"ts": 4, "team": "blue", "score": 1}, {"ts": 16, "team": "red", "score": 1}], watermark=30)
+    .step()
+    .step([{"ts": 17, "team": None, "score": 7}], watermark=math.inf, clock=9)
+)
+IDLE_STEPS = (
+    TestStream()
+    .step([{"ts": 1, "team": "red", "score": 1}, {"ts": 2, "team": "blue", "score": 5}], clock=100)
+    .step([{"ts": 3, "team": "red", "score": 2}], watermark=2.5, clock=103)
+    .step([{"ts": 6, "team": "blue", "score": 2}], watermark=4, clock=107)
+    .step([{"ts": 20, "team": "green", "score": 3}], clock=110)
+    .step(clock=112)
+    .step([{"ts": 9, "team": "blue", "score": 4}, {"ts": 21, "team": "red", "score": 4}], clock=113)
+    .step([{"ts": 22, "team": "red", "score": 1}], watermark=30, clock=116)
+    .advance_watermark_to_infinity()
+)
+TWO_STAGES = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .trigger(AfterWatermark(early=AfterProcessingTime(3), late=AfterCount(1)))
+    .allowed_lateness(20)
+    .discarding()
+    .accumulate(plays=Count())
+    .then(bm.Pipeline().key_by().with_dropped().accumulate(panes=Count(), plays=Sum("plays")))
+)
+TWO_STAGES_STEPS = (
+    TestStream()
+    .step([{"ts": 1, "team": "red"}, {"ts": 11, "team": "blue"}], clock=1)
+    .step([{"ts": 2, "team": "red"}, {"ts": 3, "team": "blue"}], watermark=10, clock=4)
+    .step([{"ts": 4, "team": "red"}, {"ts": 12, "team": "red"}], clock=5)
+    .step([{"ts": 13, "team": "red"}, {"ts": 5, "team": "red"}], watermark=20, clock=8)
+    .step([{"ts": 21, "team": "red"}], watermark=25)
+    .step(watermark=math.inf)
+)
+
 
 @pytest.mark.parametrize(
     ("pipeline", "script", "options"),
@@ -92,25 +134,35 @@ LAGGING_SCRIPT = (
         ),
         pytest.param(IDLE_SESSIONS, IDLE_SCRIPT, {"restart_after": (8,)}, id="idle sessions, a restart"),
         pytest.param(LAGGING, LAGGING_SCRIPT, {}, id="processing time lag"),
+        pytest.param(FIXED, FIXED_STEPS, {"restart_after": (1, 2)}, id="whole steps, restarts"),
+        pytest.param(
+            IDLE_SESSIONS, IDLE_STEPS, {"restart_after": (0, 1, 5)}, id="whole steps of idle sessions, restarts"
+        ),
+        pytest.param(TWO_STAGES, TWO_STAGES_STEPS, {"restart_after": (0, 2)}, id="whole steps of two stages, restarts"),
     ],
 )
 def test_a_script_gives_the_same_panes_on_spark(spark, by_key, pipeline, script, options):
-    expected = pipeline.run(script)
-    assert len(expected) > 5
-    assert by_key(script.on_spark(spark, pipeline, **options)) == by_key(expected)
+    expected = script.trace(pipeline)
+    assert sum(len(panes) for _, panes in expected) > 5
+    for (event, came), (_, panes) in zip(script.trace_on_spark(spark, pipeline, **options), expected, strict=True):
+        assert by_key(came) == by_key(panes), event
 
 
 def test_the_sessions_configuration_is_as_before(spark):
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    assert TestStream().add([]).on_spark(spark, FIXED, partitions=7) == []
-    assert spark.conf.get("spark.sql.shuffle.partitions") == partitions
+    names = ("spark.sql.shuffle.partitions", "spark.sql.streaming.noDataMicroBatches.enabled")
+    before = [spark.conf.get(name) for name in names]
+    wrong = TestStream().step([{"ts": 1, "team": "red", "score": 1}])
+    with pytest.raises(bm.OptionError):
+        wrong.on_spark(spark, IDLE_SESSIONS, partitions=7, heartbeats=False)
+    assert [spark.conf.get(name) for name in names] == before
 
 
 @pytest.mark.parametrize("watermark", [0, -5, 1.0005])
 def test_a_watermark_that_spark_cannot_have_is_refused(watermark):
-    script = TestStream().add([{"ts": 1, "team": "red", "score": 1}]).advance_watermark_to(watermark)
-    with pytest.raises(bm.ScriptError, match=r"a whole number of milliseconds above 0"):
-        script.on_spark(None, FIXED)
+    script = TestStream().add([{"ts": 1, "team": "red", "score": 1}])
+    for last in (script.advance_watermark_to(watermark), script.step(watermark=watermark)):
+        with pytest.raises(bm.ScriptError, match=rf"{watermark}\): on Spark .* a whole number of milliseconds above 0"):
+            last.on_spark(None, FIXED)
 
 
 def test_a_watermark_under_processing_time_lag_is_refused():
@@ -147,3 +199,17 @@ def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
         {"clock_us": NO_CLOCK, BATCH: 3},
         {"clock_us": 9_000_000, BATCH: 4},
     ]
+
+
+def test_the_batch_of_a_step_has_its_clock_and_its_rows_and_the_one_before_carries_its_watermark():
+    script = TestStream().step([{"ts": 1}], watermark=5, clock=7).step(watermark=6).step([{"ts": 2}], clock=9)
+    (source,) = FIXED.flow.sources
+    read = script_rows(FIXED.flow, script.events)
+    rows = cut(source, script.events, read.tables[None], read.schemas[None])
+    assert [tuple(row.values()) for row in rows.select(["ts", BATCH, REPORT, IS_ROW]).to_pylist()] == [
+        (None, 0, 5_000_000, False),
+        (1, 1, None, True),
+        (None, 1, 6_000_000, False),
+        (2, 3, None, True),
+    ]
+    assert [row["clock_us"] for row in clock_rows(script.events).to_pylist()] == [7_000_000, 7_000_000, 9_000_000]

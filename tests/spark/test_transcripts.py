@@ -13,7 +13,7 @@ import pytest
 
 import beamish as bm
 from beamish.errors import BeamishError
-from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.events import Step, as_step
 from beamish.testing import TestStream
 from beamish.windows.option import END_OF_TIME_US
 from tests.budget import SECONDS
@@ -51,16 +51,13 @@ CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == c
 
 def shifted(script: TestStream, seconds: int) -> TestStream:
     """A script of rows with event times in ``ts``, later by so many seconds."""
-    events: list[Event] = []
-    for event in script.events:
-        match event:
-            case Bundle(rows=rows):
-                events.append(attrs.evolve(event, rows=tuple({**row, "ts": row["ts"] + seconds} for row in rows)))
-            case WatermarkTo(us=us):
-                events.append(attrs.evolve(event, us=min(us + seconds * 1_000_000, END_OF_TIME_US)))
-            case ClockTo():
-                events.append(event)
-    return TestStream(tuple(events))
+    steps: list[Step] = []
+    for step in map(as_step, script.events):
+        rows = tuple({**row, "ts": row["ts"] + seconds} for row in step.rows)
+        us = step.watermark_us
+        later = None if us is None else min(us + seconds * 1_000_000, END_OF_TIME_US)
+        steps.append(attrs.evolve(step, rows=rows, watermark_us=later))
+    return TestStream(tuple(steps))
 
 
 def shifted_back(pane: bm.Pane, seconds: int) -> bm.Pane:

@@ -209,13 +209,21 @@ def dense_script(number: int, pipeline: bm.Pipeline) -> TestStream:
     sources = pipeline.flow.sources
     lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
     watermarks = {str(one.name): -10 for one in sources}
-    script, now = TestStream(), 0
+    script, now, clock = TestStream(), 0, 0
     for _ in range(25):
-        name, what = chance.choice(list(watermarks)), chance.choice("rrrrrwwac")
+        name, what = chance.choice(list(watermarks)), chance.choice("rrrrrwwacss")
+        bundle = [_dense_row(chance, name, now) for _ in range(chance.choice([1, 2, 3]))] if what in "rs" else []
         if what == "r":
-            script = script.add([_dense_row(chance, name, now) for _ in range(chance.choice([1, 2, 3]))], input=name)
+            script = script.add(bundle, input=name)
             continue
         now += chance.choice([1, 1, 2, 3])
+        if what == "s":
+            clock += chance.choice([0, 1, 2, 3])
+            moves = name not in lagging and chance.random() < 0.7
+            watermarks[name] = max(watermarks[name], now - 2) if moves else watermarks[name]
+            to = watermarks[name] if moves else None
+            script = script.step(bundle, watermark=to, clock=chance.choice([None, clock]), input=name)
+            continue
         if what == "a" and not lagging:
             watermarks = dict.fromkeys(watermarks, max(now, *watermarks.values()))
             script = script.advance_watermark_to(watermarks[name])
@@ -223,7 +231,8 @@ def dense_script(number: int, pipeline: bm.Pipeline) -> TestStream:
             watermarks[name] = max(watermarks[name], now - 2)
             script = script.advance_watermark_to(watermarks[name], input=name)
         else:
-            script = script.advance_processing_time_by(chance.choice([1, 2, 3]))
+            clock += chance.choice([1, 2, 3])
+            script = script.advance_processing_time_to(clock)
     return script if lagging else script.advance_watermark_to_infinity()
 
 

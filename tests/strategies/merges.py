@@ -113,29 +113,38 @@ def rows(draw: st.DrawFn, name: str, about: int, least: int | None = None) -> di
 def scripts(
     draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None, least: int | None = None
 ) -> TestStream:
-    """A script: bundles of any source, each source's watermark by itself or all at once, the clock."""
+    """A script: bundles of any source, each source's watermark by itself or all at once, the clock, whole steps."""
     sources = pipeline.flow.sources
     lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
     names = [str(one.name) for one in sources]
     watermarks = dict.fromkeys(names, -10 if least is None else least)
-    script, now = TestStream(), draw(st.sampled_from([0, 5]))
-    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "all", "clock"])
+    script, now, clock = TestStream(), draw(st.sampled_from([0, 5])), 0
+    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "all", "clock", "step", "step"])
     for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 5, 10])), max_size=16)):
         name = draw(st.sampled_from(names))
         by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 30]))
-        if kind == "rows":
+        bundle: list[dict[str, Any]] = []
+        if kind in ("rows", "step"):
             size = draw(st.sampled_from([0, 1, 1, 2, 3]))
             bundle = draw(st.lists(rows(name, now, least), min_size=size, max_size=size))
+        if kind == "rows":
             script = script.add(bundle, input=name)
             continue
-        if kind == "all" and not lagging:
+        of_all = not lagging and not bundle and (kind == "all" or (kind == "step" and draw(st.booleans())))
+        if of_all:
             watermarks = dict.fromkeys(names, max(watermarks.values()) + by)
-            script = script.advance_watermark_to(watermarks[name])
-        elif kind == "clock" or name in lagging:
-            script = script.advance_processing_time_by(by)
-        else:
+        moves = of_all or (kind != "clock" and name not in lagging)
+        if moves and not of_all:
             watermarks[name] = max(watermarks[name], now - 3) + by
-            script = script.advance_watermark_to(watermarks[name], input=name)
+        if not moves or (kind == "step" and draw(st.booleans())):
+            clock += by
+        if kind == "step":
+            to = watermarks[name] if moves else None
+            script = script.step(bundle, watermark=to, clock=clock, input=None if of_all else name)
+        elif moves:
+            script = script.advance_watermark_to(watermarks[name], input=None if of_all else name)
+        else:
+            script = script.advance_processing_time_to(clock)
         now += min(by, 5)
     if (draw(st.booleans()) if ends is None else ends) and not lagging:
         for name in draw(st.permutations(names)):

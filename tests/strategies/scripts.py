@@ -54,26 +54,33 @@ def scripts(
     nulls: bool = True,
     least: int | None = None,
 ) -> TestStream:
-    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock."""
+    """A script for a pipeline: late rows, rows before the epoch, ties, empty bundles, leaps of either clock, whole steps."""
     first = stages(pipeline)[0]
     scale = unit(first.window)
     lags = isinstance(first.watermark, bm.ProcessingTimeLag)
-    script = TestStream()
+    script, clock = TestStream(), 0
     now = draw(st.sampled_from([0, 0, 5, -10])) if least is None else 1
-    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock"])
+    kinds = st.sampled_from(["rows", "rows", "rows", "watermark", "clock", "step", "step"])
     for kind in draw(st.lists(kinds, min_size=draw(st.sampled_from([1, 4, 8])), max_size=14)):
-        if kind == "rows":
+        bundle: list[dict[str, Any]] = []
+        if kind in ("rows", "step"):
             size = draw(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 5]))
-            bundle = st.lists(rows(now, scale, nulls, least), min_size=size, max_size=size)
-            script = script.add(draw(bundle))
+            bundle = draw(st.lists(rows(now, scale, nulls, least), min_size=size, max_size=size))
+        if kind == "rows":
+            script = script.add(bundle)
             continue
         by = draw(st.sampled_from([0, 1, 1, 2, 3, 5, 10, 40]))
-        if kind == "clock" or lags:
-            script = script.advance_processing_time_by(by * scale)
-        else:
-            script = script.advance_watermark_to((now + by) * scale)
-        if kind == "watermark" or lags:
+        if kind == "clock" or lags or (kind == "step" and draw(st.booleans())):
+            clock += by
+        if kind != "clock" or lags:
             now += by
+        if kind == "step":
+            moves = not lags and draw(st.booleans())
+            script = script.step(bundle, watermark=now * scale if moves else None, clock=clock * scale)
+        elif kind == "clock" or lags:
+            script = script.advance_processing_time_to(clock * scale)
+        else:
+            script = script.advance_watermark_to(now * scale)
     if (draw(st.booleans()) if ends is None else ends) and not lags:
         script = script.advance_watermark_to_infinity()
         if draw(st.integers(0, 3)) == 3:
@@ -84,18 +91,23 @@ def scripts(
 def dense_script(number: int) -> TestStream:
     """A long script of one key in which windows meet all the time: not to be shrunk, but dense. Scores of integers."""
     chance = random.Random(number)
-    script, now = TestStream(), 0
+    script, now, clock = TestStream(), 0, 0
     spread = chance.choice([4, 8, 15])
     for _ in range(30):
-        match chance.choice("rrrrrwwc"):
+        kind = chance.choice("rrrrrwwcss")
+        times = [float(now + chance.randint(-spread, spread)) for _ in range(chance.choice([1, 1, 2, 3]))]
+        bundle = [{"ts": ts, "score": chance.choice([None, 0, 1, 2, 3, 5])} for ts in times]
+        now += chance.choice([1, 1, 2, 3, 5, 9]) if kind in "ws" else 0
+        clock += chance.choice([1, 1, 2, 3]) if kind in "cs" else 0
+        match kind:
             case "r":
-                times = [float(now + chance.randint(-spread, spread)) for _ in range(chance.choice([1, 1, 2, 3]))]
-                script = script.add([{"ts": ts, "score": chance.choice([None, 0, 1, 2, 3, 5])} for ts in times])
+                script = script.add(bundle)
             case "w":
-                now += chance.choice([1, 1, 2, 3, 5, 9])
                 script = script.advance_watermark_to(now)
+            case "c":
+                script = script.advance_processing_time_to(clock)
             case _:
-                script = script.advance_processing_time_by(chance.choice([1, 1, 2, 3]))
+                script = script.step(bundle, watermark=chance.choice([None, now]), clock=chance.choice([None, clock]))
     return script if chance.random() < 0.5 else script.advance_watermark_to_infinity()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -52,18 +53,31 @@ class Transcript:
 
 def extend(script: TestStream, line: str) -> TestStream:
     """The script and one more line."""
-    word, _, rest = line.partition(" ")
+    parts = [_part(part) for part in line.split(" & ")]
+    if len(parts) > 1:
+        return script.step(**{name: value for part in parts for name, value in part.items() if value is not None})
+    match parts[0]:
+        case {"rows": rows, "input": of}:
+            return script.add(rows, input=of)
+        case {"watermark": time, "input": of}:
+            return script.advance_watermark_to(time, input=of)
+        case {"by": delay}:
+            return script.advance_processing_time_by(delay)
+        case {"clock": time}:
+            return script.advance_processing_time_to(time)
+    raise AssertionError(line)
+
+
+def _part(text: str) -> dict[str, Any]:
+    """What rows come, or where a clock goes; of a step by the names of its arguments."""
+    word, _, rest = text.partition(" ")
     if word == "add":
         of, rows = _of_input(rest, r"(\w+):(.*)")
-        return script.add([_row(part) for part in rows.split(";") if part.strip()], input=of)
+        return {"rows": [_row(part) for part in rows.split(";") if part.strip()], "input": of}
     if word == "watermark":
         of, time = _of_input(rest, r"(\w+) (.*)")
-        if time == "infinity":
-            return script.advance_watermark_to_infinity(input=of)
-        return script.advance_watermark_to(_value(time), input=of)
-    if rest.startswith("+"):
-        return script.advance_processing_time_by(float(rest))
-    return script.advance_processing_time_to(_value(rest))
+        return {"watermark": math.inf if time == "infinity" else _value(time), "input": of}
+    return {"by": float(rest)} if rest.startswith("+") else {"clock": _value(rest)}
 
 
 def _of_input(text: str, form: str) -> tuple[str | None, str]:

@@ -1,4 +1,4 @@
-"""The interpreter: a script, event by event; a bundle, row by row; each key by itself; a stage after those it takes."""
+"""The interpreter: a script, step by step; a bundle, row by row; each key by itself; a stage after those it takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
 from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
-from beamish.script.events import Bundle, ClockTo, Event, WatermarkTo
+from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
@@ -38,7 +38,7 @@ def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
 def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     """The same, event by event."""
     twin = Twin(pipeline.flow)
-    return [twin.step(event) for event in events]
+    return [twin.step(as_step(event)) for event in events]
 
 
 class Signed(dict[str, Any]):
@@ -128,24 +128,25 @@ class Follower:
     script_watermark: float = NO_WATERMARK
     risen_at_clock: int = 0
 
-    def next(self, event: Event, clock: int) -> float:
-        """Where it is after an event; ``clock`` is that of the step before."""
-        self.watermark = self._next(event, clock)
+    def next(self, step: Step, clock: int) -> float:
+        """Where it is after a step; ``clock`` is that of the step before."""
+        self.watermark = self._next(step, clock)
         return self.watermark
 
-    def _next(self, event: Event, clock: int) -> float:
-        moves = isinstance(event, WatermarkTo) and event.input in (None, self.name)
+    def _next(self, step: Step, clock: int) -> float:
+        to = step.watermark_us if step.input in (None, self.name) else None
         if isinstance(self.policy, bm.ProcessingTimeLag):
-            if moves:
+            if to is not None:
                 raise bm.ScriptError("an explicit watermark with ProcessingTimeLag")
-            return max(self.watermark, event.us - self.policy.lag.us) if isinstance(event, ClockTo) else self.watermark
-        if isinstance(event, WatermarkTo) and moves:
-            if event.us < self.script_watermark:
+            return self.watermark if step.clock_us is None else max(self.watermark, step.clock_us - self.policy.lag.us)
+        if to is not None:
+            if to < self.script_watermark:
                 raise bm.ScriptError("the watermark goes back")
-            if event.us > self.script_watermark:
-                self.script_watermark = event.us
-                self.risen_at_clock = clock
-                return max(self.watermark, event.us)
+            if to > self.script_watermark:
+                self.script_watermark = to
+                # The clock of the step in which it rose, which the step itself may move.
+                self.risen_at_clock = clock if step.clock_us is None else step.clock_us
+                return max(self.watermark, to)
         # semantics.md#idle-timeout: the script's watermark did not rise.
         idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
         idle = clock - self.risen_at_clock
@@ -206,13 +207,13 @@ class Twin:
     # Steps (semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag, #steps-of-later-stages): panes of the
     # stages before in one bundle, watermark, clock, rows of sources; each by itself.
 
-    def step(self, event: Event) -> list[Pane]:
-        """What comes out at an event."""
+    def step(self, step: Step) -> list[Pane]:
+        """What comes out in a step."""
         seen = len(self.out)
         panes = [
             (name, pane)
             for name, twin in self.before.items()
-            for pane in twin.step(event)
+            for pane in twin.step(step)
             if pane.kind is not PaneKind.DROPPED
         ]
         self.watermark_before_step = self.watermark
@@ -220,17 +221,17 @@ class Twin:
             self.add_panes(panes)
             self.watermark_before_step = self.watermark
         # The merged watermark is the least of the inputs'; that of a stage is the one it stands at.
-        own = [follower.next(event, self.clock) for follower in self.followers.values()]
+        own = [follower.next(step, self.clock) for follower in self.followers.values()]
         self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
         # semantics.md#pane-timing, #order-of-output: the clock and the rows are steps of their own, after the
         # watermark's.
         self.watermark_before_step = self.watermark
-        if isinstance(event, ClockTo):
-            if event.us < self.clock:
+        if step.clock_us is not None:
+            if step.clock_us < self.clock:
                 raise bm.ScriptError("the clock goes back")
-            self.move_clock(event.us)
-        if isinstance(event, Bundle) and event.input in self.sources:
-            self.add(event.rows, *self.sources[event.input])
+            self.move_clock(step.clock_us)
+        if step.rows and step.input in self.sources:
+            self.add(step.rows, *self.sources[step.input])
         return self.out[seen:]
 
     def move_watermark(self, to: float) -> None:

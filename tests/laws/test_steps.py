@@ -1,0 +1,41 @@
+"""Law: a step is its parts (semantics.md#law-steps)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.script.events import Step, as_step
+from beamish.testing import TestStream
+from tests.agreement import differences
+from tests.strategies import merges, scripts
+from tests.strategies.pipelines import pipelines
+from tests.strategies.watermarks import watermarks
+
+
+def in_parts(script: TestStream) -> TestStream:
+    """The script with a step for each move of the watermark, each move of the clock, and each bundle."""
+    parts: list[Step] = []
+    for step in map(as_step, script.events):
+        parts.append(Step(watermark_us=step.watermark_us, input=step.input))
+        parts.append(Step(clock_us=step.clock_us))
+        parts.append(Step(step.rows, step.input))
+    return TestStream(tuple(parts))
+
+
+def is_steady(policy: bm.Watermark) -> bool:
+    """idle_timeout counts the steps."""
+    return policy.idle_timeout is None
+
+
+@given(st.data())
+def test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other(data):
+    if data.draw(st.booleans()):
+        pipeline = data.draw(pipelines(watermark=watermarks.filter(is_steady)))
+        script = data.draw(scripts.scripts(pipeline))
+    else:
+        pipeline = data.draw(merges.merges(policy=merges.policies.filter(is_steady)))
+        script = data.draw(merges.scripts(pipeline))
+    found = differences(pipeline.run(script), pipeline.run(in_parts(script)), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + in parts", *found])
