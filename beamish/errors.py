@@ -50,6 +50,4 @@ class NumericOverflowError(BeamishError, OverflowError):
 
 
 class BufferFullError(BeamishError, RuntimeError):
-    """A suppress with ``when_full=bm.SHUT_DOWN`` would hold more than it may. The query stops; nothing is lost: restart it
-    from the checkpoint with a larger buffer, or another ``when_full``.
-    """
+    """A suppress with ``when_full=bm.SHUT_DOWN`` would hold too much. Nothing is lost: restart with a larger buffer."""

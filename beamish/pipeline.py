@@ -22,7 +22,7 @@ from beamish.source import Source, key_by_call
 from beamish.stages.changes import ChangesStage
 from beamish.stages.suppressed import Suppressed
 from beamish.stages.window import WindowStage
-from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.suppress import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.watermarks import Watermark
@@ -284,7 +284,7 @@ class Pipeline:
         return self._with(accumulations={**self._options("accumulate").accumulations, **accumulations})
 
     def suppress(
-        self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = Buffer(), name: str = "suppress"
+        self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"
     ) -> Pipeline:
         """Hold the last stage's updates, and let their net change through: ``.then(bm.Suppress(...))``.
 

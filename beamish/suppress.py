@@ -97,7 +97,7 @@ class UntilTimeLimit(Until):
     """
 
     wait: Duration = attrs.field(converter=read_not_negative)
-    clock: Literal["event", "processing"] = attrs.field(default=None)  # type: ignore[assignment]
+    clock: Literal["event", "processing"] = attrs.field(default=None)
 
     @clock.validator
     def _check_clock(self, _: Any, value: Any) -> None:
@@ -128,7 +128,7 @@ class UntilTimeLimit(Until):
         return f"until the watermark is {self.wait} past the timestamp of the first pane"
 
 
-def _check_limit(buffer: Buffer, field: attrs.Attribute[Any], value: Any) -> None:
+def _check_limit(_: Buffer, field: attrs.Attribute[Any], value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         raise OptionError(f"Buffer({field.name}={value!r}): must be a whole number of at least 0, or None for no limit")
 
@@ -183,6 +183,10 @@ class Buffer:
         return self.policy is not WhenFull.EMIT_EARLY
 
 
+UNLIMITED = Buffer()
+"""A buffer without limits."""
+
+
 def _check_name(_: Any, __: Any, value: Any) -> None:
     if not isinstance(value, str) or not value or "/" in value:
         raise OptionError(f"suppress(name={value!r}): must be a name without '/', such as 'alerts'")
@@ -207,7 +211,7 @@ class Suppress:
     """
 
     until: UntilWindowCloses | UntilTimeLimit = attrs.field()
-    buffer: Buffer = attrs.field(default=Buffer(), kw_only=True)
+    buffer: Buffer = attrs.field(default=UNLIMITED, kw_only=True)
     name: str = attrs.field(default="suppress", validator=_check_name, kw_only=True)
 
     @until.validator
@@ -244,6 +248,6 @@ class Suppress:
     def arguments(self) -> str:
         """Its arguments, without those that are as without saying."""
         said = [f"until={self.until!r}"]
-        said += [f"buffer={self.buffer!r}"] if self.buffer != Buffer() else []
+        said += [f"buffer={self.buffer!r}"] if self.buffer != UNLIMITED else []
         said += [f"name={self.name!r}"] if self.name != "suppress" else []
         return ", ".join(said)

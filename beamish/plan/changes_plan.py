@@ -18,7 +18,7 @@ from beamish.plan.window_plan import is_groupable
 from beamish.suppress import Suppress, UntilWindowCloses
 
 
-def _check_column(options: Any, field: attrs.Attribute[Any], value: Any) -> None:
+def _check_column(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
     if value is not None and (not isinstance(value, str) or not value):
         raise OptionError(f"changes({field.name}={value!r}): must be the name of a column")
 
@@ -134,7 +134,7 @@ def make_plan(
 
 
 def _is_flag(type_: pa.DataType) -> bool:
-    return pa.types.is_boolean(type_) or pa.types.is_null(type_)
+    return bool(pa.types.is_boolean(type_) or pa.types.is_null(type_))
 
 
 def _is_window(type_: pa.DataType) -> bool:

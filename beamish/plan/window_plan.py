@@ -39,6 +39,7 @@ class WindowPlan:
             all with ``with_dropped``. Of a merge see ``inputs.py``.
         shards: number of shards.
         accumulations: bound to their columns, in order.
+        suppressed: whether its panes go to a suppress.
         windowings: the plan of each of several windowings, by name; none: there is one windowing, without a name.
     """
 
@@ -47,6 +48,7 @@ class WindowPlan:
     schema: pa.Schema
     shards: int
     accumulations: tuple[BoundAccumulation, ...]
+    suppressed: bool = False
     windowings: Mapping[str, WindowPlan] = attrs.Factory(dict)
 
     @property
@@ -103,6 +105,11 @@ class WindowPlan:
     def keeps_values(self) -> bool:
         """Whether the values last emitted are kept."""
         return self.options.retracts or self.options.only_updated
+
+    @property
+    def gives_accumulators(self) -> bool:
+        """Whether panes come out of a step as accumulators, since what is held of them adds up."""
+        return self.suppressed and self.options.discards
 
     @property
     def preaggregates(self) -> bool:
@@ -214,8 +221,10 @@ class WindowPlan:
         return attrs.evolve(gives(self.options, self.takes), schema=self.pane_schema)
 
 
-def make_plan(options: WindowOptions, takes: Sequence[Relation], shards: int) -> WindowPlan:
-    """Bind a window stage to what it takes, each with its schema.
+def make_plan(
+    options: WindowOptions, takes: Sequence[Relation], shards: int, *, suppressed: bool = False
+) -> WindowPlan:
+    """Bind a window stage to what it takes, each with its schema; ``suppressed``: its panes go to a suppress.
 
     Raises:
         ColumnError: a column is missing, twice there, or of the wrong type.
@@ -229,10 +238,12 @@ def make_plan(options: WindowOptions, takes: Sequence[Relation], shards: int) ->
             *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
         ]
     )
-    return _make_plan(options, tuple(takes), schema, shards)
+    return _make_plan(options, tuple(takes), schema, shards, suppressed=suppressed)
 
 
-def _make_plan(options: WindowOptions, takes: tuple[Relation, ...], schema: pa.Schema, shards: int) -> WindowPlan:
+def _make_plan(
+    options: WindowOptions, takes: tuple[Relation, ...], schema: pa.Schema, shards: int, *, suppressed: bool
+) -> WindowPlan:
     keys = takes[0].keys
     for name in keys:
         type_ = find_column(schema, f"key_by({name!r})", name).type
@@ -245,8 +256,11 @@ def _make_plan(options: WindowOptions, takes: tuple[Relation, ...], schema: pa.S
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {SIGN, *keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
     travelling = [field for field in schema if everything or field.name in wanted]
-    windowings = {name: _make_plan(windowing, takes, schema, shards) for name, windowing in options.windowings.items()}
-    return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, windowings)
+    windowings = {
+        name: _make_plan(windowing, takes, schema, shards, suppressed=suppressed)
+        for name, windowing in options.windowings.items()
+    }
+    return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, suppressed, windowings)
 
 
 def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:

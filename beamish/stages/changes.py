@@ -15,7 +15,7 @@ from beamish.kernels.reserved import is_reserved
 from beamish.plan.changes_plan import ChangesOptions, make_plan
 from beamish.plan.relation import Relation
 from beamish.stages.stage import Stage
-from beamish.stages.suppressed import Suppressible, Suppressed
+from beamish.stages.suppressed import Suppressed, Suppressible
 from beamish.suppress import Suppress, UntilTimeLimit, UntilWindowCloses
 
 
@@ -57,10 +57,15 @@ class ChangesStage(Suppressible):
         slot = ", ".join(map(str, relation.keys)) + (f" and the window in {options.window}" if options.window else "")
         newest = options.sequence_by or "the event time"
         deleted = f"; it deletes it where {options.deleted} is true" if options.deleted else ""
-        yield "rows", f"a row sets what is held of {slot}{deleted}; of several the one with the greatest {newest} counts"
+        yield (
+            "rows",
+            f"a row sets what is held of {slot}{deleted}; of several the one with the greatest {newest} counts",
+        )
         yield "watermark", relation.policy.describe()
-        yield "dropped", "rows without event time, and of windows that had closed when they came" + (
-            "; they come out beside the changes" if self.with_dropped else ""
+        yield (
+            "dropped",
+            "rows without event time, and of windows that had closed when they came"
+            + ("; they come out beside the changes" if self.with_dropped else ""),
         )
         if operator is not None:
             yield "state", f"the newest row of each slot that is held, in {operator.shards} shards"
@@ -102,7 +107,9 @@ class ChangesStage(Suppressible):
     def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
         until = suppress.until
         if isinstance(until, UntilWindowCloses):
-            return f": the watermark is {until.grace} past its end; one row per key and window, none for what was deleted"
+            return (
+                f": the watermark is {until.grace} past its end; one row per key and window, none for what was deleted"
+            )
         if until.by_clock or not until.holds:
             return "; one change per slot at a time" * until.holds
         return ": it is the event time of the first row held; one change per slot at a time"

@@ -118,7 +118,9 @@ def _buffer(buffer: Buffer, shards: int | None) -> str:
     limits = [f"{most:,} {what}" for most, what in _limits(buffer)]
     words = f"per shard at most {' and '.join(limits)}"
     if shards is not None:
-        words += f", in all {shards} shards {' and '.join(f'{most * shards:,} {what}' for most, what in _limits(buffer))}"
+        words += (
+            f", in all {shards} shards {' and '.join(f'{most * shards:,} {what}' for most, what in _limits(buffer))}"
+        )
     return f"{words}; {_WHEN_FULL[buffer.policy]}"
 
 

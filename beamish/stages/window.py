@@ -17,7 +17,7 @@ from beamish.modes import AccumulationMode
 from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
-from beamish.stages.stage import Stage
+from beamish.stages.suppressed import Suppressible
 from beamish.stages.window_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
 from beamish.stages.window_words import calls, describe
 from beamish.suppress import Suppress
@@ -28,7 +28,7 @@ from beamish.windows.windowings import WINDOWING
 
 
 @attrs.frozen
-class WindowStage(Stage):
+class WindowStage(Suppressible):
     """What becomes of rows in windows (see ``stages/stage.py``).
 
     Attributes:
@@ -113,8 +113,11 @@ class WindowStage(Stage):
 
     def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
         options = self._with_inherited(takes)
-        plan = make_plan(options, takes, shards if takes[0].keys else 1, suppressed=suppress.holds)
-        return WindowOperator(plan)
+        waits_for_pane = options.retracts and not options.retracts_at_merge
+        if suppress.holds:
+            options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
+        plan = make_plan(options, takes, shards if takes[0].keys else 1, suppressed=True)
+        return WindowOperator(plan, waits_for_pane=waits_for_pane)
 
     def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
         return behind_us(self.options, suppress)

@@ -43,6 +43,25 @@ def check_unnamed(store: Store) -> None:
         )
 
 
+def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
+    """Check that no suppress but the one of this name holds anything.
+
+    Args:
+        held: what the state says: the ``name`` of a suppress, and how many ``updates`` it holds.
+        name: of the suppress that the pipeline has; None: it has none.
+
+    Raises:
+        StateError: another one does.
+    """
+    if held is not None and held["name"] != name and held["updates"]:
+        now = "none" if name is None else f"one called {name!r}"
+        raise StateError(
+            f"the checkpoint's suppress {held['name']!r} holds {held['updates']} updates in this shard, the pipeline has "
+            f"{now}: they would be lost; run once with .suppress(bm.UntilTimeLimit(0, clock='event'), name={held['name']!r}), "
+            "which lets all of them through, or keep it"
+        )
+
+
 def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
     """Check that a plan means what the one meant that the state was written by.
 

@@ -58,13 +58,20 @@ class SegmentPolicy:
         lateness = plan.options.allowed_lateness.us
         return min(max(period, self.shortest_us, lateness // self.most_segments), self.longest_us)
 
-    def next_span_us(self, plan: WindowPlan, span_us: int, segments: int, windows: int) -> int:
-        """The span for the next step: longer where segments hold few windows, shorter where they hold many."""
+    def next_span_us(self, least_us: int, span_us: int, segments: int, windows: int) -> int:
+        """The span for the next step: longer where segments hold few windows, shorter where they hold many.
+
+        Args:
+            least_us: the least that it may be, microseconds.
+            span_us: the span now.
+            segments: number of segments.
+            windows: number of windows in them.
+        """
         if segments > self.few_segments and windows < segments * self.few_windows:
             span_us *= -(-segments * self.few_windows // windows)
         elif windows > segments * self.many_windows:
             span_us //= -(-windows // (segments * self.few_windows))
-        return min(max(span_us, self.least_span_us(plan)), self.longest_us)
+        return min(max(span_us, least_us), self.longest_us)
 
 
 DEFAULT_POLICY = SegmentPolicy()

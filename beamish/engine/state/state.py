@@ -6,6 +6,7 @@ What is stored where: stored_tables.py; what the index says: index.py; how windo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 import numpy as np
@@ -43,6 +44,7 @@ class State:
         clocks: where they stand.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
+        held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
@@ -54,6 +56,7 @@ class State:
     clocks: Clocks
     dropped: dict[str, int]
     span_us: int
+    held: dict[str, Any] | None = None
     changed: bool = False
     rewrites: bool = False
 
@@ -71,13 +74,13 @@ class State:
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
-        return cls(plan, store, policy, index, clocks, about["dropped"], about["span_us"], changed)
+        return cls(plan, store, policy, index, clocks, about["dropped"], about["span_us"], about.get("held"), changed)
 
     def begin_step(self) -> None:
         """Decide how windows are cut into segments in this step."""
         before = self.span_us
         segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
-        self.span_us = self.policy.next_span_us(self.plan, before, segments, windows)
+        self.span_us = self.policy.next_span_us(self.policy.least_span_us(self.plan), before, segments, windows)
         self.rewrites = self.changed or self.span_us != before
 
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
@@ -163,5 +166,6 @@ class State:
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,
+            **({} if self.held is None else {"held": self.held}),
         }
         write_index_entry(self.store, self.index, about)

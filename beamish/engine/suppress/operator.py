@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from beamish.engine.operator import Operator, Shard
 from beamish.engine.state.store import Store
+from beamish.engine.suppress.newest_shard import NewestShard
 from beamish.engine.suppress.shard import SuppressShard
 from beamish.engine.updates import UpdatingOperator
 from beamish.plan.relation import Relation
@@ -41,4 +42,5 @@ class SuppressOperator(Operator):
         return self.inner.pack(number, rows)
 
     def open(self, store: Store) -> Shard:
-        return SuppressShard(self.inner, self.suppress, store)
+        kind = NewestShard if self.inner.keeps_newest else SuppressShard
+        return kind(self.inner, self.suppress, store)

@@ -8,23 +8,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.engine.pane_columns import EARLY, LATE, ON_TIME, RETRACTION_KIND, Block, make_block, sort_blocks
 from beamish.engine.windowing.error_context import naming_window
-from beamish.engine.windowing.output import (
-    EARLY,
-    LATE,
-    ON_TIME,
-    RETRACTION_KIND,
-    Block,
-    Output,
-    make_block,
-    sort_blocks,
-)
+from beamish.engine.windowing.output import Output
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, WindowTable
 from beamish.kernels.arrays import Flags
 from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.modes import ClosingBehavior, OnTimeBehavior
+from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
@@ -110,7 +103,9 @@ def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
 def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[np.int8], last: Flags) -> None:
     """Emit a pane for each window, each after the retractions of what it replaces."""
     table, options = step.table, step.plan.options
-    values_at = table.values.append(_extract(step, at))
+    # A suppress adds up accumulators, and takes the values when they come out.
+    adds_up = step.plan.gives_accumulators
+    values_at = table["state_at"][at] if adds_up else table.values.append(_extract(step, at))
     if options.retracts:
         # also where the pane itself is left out (docs/semantics.md#only-updated-panes)
         _take_back_inherited(step, rows, at)
@@ -138,7 +133,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
     table["non_early_panes"][at] += timing != EARLY
     table["timing"][at] = timing
     table["last_pane_time_us"][at] = pane_time
-    table["values_at"][at] = values_at
+    table["values_at"][at] = NO_ENTRY if adds_up else values_at
     table["has_pane"][at] = True
 
 
@@ -181,13 +176,17 @@ def last_panes(step: Step, at: WindowIndices) -> dict[str, NDArray[Any]]:
 
 
 def _extract(step: Step, at: WindowIndices) -> pa.Table:
-    state = step.table.state.take(step.table["state_at"][at]).columns
-    columns = []
     with naming_window(step.table, at):
-        for bound, field in zip(step.plan.accumulations, step.plan.value_schema, strict=True):
-            mine = [column.combine_chunks() for column in bound.state_of(state)]
-            columns.append(cast(bound.accumulation.extract_columns(mine, bound.types), field.type))
-    return pa.table(columns, schema=step.plan.value_schema)
+        return extract(step.plan, step.table.state.take(step.table["state_at"][at]))
+
+
+def extract(plan: WindowPlan, state: pa.Table) -> pa.Table:
+    """The values of accumulators, in the plan's ``value_schema``."""
+    columns = []
+    for bound, field in zip(plan.accumulations, plan.value_schema, strict=True):
+        mine = [column.combine_chunks() for column in bound.state_of(state.columns)]
+        columns.append(cast(bound.accumulation.extract_columns(mine, bound.types), field.type))
+    return pa.table(columns, schema=plan.value_schema)
 
 
 def _same_values(step: Step, before: NDArray[np.int64], after: NDArray[np.int64]) -> Flags:

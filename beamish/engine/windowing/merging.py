@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.engine.pane_columns import MERGED_KIND, RETRACTION_KIND
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
@@ -19,13 +20,14 @@ from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import last_panes
 from beamish.engine.windowing.keyed_windows import KeyedWindows, known_and_own
-from beamish.engine.windowing.output import RETRACTION_KIND
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import merged_times
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_groups import group_windows
 from beamish.engine.windowing.window_table import NO_ENTRY
 from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.groups import Groups
+from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import WindowIndices
 from beamish.windows.option import WindowOption
 
@@ -149,17 +151,26 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     step.inherited_panes.pass_on(gone, heir, len(table))
     if options.retracts:
         _retract_vanished(step, gone, heir)
+    if step.plan.suppressed:
+        into = {"into_start_us": table["start_us"][heir], "into_end_us": table["end_us"][heir]}
+        bounds = {name: table[name][gone] for name in ("key_at", "start_us", "end_us")}
+        step.output.add(len(gone), kind=MERGED_KIND, **bounds, **into)
 
 
 def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
     """The accumulators of the results, one row per result."""
-    columns: list[pa.Array] = []
-    parts = step.table.state.take(step.table["state_at"][m.part]).columns
+    parts = step.table.state.take(step.table["state_at"][m.part])
     with naming_window(step.table, m.into):
-        for bound in step.plan.accumulations:
-            mine = [column.combine_chunks() for column in bound.state_of(parts)]
-            columns.extend(bound.accumulation.combine(m.groups, mine))
-    return pa.table(columns, schema=step.plan.state_schema)
+        return combine_states(step.plan, parts, m.groups)
+
+
+def combine_states(plan: WindowPlan, states: pa.Table, groups: Groups) -> pa.Table:
+    """Accumulators merged group by group, one row per group."""
+    columns: list[pa.Array] = []
+    for bound in plan.accumulations:
+        mine = [column.combine_chunks() for column in bound.state_of(states.columns)]
+        columns.extend(bound.accumulation.combine(groups, mine))
+    return pa.table(columns, schema=plan.state_schema)
 
 
 def _retract_vanished(step: Step, gone: WindowIndices, heir: WindowIndices) -> None:

@@ -8,27 +8,35 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.adapters.one_input import merged_name
-from beamish.engine.operator import Cadence, Operator, Shard
+from beamish.engine.operator import Cadence
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
-from beamish.engine.state.compatibility import check_unnamed
-from beamish.engine.windowing.packing import pack_rows
+from beamish.engine.state.compatibility import check_held, check_unnamed
+from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
+from beamish.engine.windowing.firing import extract
+from beamish.engine.windowing.merging import combine_states
+from beamish.engine.windowing.output import pane_table
+from beamish.engine.windowing.packing import pack_rows, shard_of
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
+from beamish.kernels.arrays import Ints
+from beamish.kernels.groups import Groups
 from beamish.plan.window_plan import WindowPlan
 
 
 @attrs.define(slots=False, eq=False)
-class WindowOperator(Operator):
+class WindowOperator(UpdatingOperator):
     """The operator of a window stage, under one windowing or several (see ``engine/operator.py``).
 
     Attributes:
         plan: the stage's plan.
         policy: how its shards' windows are cut into segments.
+        waits_for_pane: under a suppress, whether what a merged window takes back waits for its next pane.
     """
 
     plan: WindowPlan
     policy: SegmentPolicy = DEFAULT_POLICY
+    waits_for_pane: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         plan = self.plan
@@ -58,8 +66,41 @@ class WindowOperator(Operator):
         rows = rows_taken(self.plan, number, rows)
         yield from pack_each(self.plan, number, rows) if self.plan.windowings else pack_rows(self.plan, number, rows)
 
-    def open(self, store: Store) -> Shard:
-        if self.plan.windowings:
-            return SeveralShards(self.plan, store, self.policy)
-        check_unnamed(store)
-        return WindowShard(self.plan, store, self.policy)
+    def open(self, store: Store) -> UpdatingShard:
+        if not self.plan.windowings:
+            check_unnamed(store)
+        shard_kind = SeveralShards if self.plan.windowings else WindowShard
+        shard = shard_kind(self.plan, store, self.policy)
+        if not self.plan.suppressed:
+            check_held(shard.held, None)
+        return shard
+
+    # Updates for a suppress (engine/updates.py)
+
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        """Whether panes hold only what is new."""
+        return self.plan.gives_accumulators
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        """The key columns of updates."""
+        return self.plan.output_key_schema
+
+    def shard_of(self, keys: pa.Table) -> int:
+        return shard_of(self.plan, keys)
+
+    @property
+    def value_schema(self) -> pa.Schema:
+        """What an update holds."""
+        return self.plan.state_schema if self.adds_up else self.plan.value_schema
+
+    def combine(self, values: pa.Table, groups: Groups) -> pa.Table:
+        return combine_states(self.plan, values, groups)
+
+    def closes_us(self, end_us: Ints) -> Ints:
+        return self.plan.expiry_us(end_us)  # type: ignore[no-any-return]
+
+    def rows(self, updates: Updates) -> pa.Table:
+        values = extract(self.plan, updates.values) if self.adds_up else updates.values
+        return pane_table(self.plan, updates.columns, updates.keys, values)

@@ -1,71 +1,26 @@
-"""What a step gives: panes, retractions and dropped rows, gathered as blocks of rows and made into one table.
-
-columns of a block (one entry per row of output; ``_us``: int64, microseconds since the epoch):
-    key_at              int64: its key, in the window table's pool
-    start_us, end_us    its window
-    windowless          bool: it has none
-    kind                int8: PANE_KIND, RETRACTION_KIND or DROPPED_KIND
-    timing              int8: EARLY, ON_TIME, LATE or UNKNOWN
-    index, on_time_index, is_first, is_last    int64, int64, bool, bool: the pane's
-    pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
-    values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
-    reason              int8: why it was dropped, among REASONS (dropped_rows.py)
-    late_by_us          int64, microseconds: the watermark less its event time when it was dropped; NO_VALUE: unknown
-    row_at              int64: the dropped row, among the step's dropped rows
-"""
+"""What a step gives: panes, retractions and dropped rows, gathered as blocks of rows and made into one table, or updates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from beamish.engine.pane_columns import (
+    COLUMNS,
+    DROPPED_KIND,
+    Block,
+    make_block,
+    pane_column,
+    timestamp_column,
+    window_column,
+)
+from beamish.engine.updates import Updates
 from beamish.engine.windowing.dropped_rows import DroppedRows
-from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Pool
-from beamish.instants import END_OF_TIME_US
-from beamish.pane import PaneKind, PaneTiming
-from beamish.plan.schemas import PANE, TIMESTAMP
+from beamish.engine.windowing.window_table import NO_VALUE, Pool
+from beamish.kernels.arrays import Ints
 from beamish.plan.window_plan import WindowPlan
-
-KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
-TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
-PANE_KIND, RETRACTION_KIND, DROPPED_KIND = range(3)
-EARLY, ON_TIME, LATE, UNKNOWN = range(4)
-
-Block = dict[str, NDArray[Any]]
-
-_COLUMNS: dict[str, tuple[str, Any]] = {
-    "key_at": ("int64", NO_ENTRY),
-    "start_us": ("int64", 0),
-    "end_us": ("int64", 0),
-    "windowless": ("bool", False),
-    "kind": ("int8", PANE_KIND),
-    "timing": ("int8", UNKNOWN),
-    "index": ("int64", 0),
-    "on_time_index": ("int64", -1),
-    "is_first": ("bool", False),
-    "is_last": ("bool", False),
-    "pane_time_us": ("int64", NO_VALUE),
-    "values_at": ("int64", NO_ENTRY),
-    "reason": ("int8", 0),
-    "late_by_us": ("int64", NO_VALUE),
-    "row_at": ("int64", NO_ENTRY),
-}
-
-
-def make_block(rows: int, **columns: Any) -> Block:
-    """A block of ``rows`` rows; a column that is not given has its usual value."""
-    usual = {name: np.full(rows, value, dtype) for name, (dtype, value) in _COLUMNS.items()}
-    return {**usual, **{name: np.broadcast_to(column, rows) for name, column in columns.items()}}
-
-
-def sort_blocks(blocks: Sequence[Block], place: NDArray[np.int64]) -> Block:
-    """Blocks as one, in the order of ``place`` (int64, one per row); rows of one place stay in theirs."""
-    order = np.argsort(place, kind="stable")
-    return {name: np.concatenate([block[name] for block in blocks])[order] for name in _COLUMNS}
 
 
 class Output:
@@ -91,61 +46,64 @@ class Output:
 
     def table(self, keys: Pool, values: Pool) -> pa.Table:
         """All rows in the plan's ``pane_schema``."""
-        plan = self._plan
         if not self._blocks:
-            return plan.pane_schema.empty_table()
-        column = {name: np.concatenate([block[name] for block in self._blocks]) for name in _COLUMNS}
+            return self._plan.pane_schema.empty_table()
+        column = self._columns()
+        rows = keys.take(column["key_at"]), values.take(column["values_at"])
+        return pane_table(self._plan, column, *rows, self._dropped_rows)
+
+    def updates(self, keys: Pool, values: Pool) -> Updates:
+        """All rows as updates; dropped rows in the plan's ``pane_schema`` beside them.
+
+        Args:
+            keys: the window table's keys.
+            values: what ``values_at`` of panes and retractions points to: values, or accumulators.
+        """
+        column = self._columns() if self._blocks else make_block(0)
         dropped = column["kind"] == DROPPED_KIND
-        output = values.take(column["values_at"])
-        if plan.join is not None:
-            row, pairs = plan.join.explode(output.column(0).combine_chunks(), dropped)
-            column, dropped = {name: entries[row] for name, entries in column.items()}, dropped[row]
-            output = pa.table([pairs], schema=plan.output_schema)
-        columns = [
-            *keys.take(column["key_at"]).columns,
-            _windows(column),
-            *output.columns,
-            _panes(column),
-            _timestamps(column["pane_time_us"], column["end_us"], dropped),
-        ]
-        if plan.options.with_dropped:
-            rows = self._dropped_rows.column(column["row_at"], column["reason"], column["late_by_us"], dropped)
-            columns.append(rows)
-        return pa.table(columns, schema=plan.pane_schema)
+        of_dropped = self._plan.pane_schema.empty_table()
+        if dropped.any():
+            own = {name: entries[dropped] for name, entries in column.items()}
+            none = Pool(self._plan.value_schema).take(own["values_at"])
+            of_dropped = pane_table(self._plan, own, keys.take(own["key_at"]), none, self._dropped_rows)
+            column = {name: entries[~dropped] for name, entries in column.items()}
+        column["pane_time_us"] = pane_times(column["pane_time_us"], column["end_us"])
+        return Updates(column, keys.take(column["key_at"]), values.take(column["values_at"]), of_dropped)
+
+    def _columns(self) -> Block:
+        return {name: np.concatenate([block[name] for block in self._blocks]) for name in COLUMNS}
 
 
-def _windows(column: Block) -> pa.Array:
-    """The output's column ``window``."""
-    return pa.StructArray.from_arrays(
-        [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
-        names=["start", "end"],
-        mask=pa.array(column["windowless"]),
-    )
+def pane_table(
+    plan: WindowPlan, column: Block, keys: pa.Table, values: pa.Table, dropped_rows: DroppedRows | None = None
+) -> pa.Table:
+    """Rows of output in the plan's ``pane_schema``.
+
+    Args:
+        plan: the stage's plan.
+        column: n rows.
+        keys: their key columns, n rows.
+        values: their values, n rows; null for dropped rows.
+        dropped_rows: the dropped rows that ``row_at`` points to; None: none is one.
+    """
+    dropped = column["kind"] == DROPPED_KIND
+    if plan.join is not None:
+        row, pairs = plan.join.explode(values.column(0).combine_chunks(), dropped)
+        column, dropped = {name: entries[row] for name, entries in column.items()}, dropped[row]
+        keys, values = keys.take(pa.array(row)), pa.table([pairs], schema=plan.output_schema)
+    columns = [
+        *keys.columns,
+        window_column(column),
+        *values.columns,
+        pane_column(column),
+        timestamp_column(pane_times(column["pane_time_us"], column["end_us"]), dropped),
+    ]
+    if plan.options.with_dropped:
+        dropped_rows = dropped_rows or DroppedRows(plan)
+        columns.append(dropped_rows.column(column["row_at"], column["reason"], column["late_by_us"], dropped))
+    return pa.table(columns, schema=plan.pane_schema)
 
 
-def _panes(column: Block) -> pa.Array:
-    """The output's column ``pane``."""
-    return pa.StructArray.from_arrays(
-        [
-            _names(KINDS, column["kind"]),
-            _names(TIMINGS, column["timing"]),
-            *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
-        ],
-        fields=list(PANE),
-    )
-
-
-def _timestamps(pane_time_us: NDArray[np.int64], end_us: NDArray[np.int64], none: NDArray[np.bool_]) -> pa.Array:
-    """The output's column ``timestamp``; null at the end of time and where ``none`` holds."""
-    last = end_us - 1
-    time = np.where(pane_time_us == NO_VALUE, last, np.minimum(pane_time_us, last))
-    return pa.array(time, mask=(time == END_OF_TIME_US - 1) | none).cast(TIMESTAMP)
-
-
-def _bounds(us: NDArray[np.int64], end_us: NDArray[np.int64]) -> pa.Array:
-    """Starts or ends of windows; null for the one that ends at the end of time."""
-    return pa.array(us, mask=end_us == END_OF_TIME_US).cast(TIMESTAMP)
-
-
-def _names(names: tuple[str, ...], number: NDArray[np.int8]) -> pa.Array:
-    return pa.array([str(name) for name in names]).take(pa.array(number))
+def pane_times(pane_time_us: Ints, end_us: Ints) -> Ints:
+    """The timestamps of panes, int64 microseconds: under a combiner never beyond the window's last microsecond."""
+    return np.where(pane_time_us == NO_VALUE, end_us - 1, np.minimum(pane_time_us, end_us - 1))

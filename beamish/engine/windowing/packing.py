@@ -52,7 +52,7 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     by_key = factorize_rows(keys, rows.num_rows)
-    shard = _shards(plan, keys, by_key)[by_key.of]
+    shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
     left_out: dict[str, NDArray[np.int64]] = {}
     if plan.preaggregates:
         rows, shard, left_out = _aggregate(plan, rows, keys, by_key, shard)
@@ -83,11 +83,23 @@ def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
     return table, untimed, out_of_range
 
 
-def _shards(plan: WindowPlan, keys: Sequence[pa.Array], by_key: Groups) -> NDArray[np.int32]:
-    """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard."""
+def shards_of_keys(keys: Sequence[pa.Array], by_key: Groups, shards: int) -> NDArray[np.int32]:
+    """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard.
+
+    Args:
+        keys: the key columns of rows, normalised.
+        by_key: of the rows: those of equal keys.
+        shards: number of shards.
+    """
     first = pa.array(by_key.first())
     hashes = hash_rows([column.take(first) for column in keys], by_key.count)
-    return ((hashes >> np.uint64(40)) % np.uint64(plan.shards)).astype(np.int32)
+    return ((hashes >> np.uint64(40)) % np.uint64(shards)).astype(np.int32)
+
+
+def shard_of(plan: WindowPlan, keys: pa.Table) -> int:
+    """The shard of a key, which is one row."""
+    columns = [column.combine_chunks() for column in keys.select(plan.key_schema.names).columns]
+    return int(shards_of_keys(columns, Groups.each(1), plan.shards)[0])
 
 
 def _aggregate(

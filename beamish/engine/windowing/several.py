@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from beamish.engine.operator import Shard
+from beamish.engine.clocks import Clocks
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
+from beamish.engine.updates import Updates, UpdatingShard
 from beamish.engine.windowing.drops import dropped_of_windowings
 from beamish.engine.windowing.packing import about, pack_rows
 from beamish.engine.windowing.shard import WindowShard
@@ -42,7 +45,7 @@ def _deliveries(windowings: Mapping[str, WindowPlan]) -> Iterator[tuple[list[int
         yield numbers, plans[numbers[0]]
 
 
-class SeveralShards(Shard):
+class SeveralShards(UpdatingShard):
     """Some of the keys of a stage with several windowings (see ``engine/operator.py``).
 
     Raises:
@@ -56,13 +59,41 @@ class SeveralShards(Shard):
         self._shards = {name: WindowShard(of, _StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        tables = []
+        each = self._each(payloads)
+        return pa.concat_tables([self._named(name, shard.step(sources_us, clock_us, own)) for name, shard, own in each])
+
+    def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
+        each = [(name, shard.updates(sources_us, clock_us, own)) for name, shard, own in self._each(payloads)]
+        columns = [updates.columns for _, updates in each]
+        return Updates(
+            {name: np.concatenate([own[name] for own in columns]) for name in columns[0]},
+            pa.concat_tables([self._named(name, updates.keys) for name, updates in each]),
+            pa.concat_tables([updates.values for _, updates in each]),
+            pa.concat_tables([self._named(name, updates.dropped) for name, updates in each]),
+        )
+
+    @property
+    def held(self) -> Mapping[str, Any] | None:
+        return next(iter(self._shards.values())).held
+
+    def save(self, held: Mapping[str, Any]) -> None:
+        for shard in self._shards.values():
+            shard.save(held)
+
+    def _each(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, WindowShard, list[bytes]]]:
+        """Each windowing, its shard and the payloads that are for it."""
         numbers = [about(payload)["windowings"] for payload in payloads]
         for number, (name, shard) in enumerate(self._shards.items()):
-            own = [payload for payload, of in zip(payloads, numbers, strict=True) if number in of]
-            panes = shard.step(sources_us, clock_us, own)
-            tables.append(panes.add_column(self._place, WINDOWING, pa.array([name] * panes.num_rows, pa.string())))
-        return pa.concat_tables(tables)
+            yield name, shard, [payload for payload, of in zip(payloads, numbers, strict=True) if number in of]
+
+    def _named(self, name: str, rows: pa.Table) -> pa.Table:
+        """Rows with the name of their windowing after their key columns."""
+        return rows.add_column(self._place, WINDOWING, pa.array([name] * rows.num_rows, pa.string()))
+
+    @property
+    def clocks(self) -> Clocks:
+        """Where the clocks stand."""
+        return next(iter(self._shards.values())).clocks
 
     @property
     def watermark_us(self) -> int | None:

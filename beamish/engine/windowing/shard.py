@@ -6,12 +6,14 @@ moves, then the clock, then the rows of sources come in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from beamish.engine.operator import Shard
+from beamish.engine.clocks import Clocks
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, State, Store
+from beamish.engine.updates import Updates, UpdatingShard
 from beamish.engine.windowing.arrival import add_rows
 from beamish.engine.windowing.clock_moves import move_clock, move_watermark, take_up_changes
 from beamish.engine.windowing.error_context import naming_window
@@ -21,7 +23,7 @@ from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
 
 
-class WindowShard(Shard):
+class WindowShard(UpdatingShard):
     """Some of the keys of a window stage (see ``engine/operator.py``).
 
     Raises:
@@ -33,6 +35,25 @@ class WindowShard(Shard):
         self._state = State.open(plan, store, policy)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        step = self._step(sources_us, clock_us, payloads)
+        table = step.output.table(step.table.keys, step.table.values)
+        self._state.save(step.table, step.inherited_panes)
+        return table
+
+    def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
+        self._unsaved = step = self._step(sources_us, clock_us, payloads)
+        values = step.table.state if self._plan.gives_accumulators else step.table.values
+        return step.output.updates(step.table.keys, values)
+
+    @property
+    def held(self) -> Mapping[str, Any] | None:
+        return self._state.held
+
+    def save(self, held: Mapping[str, Any]) -> None:
+        self._state.held = dict(held)
+        self._state.save(self._unsaved.table, self._unsaved.inherited_panes)
+
+    def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
         before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)
         step = Step(self._plan, self._state, *before)
         panes, rows = self._split(payloads)
@@ -45,9 +66,7 @@ class WindowShard(Shard):
             move_clock(step)
             if rows:
                 add_rows(step, rows)
-        table = step.output.table(step.table.keys, step.table.values)
-        self._state.save(step.table, step.inherited_panes)
-        return table
+        return step
 
     def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
         """Payloads of stages, and of sources."""
@@ -58,6 +77,11 @@ class WindowShard(Shard):
         panes = [payload for payload, i in zip(payloads, inputs, strict=True) if self._plan.takes[i].is_panes]
         rows = [payload for payload, i in zip(payloads, inputs, strict=True) if not self._plan.takes[i].is_panes]
         return panes, rows
+
+    @property
+    def clocks(self) -> Clocks:
+        """Where the clocks stand."""
+        return self._state.clocks
 
     @property
     def watermark_us(self) -> int | None:

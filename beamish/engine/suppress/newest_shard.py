@@ -1,0 +1,92 @@
+"""A shard of suppressed changes: what comes is kept apart from what is held, so that a step costs what it brings.
+
+Changes may be of any slot, so there is no telling from a change which segment its slot may be in. They are taken up into a
+segment of their own, the *recent* ones, which every step reads. When it has grown to a share of all that is held, it is
+taken into the others: a slot that is there keeps its place and its since, new ones become new segments, oldest first. A
+segment in which something is due is united with the recent ones before it leaves.
+
+A slot among the recent ones may also be in an older segment, with an earlier since; it is then due no earlier than there,
+but for an event time that came out of order. So before a recent slot leaves by event time, all are taken into the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from beamish.engine.suppress.held_table import HeldTable
+from beamish.engine.suppress.newest import take_newest, unite
+from beamish.engine.suppress.shard import SuppressShard
+from beamish.engine.updates import Updates
+from beamish.suppress import UntilTimeLimit
+
+RECENT = 0
+"""The number of the segment of what came since the others were written."""
+_SHARE, _FEWEST, _LARGEST = 8, 1_000, 10_000
+"""Recent slots are taken into the others when there are more than the fewest, and more than a share of all; and how many
+slots a segment has at most."""
+
+
+class NewestShard(SuppressShard):
+    """Some of the keys of suppressed changes (see ``engine/operator.py``)."""
+
+    def _hold(self, updates: Updates) -> HeldTable:
+        held = self._new_table()
+        self._read(held, self._store.segments([RECENT]))
+        take_newest(held, self._operator, updates, self._inner.clocks.clock_us)
+        return self._taken_in(held) if self._takes_in(held) else held
+
+    def _takes_in(self, held: HeldTable) -> bool:
+        """Whether recent slots are to be taken into the other segments."""
+        index, until = self._store.index, self._suppress.until
+        if self._suppress.buffer.is_limited:  # all are counted exactly, and no more are in memory than may be
+            return True
+        others = index["segment"] != RECENT
+        if len(held) > max(_FEWEST, int(index["slots"][others].sum()) // _SHARE):
+            return True
+        by_event_time = isinstance(until, UntilTimeLimit) and not until.by_clock
+        return by_event_time and bool(others.any()) and bool(len(self._due.slots(held)))
+
+    def _taken_in(self, recent: HeldTable) -> HeldTable:
+        """Take recent slots into the other segments, one by one; gives a table in which nothing is read."""
+        store = self._store
+        for number in store.index["segment"][store.index["segment"] != RECENT].tolist():
+            held = self._new_table()
+            older = store.read(number, held)
+            at = np.flatnonzero(~recent["gone"])
+            newer = recent.copy(at, held)
+            unite(held, self._operator, older)
+            recent["gone"][at[held["gone"][newer]]] = True
+            if held["touched"][older].any():
+                held.count_bytes(older)
+                store.write(number, held, older, self._due.may_leave(held))
+        new = np.flatnonzero(~recent["gone"])
+        new = new[np.argsort(self._due.due_us(recent)[new], kind="stable")]
+        recent.count_bytes(new)
+        next_ = int(store.index["segment"].max(initial=RECENT)) + 1
+        for place, part in enumerate(np.split(new, np.arange(self._most, len(new), self._most))):
+            store.write(next_ + place, recent, part, self._due.may_leave(recent))
+        store.write(RECENT, recent, new[:0], self._due.may_leave(recent))
+        return self._new_table()
+
+    @property
+    def _most(self) -> int:
+        """How many slots a segment has at most."""
+        most = self._suppress.buffer.max_records
+        return _LARGEST if most is None else max(1, min(most, _LARGEST))
+
+    def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
+        before = len(held)
+        super()._read(held, numbers)
+        older = np.arange(before, len(held))
+        older = older[held["segment"][older] != RECENT]
+        if len(older):
+            unite(held, self._operator, older)
+
+    def _save(self, held: HeldTable) -> None:
+        store, kept, may_leave = self._store, ~held["gone"], self._due.may_leave(held)
+        segment = np.maximum(held["segment"], RECENT)
+        for number in np.unique(segment[held["touched"]]).tolist():
+            store.write(number, held, np.flatnonzero(kept & (segment == number)), may_leave)
+        store.save()
