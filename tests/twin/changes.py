@@ -42,7 +42,7 @@ class Change:
     @property
     def age(self) -> Any:
         """The greatest is the newest (semantics.md#changes-newest)."""
-        return spark_order(self.sequence), self.step, not self.deletes, self.in_order
+        return spark_order(self.sequence), self.step, not self.deletes, self.in_order, self.time_us
 
     @property
     def passing(self) -> Any:
