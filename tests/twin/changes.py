@@ -82,6 +82,11 @@ class ChangeSlot(Slot):
     def is_empty(self) -> bool:
         return False
 
+    @property
+    def place(self) -> tuple[float, float]:
+        """One without a window comes first, as nulls do."""
+        return (NO_WATERMARK, NO_WATERMARK) if self.newest.window is None else super().place
+
     def take(self, change: Change) -> None:
         if not self.before:  # semantics.md#changes-since: of the rows of its first step, the least
             self.since = change.time_us if self.since is None else min(self.since, change.time_us)

@@ -45,6 +45,11 @@ class Slot:
         """Its last pane has come."""
         return False
 
+    @property
+    def place(self) -> tuple[float, float]:
+        """Its place among the slots of its key: by (end, start)."""
+        return self.bounds[1], self.bounds[0]
+
     def settle(self, watermark: float) -> None:
         """The step is over."""
 
@@ -97,7 +102,7 @@ class Holding(Generic[S]):
 
     def order(self, slot: S) -> Any:
         """Least due first, then by key, then by (end, start)."""
-        return self.due(slot), [spark_order(value) for value in slot.key.values()], slot.bounds[::-1]
+        return self.due(slot), [spark_order(value) for value in slot.key.values()], slot.place
 
     def let_go(self, slots: list[S]) -> Iterator[Pane]:
         for slot in sorted(slots, key=self.order):
