@@ -30,6 +30,7 @@ from beamish.modes import (
 )
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline, merge
+from beamish.state import CheckpointState, Held, ScriptState
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
@@ -59,11 +60,13 @@ __all__ = [
     "Buffer",
     "BufferFullError",
     "CalendarWindows",
+    "CheckpointState",
     "ClosingBehavior",
     "ColumnError",
     "DropReason",
     "FixedWindows",
     "GlobalWindow",
+    "Held",
     "NumericOverflowError",
     "OnTimeBehavior",
     "OptionError",
@@ -76,6 +79,7 @@ __all__ = [
     "Punctuated",
     "RetractMerged",
     "ScriptError",
+    "ScriptState",
     "Sessions",
     "SlidingWindows",
     "SparkSetupError",

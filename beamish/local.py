@@ -10,11 +10,14 @@ import pyarrow as pa
 
 from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
+from beamish.engine.suppress.operator import SuppressOperator
+from beamish.engine.suppress.reading import held_rows
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane
+from beamish.plan.relation import Relation
 from beamish.script.events import Event, Step, as_step
 from beamish.script.panes import panes_from_table
-from beamish.script.tables import check_script, script_rows, watermark_of
+from beamish.script.tables import ScriptRows, check_script, script_rows, watermark_of
 from beamish.source import Source
 
 
@@ -48,14 +51,16 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> 
     if not rows.any:
         return [(event, []) for event in events]
     bound = flow.bind(rows.schemas, shards=how.shards)
-    root = _Node(bound, how)
+    tables = _run(_Node(bound, how), events, rows)
+    return [(event, panes_from_table(out, bound.operator.gives)) for event, out in zip(events, tables, strict=True)]
+
+
+def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.Table]:
+    """What comes out at each event."""
     bundles = {name: iter(tables) for name, tables in rows.tables.items()}
-    traced = []
     for event in events:
         step = as_step(event)
-        own = next(bundles[step.input]) if step.rows else None
-        traced.append((event, panes_from_table(root.step(step, own), bound.operator.gives)))
-    return traced
+        yield root.step(step, next(bundles[step.input]) if step.rows else None)
 
 
 def run(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> list[Pane]:
@@ -65,6 +70,23 @@ def run(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> li
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
     return [pane for _, panes in trace(flow, events, how) for pane in panes]
+
+
+def held_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Relation, pa.Table]]:
+    """What each suppress holds after a script: what its stage gives, and rows (``engine/suppress/reading.py``).
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+    """
+    flow.check()
+    check_script(flow, events)
+    rows = script_rows(flow, events)
+    if not rows.any:
+        return
+    root = _Node(flow.bind(rows.schemas, shards=1), Variation())
+    for _ in _run(root, events, rows):
+        pass
+    yield from root.held()
 
 
 class _Leaf:
@@ -93,6 +115,14 @@ class _Node:
     def watermark_us(self) -> int | None:
         """The watermark that it hands on; all its shards come to the same."""
         return self._shards[0].watermark_us
+
+    def held(self) -> Iterator[tuple[Relation, pa.Table]]:
+        """What the suppresses below it and its own hold."""
+        for below in self._inputs:
+            if isinstance(below, _Node):
+                yield from below.held()
+        if isinstance(self._operator, SuppressOperator):
+            yield self._operator.gives, pa.concat_tables([held_rows(self._operator, store) for store in self._stores])
 
     def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
         """A step of what is below, then of its own shards; ``rows`` are those of the step."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import attrs
 
@@ -22,6 +23,7 @@ from beamish.source import Source, key_by_call
 from beamish.stages.changes import ChangesStage
 from beamish.stages.suppressed import Suppressed
 from beamish.stages.window import WindowStage
+from beamish.state import CheckpointState, ScriptState
 from beamish.suppress import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
@@ -30,7 +32,7 @@ from beamish.windows.option import WindowOption
 from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
 
@@ -446,6 +448,51 @@ class Pipeline:
                 f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
             )
         return run(self.flow, test_stream.events)
+
+    @overload
+    def state(self, of: TestStream) -> ScriptState: ...
+    @overload
+    def state(self, of: SparkSession, checkpoint: str | Path, *, batch: int | None = None) -> CheckpointState: ...
+    def state(
+        self, of: TestStream | SparkSession, checkpoint: str | Path | None = None, *, batch: int | None = None
+    ) -> ScriptState | CheckpointState:
+        """What it keeps after a script, or in the checkpoint of a query, to be asked.
+
+        Args:
+            of: a script, or the session that reads the checkpoint.
+            checkpoint: the query's checkpoint folder.
+            batch: the number of the batch after which it is read; None: the last one.
+
+        Returns:
+            a value with ``held()``: what its suppresses hold, a list of ``bm.Held`` or a DataFrame.
+
+        Raises:
+            PipelineError: a session without a checkpoint, or a script with one.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> from beamish.triggers import Always
+            >>> plays = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .trigger(Always())
+            ...     .accumulating()
+            ...     .accumulate(plays=Count())
+            ...     .suppress(bm.UntilWindowCloses())
+            ... )
+            >>> (held,) = plays.state(bm.testing.TestStream().add([{"ts": 1}]).add([{"ts": 2}])).held()
+            >>> held.values, held.due.minute
+            ({'plays': 2}, 1)
+        """
+        if isinstance(of, TestStream):
+            if checkpoint is not None:
+                raise PipelineError(f"state(script, {checkpoint!r}): a script has no checkpoint; leave it out")
+            return ScriptState(self.flow, of.events)
+        if checkpoint is None:
+            raise PipelineError(f"state({of!r}): must be a script, or a session and a checkpoint: state(spark, folder)")
+        return CheckpointState(self.flow, of, checkpoint, batch)
 
     def apply(self, df: DataFrame | None = None, *, shards: int | None = None, **inputs: DataFrame) -> DataFrame:
         """Apply it to streaming or batch DataFrames, all stages in one query; lazy, output mode append.

@@ -32,9 +32,10 @@ class Runnable(Protocol):
 class TestStream:
     """A script: bundles of rows, moves of the watermark and the clock, and steps of all three. Each call gives a new script.
 
-    Each call is a step of the pipeline, one micro-batch (docs/semantics.md#steps-and-clocks); ``step`` says all of it. Times are seconds since the epoch or aware datetimes. The watermark is what the script says, whatever the
-    pipeline's policy (but for ProcessingTimeLag and idle_timeout, which follow the script's clock). The end of
-    the script is not the end of time: say ``advance_watermark_to_infinity()``.
+    Each call is a step of the pipeline; ``step`` says the whole of one, as a micro-batch is
+    (docs/semantics.md#steps-and-clocks). Times are seconds since the epoch or aware datetimes. The watermark is what the
+    script says, whatever the pipeline's policy (but for ProcessingTimeLag and idle_timeout, which follow the script's
+    clock). The end of the script is not the end of time: say ``advance_watermark_to_infinity()``.
 
     Example:
         >>> script = TestStream().add([{"ts": 1, "score": 3}]).advance_watermark_to(10)
@@ -132,7 +133,7 @@ class TestStream:
     def _clock_us(self) -> int:
         return max((step.clock_us for step in map(as_step, self.events) if step.clock_us is not None), default=0)
 
-    def _watermark_us(self, of: str | None) -> int | None:
+    def _last_watermark_us(self, of: str | None) -> int | None:
         """The watermark of an input, or the greatest of all; None: there is none."""
         steps = [step for step in map(as_step, self.events) if of == step.input or None in (of, step.input)]
         return max((step.watermark_us for step in steps if step.watermark_us is not None), default=None)
@@ -140,7 +141,7 @@ class TestStream:
     def _then(self, event: Event) -> TestStream:
         step = as_step(event)
         if step.watermark_us is not None:
-            _check_moves_on("watermark", self._watermark_us(step.input), step.watermark_us)
+            _check_moves_on("watermark", self._last_watermark_us(step.input), step.watermark_us)
         if step.clock_us is not None:
             _check_moves_on("clock", self._clock_us, step.clock_us)
         return attrs.evolve(self, events=(*self.events, event))

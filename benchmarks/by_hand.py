@@ -132,3 +132,40 @@ def _call_squares(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupS
     windows = {start: sums for start, sums in windows.items() if start + MINUTE_MS + LATENESS_MS > watermark}
     state.update((json.dumps(windows),))
     yield pd.DataFrame(panes, columns=_COLUMNS)
+
+
+def limited_by_hand(df: DataFrame) -> DataFrame:
+    """The newest row of a key at most once per second: one call a key and batch, a value and a timer."""
+    return (
+        df.withWatermark("ts", "1 minute")
+        .groupBy("k")
+        .transformWithStateInPandas(
+            _Newest(),
+            outputStructType="k string, ts timestamp, x bigint",
+            outputMode="Append",
+            timeMode="ProcessingTime",
+        )
+    )
+
+
+class _Newest(StatefulProcessor):
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._newest = handle.getValueState("newest", "ts timestamp, x bigint")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        held = self._newest.get()
+        newest = held
+        for frame in rows:
+            row = frame.loc[frame["ts"].idxmax()]
+            if newest is None or row["ts"] >= newest[0]:
+                newest = (row["ts"], int(row["x"]))
+        self._newest.update(newest)
+        if held is None:
+            self._handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 1000)
+        yield from ()
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        time, x = self._newest.get()
+        self._newest.clear()
+        yield pd.DataFrame({"k": [key[0]], "ts": [time], "x": [x]})

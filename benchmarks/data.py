@@ -5,6 +5,8 @@ A file is a micro-batch. Kinds:
     hot         the same, with every second row of one key
     retained    a row for each key and minute, in ten files, then six files of 100,000 rows in the last four minutes:
                 state to be kept, and batches that touch little of it
+    held        a row for each of ``rows`` keys, in ten files, then six files of 10,000 rows of such keys: changes to be
+                held, and batches that change few of them
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain", parts: 
     if not done.exists():
         folder.mkdir(parents=True, exist_ok=True)
         chance = np.random.default_rng(7)
-        batches = _retained(chance, rows, keys) if kind == "retained" else _plain(chance, rows, files, keys, kind)
+        keys = rows if kind == "held" else keys
+        kinds = {"retained": lambda: _retained(chance, rows, keys), "held": lambda: _held(chance, rows)}
+        batches = kinds.get(kind, lambda: _plain(chance, rows, files, keys, kind))()
         names = pa.array([f"key{i}" for i in range(keys)])
         for number, (time, key) in enumerate(batches):
             for part, at in enumerate(np.array_split(np.arange(len(time)), parts)):
@@ -65,6 +69,14 @@ def _retained(chance: np.random.Generator, windows: int, keys: int) -> Iterator[
             START_US + (minutes - 4) * MINUTE_US + chance.integers(0, 4 * MINUTE_US, 100_000),
             chance.integers(0, keys, 100_000),
         )
+
+
+def _held(chance: np.random.Generator, slots: int) -> Iterator[tuple[Any, Any]]:
+    key = np.arange(slots)
+    for part in np.array_split(key, _FILL_FILES):
+        yield START_US + chance.integers(0, MINUTE_US, len(part)), part
+    for _ in range(STEADY_FILES):
+        yield START_US + chance.integers(0, MINUTE_US, 10_000), chance.integers(0, slots, 10_000)
 
 
 def _write(path: Path, time: Any, key: pa.Array, chance: np.random.Generator) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-from by_hand import apply_in_pandas_with_state, product_by_hand, transform_with_state
+from by_hand import apply_in_pandas_with_state, limited_by_hand, product_by_hand, transform_with_state
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -23,7 +23,7 @@ from beamish.accumulations import (
     StdDev,
     Sum,
 )
-from beamish.triggers import AfterWatermark, Always
+from beamish.triggers import AfterWatermark, Always, Never
 
 Program = Callable[[DataFrame], tuple[Any, str]]
 """Rows to result (a list: of several queries) and output mode."""
@@ -53,6 +53,11 @@ _ROWS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("1 minute")).key
 _PANES = AfterWatermark(early=Always(), late=Always())
 _MINUTES = _ROWS.window(bm.FixedWindows("1 minute")).accumulate(n=Count(), s=Sum("x"))
 _EARLY = _MINUTES.trigger(_PANES).allowed_lateness("10 minutes")
+_LATEST = bm.TimestampCombiner.LATEST
+_HALF_A_WINDOW = bm.UntilTimeLimit("30 seconds", clock="event")
+_EVERY_BUNDLE = _MINUTES.trigger(Always()).accumulating()
+_CHANGES = _ROWS.changes()
+_FINAL = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM rows WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY k EMIT FINAL"
 _SEVEN = {
     "n": Count(),
     "s": Sum("x"),
@@ -140,7 +145,24 @@ def _native_chain(df: DataFrame) -> tuple[DataFrame, str]:
     return later.agg(F.count("*").alias("keys"), F.sum("s").alias("s")), "append"
 
 
+def _sql(df: DataFrame) -> tuple[DataFrame, str]:
+    return bm.sql(_FINAL, event_time="ts", watermark=bm.BoundedOutOfOrderness("1 minute")).apply(df), "append"
+
+
 PROGRAMS: dict[str, Program] = {
+    "beamish limited": _beamish(_EARLY.accumulating().timestamp_combiner(_LATEST).suppress(_HALF_A_WINDOW)),
+    "beamish limited retracting": _beamish(
+        _EARLY.accumulating_and_retracting().timestamp_combiner(_LATEST).suppress(_HALF_A_WINDOW)
+    ),
+    "beamish until closed": _beamish(_EVERY_BUNDLE.suppress(bm.UntilWindowCloses())),
+    "beamish never": _beamish(_EVERY_BUNDLE.trigger(Never())),
+    "beamish sql final": _sql,
+    "beamish changes held": lambda df: (
+        _CHANGES.suppress(bm.UntilTimeLimit("10 days", clock="event")).apply(df, shards=16),
+        "append",
+    ),
+    "beamish changes limited": _beamish(_CHANGES.suppress(bm.UntilTimeLimit("1 second", clock="processing"))),
+    "transformWithState limited": lambda df: (limited_by_hand(df), "append"),
     "beamish": _beamish(_EARLY.accumulating()),
     "beamish retracting": _beamish(_EARLY.accumulating_and_retracting()),
     "beamish sliding": _beamish(

@@ -45,7 +45,6 @@ def value_bytes(column: pa.Array) -> Ints:
         within: Ints = sums[begin + lengths] - sums[begin]
         return within * present
     if kind.is_string(type_) or kind.is_binary(type_):
-        lengths = numbers(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
-        return lengths
+        return numbers(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
     width: int = max(type_.bit_width // 8, 1)
     return present * width

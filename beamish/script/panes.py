@@ -15,17 +15,21 @@ from beamish.plan.relation import Relation
 
 def panes_from_table(table: pa.Table, gives: Relation) -> list[Pane]:
     """The rows of a stage's output, in their order; ``gives`` says which columns are keys."""
-    window = table["window"].combine_chunks()
-    times = table["timestamp"], window.field("start"), window.field("end")
-    timestamps, starts, ends = (column.cast(pa.int64()).to_pylist() for column in times)
-    windows = [
-        Window(_instant(start), _instant(end)) if known else None
-        for known, start, end in zip(window.is_valid().to_pylist(), starts, ends, strict=True)
-    ]
+    windows, timestamps = windows_of(table), table["timestamp"].cast(pa.int64()).to_pylist()
     rows, values = table.drop_columns(["window", "timestamp"]).to_pylist(), gives.values
     return [
         _pane(row, gives.keys, values, own, _instant(time))
         for row, own, time in zip(rows, windows, timestamps, strict=True)
+    ]
+
+
+def windows_of(table: pa.Table) -> list[Window | None]:
+    """The windows of rows of output; None: a row is in none."""
+    window = table["window"].combine_chunks()
+    starts, ends = (window.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+    return [
+        Window(_instant(start), _instant(end)) if known else None
+        for known, start, end in zip(window.is_valid().to_pylist(), starts, ends, strict=True)
     ]
 
 

@@ -279,16 +279,16 @@ def test_bytes_that_are_not_what_was_written_are_told_with_their_entry(name, sto
 def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows, span):
     policy = SegmentPolicy(few_segments=16, few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
-    assert policy.next_span_us(plan, MINUTE, segments, windows) == span
+    assert policy.next_span_us(policy.least_span_us(plan), MINUTE, segments, windows) == span
 
 
 def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_the_least_span():
     policy = SegmentPolicy(few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
     assert policy.least_span_us(plan) == MINUTE
-    assert policy.next_span_us(plan, 100 * MINUTE, 10, 641) == 20 * MINUTE
-    assert policy.next_span_us(plan, 100 * MINUTE, 1, 10_000) == MINUTE
-    assert policy.next_span_us(plan, policy.longest_us, 1000, 1000) == policy.longest_us
+    assert policy.next_span_us(policy.least_span_us(plan), 100 * MINUTE, 10, 641) == 20 * MINUTE
+    assert policy.next_span_us(policy.least_span_us(plan), 100 * MINUTE, 1, 10_000) == MINUTE
+    assert policy.next_span_us(policy.least_span_us(plan), policy.longest_us, 1000, 1000) == policy.longest_us
 
 
 def reduced(function):

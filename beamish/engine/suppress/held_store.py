@@ -35,7 +35,13 @@ from beamish.kernels.arrays import Flags, Ints
 from beamish.triggers.trigger import NEVER_US
 
 FORMAT = 1
+INDEX = "index"
 _INDEX_COLUMNS = ("segment", "slots", "bytes", "since_us", "since_clock_us", "end_us", "lasts", "takes_back")
+
+
+def entry_name(suppress: str, name: str) -> str:
+    """An entry of a suppress, in its stage's store."""
+    return f"held/{suppress}/{name}"
 
 
 class HeldStore:
@@ -52,14 +58,14 @@ class HeldStore:
         Raises:
             StateError: it is of another format, or cannot be read.
         """
-        self._store, self._under = store, f"held/{name}/"
-        self._stored = store.get(self._entry("index"))
+        self._store, self._name = store, name
+        self._stored = store.get(self._entry(INDEX))
         self.about: dict[str, Any] = {}
         self.index: dict[str, NDArray[np.int64]] = {column: np.empty(0, np.int64) for column in _INDEX_COLUMNS}
         if self._stored is None:
             return
-        table = table_of(self._entry("index"), self._stored)
-        with naming_entry(self._entry("index")):
+        table = table_of(self._entry(INDEX), self._stored)
+        with naming_entry(self._entry(INDEX)):
             self.about = json.loads(table.schema.metadata[b"beamish"])
             self.index = {column: table[column].to_numpy().copy() for column in _INDEX_COLUMNS}
         if self.about["format"] != FORMAT:
@@ -69,7 +75,7 @@ class HeldStore:
             )
 
     def _entry(self, name: str) -> str:
-        return self._under + name
+        return entry_name(self._name, name)
 
     @property
     def slots(self) -> int:
@@ -163,7 +169,7 @@ class HeldStore:
         """Write the index, if it is another than before."""
         about = json.dumps({"format": FORMAT, **self.about})
         table = pa.table(self.index).replace_schema_metadata({"beamish": about})
-        write_entry(self._store, self._entry("index"), table)
+        write_entry(self._store, self._entry(INDEX), table)
 
     def segments(self, wanted: Flags | Iterable[int]) -> Sequence[int]:
         """The numbers of segments: those of some entries of the index, or of some numbers those that are there."""

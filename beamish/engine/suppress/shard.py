@@ -6,6 +6,7 @@ reads those of the slots that it touches, those in which something is due, and, 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -43,6 +44,7 @@ class SuppressShard(Shard):
         self._inner = operator.open(store)
         check_held(self._inner.held, suppress.name)
         self._store = HeldStore(store, suppress.name)
+        self._store.about["takes"] = [_text(relation.schema) for relation in operator.takes]
         self._due = Due(suppress, operator, self._inner.clocks)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
@@ -191,3 +193,8 @@ class SuppressShard(Shard):
     def dropped(self) -> dict[str, int]:
         """Number of rows dropped so far, by reason."""
         return dict(self._inner.dropped)
+
+
+def _text(schema: pa.Schema) -> str:
+    """A schema as text, so that what is held can be read without data."""
+    return base64.b64encode(schema.serialize()).decode()

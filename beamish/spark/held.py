@@ -1,0 +1,87 @@
+"""What a suppress holds in a checkpoint, read by Spark's own reader of state (docs/spark-notes.md#state-from-outside)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from beamish.engine.operator import Operator
+from beamish.engine.state import DictStore
+from beamish.engine.suppress.held_store import INDEX, entry_name
+from beamish.engine.suppress.operator import SuppressOperator
+from beamish.engine.suppress.reading import held_rows, held_schema
+from beamish.errors import StateError
+from beamish.flow import Flow
+from beamish.spark.rows.types import spark_schema
+from beamish.stages.suppressed import Suppressed
+
+
+def held_in_checkpoint(flow: Flow, spark: SparkSession, checkpoint: str, *, batch: int | None, name: str) -> DataFrame:
+    """What the suppress of this name holds, a row per row that would come out.
+
+    Args:
+        flow: that the checkpoint is of.
+        spark: the session that reads it.
+        checkpoint: its folder.
+        batch: the number of the batch after which it is read; None: the last one.
+        name: the suppress.
+
+    Raises:
+        StateError: the checkpoint holds nothing of it, or is another pipeline's.
+    """
+    metadata = spark.read.format("state-metadata").load(checkpoint)
+    for row in metadata.select("operatorId").distinct().orderBy("operatorId").collect():
+        entries = _entries(spark, checkpoint, batch, row.operatorId)
+        first = entries.where(F.col("name") == entry_name(name, INDEX)).limit(1).collect()
+        if first:
+            shard = DictStore()
+            for entry in entries.where(F.col("shard") == first[0].shard).collect():
+                shard.put(entry.name, bytes(entry.value))
+            operator = _operator(flow, name, shard)
+            return entries.groupBy("shard").applyInArrow(_held(operator), spark_schema(held_schema(operator)))
+    raise StateError(f"held({name!r}): the checkpoint {checkpoint!r} has nothing of a suppress of this name")
+
+
+def _entries(spark: SparkSession, checkpoint: str, batch: int | None, operator_id: int) -> DataFrame:
+    """The store entries of an operator: ``shard``, ``name``, ``value``."""
+    reader = spark.read.format("statestore").option("operatorId", operator_id).option("stateVarName", "shard")
+    if batch is not None:
+        reader = reader.option("batchId", batch)
+    name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
+    return reader.load(checkpoint).select("key.shard", name, value)
+
+
+def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
+    """The operator of the suppress, bound to the columns that the state says it takes."""
+    (of,) = (below for below in flow.flows if isinstance(below.stage, Suppressed) and below.stage.suppress.name == name)
+    stored = shard.get(entry_name(name, INDEX))
+    assert stored is not None  # noqa: S101 - it was found by it
+    with pa.ipc.open_stream(pa.py_buffer(stored)) as reader:
+        about = json.loads(reader.schema.metadata[b"beamish"])
+    schemas = [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in about["takes"]]
+    takes = [attrs.evolve(known, schema=schema) for known, schema in zip(of.takes, schemas, strict=True)]
+    operator: Operator = of.stage.bind(takes, shards=_shards(shard))
+    assert isinstance(operator, SuppressOperator)  # noqa: S101 - a suppressed stage binds to one
+    return operator
+
+
+def _shards(shard: DictStore) -> int:
+    """The shard count of the checkpoint."""
+    note = json.loads(shard.get("spark") or b"{}")
+    return int(note["shards"])
+
+
+def _held(operator: SuppressOperator) -> Callable[[pa.Table], pa.Table]:
+    """A function for ``applyInArrow``: the entries of a shard to what it holds."""
+
+    def held(entries: pa.Table) -> pa.Table:
+        store = DictStore(zip(entries["name"].to_pylist(), entries["value"].to_pylist(), strict=True))
+        return held_rows(operator, store)
+
+    return held
