@@ -53,4 +53,6 @@ def seconds(us: int | None) -> str:
 
 def plain(value: Any) -> str:
     """A value without spaces."""
+    if isinstance(value, dict) and any(isinstance(one, datetime) for one in value.values()):
+        return "{" + ",".join(f"{name!r}:{plain(one)}" for name, one in value.items()) + "}"
     return when(value) if isinstance(value, datetime) else repr(value).replace(", ", ",").replace(": ", ":")

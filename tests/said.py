@@ -10,7 +10,11 @@ import attrs
 import beamish as bm
 from beamish.flow import Flow, Input, Panes
 from beamish.options import WindowOptions
+from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source
+from beamish.stages.changes import ChangesStage
+from beamish.stages.stage import Stage
+from beamish.stages.suppressed import Suppressed
 from beamish.stages.window import WindowStage
 
 
@@ -22,6 +26,8 @@ class Said:
         keys: the names of its key columns, as they come out.
         event_time, watermark: of its source, where it takes one without a name.
         inputs: what it takes.
+        suppress: what holds its updates.
+        changes: what is said of it, if its rows are changes.
         the rest: as declared; None where nothing was.
     """
 
@@ -40,6 +46,8 @@ class Said:
     only_updated: bool
     with_dropped: bool
     accumulations: Mapping[str, bm.accumulations.Accumulation]
+    suppress: bm.Suppress | None = None
+    changes: ChangesOptions | None = None
 
     @property
     def retracts(self) -> bool:
@@ -69,14 +77,24 @@ class Said:
 
 
 def said(pipeline: bm.Pipeline | Flow) -> Said:
-    """What is said of the last stage; nothing of one that is no window stage."""
+    """What is said of the last stage, suppressed or not; nothing of one that is neither of windows nor of changes."""
     flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
-    options = flow.stage.options if isinstance(flow.stage, WindowStage) else WindowOptions()
+    stage, suppress = stage_of(flow), flow.stage.suppress if isinstance(flow.stage, Suppressed) else None
+    options = stage.options if isinstance(stage, WindowStage) else WindowOptions()
+    changes = stage.options if isinstance(stage, ChangesStage) else None
+    if changes:
+        options = attrs.evolve(options, with_dropped=changes.with_dropped)
     first = flow.inputs[0]
     source = first if isinstance(first, Source) and len(flow.inputs) == 1 else Source()
     declared = attrs.asdict(options, recurse=False)
     del declared["allow_data_loss"]
-    return Said(flow.takes[0].keys, source.event_time, source.watermark, flow.inputs, **declared)
+    place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
+    return Said(*place, **declared, suppress=suppress, changes=changes)
+
+
+def stage_of(flow: Flow) -> Stage:
+    """The last stage; of a suppressed one that which is suppressed."""
+    return flow.stage.of if isinstance(flow.stage, Suppressed) else flow.stage
 
 
 def stages(pipeline: bm.Pipeline) -> list[Said]:
@@ -87,13 +105,16 @@ def stages(pipeline: bm.Pipeline) -> list[Said]:
 def evolve(pipeline: bm.Pipeline, **changes: Any) -> bm.Pipeline:
     """The pipeline with something else said of its last stage, or of the one source that it takes; nothing is checked."""
     flow = pipeline.flow
-    assert isinstance(flow.stage, WindowStage)
+    stage = stage_of(flow)
+    assert isinstance(stage, WindowStage)
+    suppress = changes.pop("suppress", flow.stage.suppress if isinstance(flow.stage, Suppressed) else None)
     of_input = {name: changes.pop(name) for name in ("event_time", "watermark", "keys") if name in changes}
     inputs = flow.inputs
     if of_input:
         (only,) = inputs
         inputs = (attrs.evolve(only, **of_input),)
-    return bm.Pipeline(Flow(WindowStage(attrs.evolve(flow.stage.options, **changes)), inputs))
+    stage = WindowStage(attrs.evolve(stage.options, **changes))
+    return bm.Pipeline(Flow(Suppressed(stage, suppress) if suppress else stage, inputs))
 
 
 def declared(**options: Any) -> bm.Pipeline:

@@ -14,6 +14,7 @@ import attrs
 
 import beamish as bm
 from beamish import accumulations, triggers
+from beamish.instants import instant
 from beamish.testing import TestStream
 
 HERE = Path(__file__).parent
@@ -93,6 +94,8 @@ def _row(text: str) -> dict[str, Any]:
 def _value(word: str) -> Any:
     if re.match(r"\d{4}-\d\d-\d\dT", word):
         return datetime.fromisoformat(word)
+    if bounds := re.fullmatch(r"\[(-?\d+),(-?\d+)\)", word):
+        return {name: instant(int(us) * 1_000_000) for name, us in zip(("start", "end"), bounds.groups(), strict=True)}
     try:
         return ast.literal_eval(word)
     except (ValueError, SyntaxError):

@@ -3,6 +3,7 @@
 It shares nothing with the engine but the option classes and ``Pane``. An anchor in a comment names its rule.
 """
 
+from tests.twin import suppress
 from tests.twin.run import run
 
-__all__ = ["run"]
+__all__ = ["run", "suppress"]

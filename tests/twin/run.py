@@ -16,6 +16,7 @@ from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
 from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
+from beamish.stages.stage import Stage
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.accumulations import Row
@@ -37,8 +38,17 @@ def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
 
 def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     """The same, event by event."""
-    twin = Twin(pipeline.flow)
+    twin = twin_of(pipeline.flow)
     return [twin.step(as_step(event)) for event in events]
+
+
+KINDS: dict[type[Stage], Callable[[Flow], Any]] = {}
+"""The twins of stages that are not of windows; each has ``step`` and ``watermark``, as ``Twin`` has."""
+
+
+def twin_of(flow: Flow) -> Any:
+    """The twin of a stage."""
+    return KINDS.get(type(flow.stage), Twin)(flow)
 
 
 class Signed(dict[str, Any]):
@@ -176,7 +186,7 @@ def removes(row: Row) -> bool:
 class Twin:
     """A stage, and the twins of the stages whose panes it takes."""
 
-    def __init__(self, flow: Flow, of: type[Twin] | None = None) -> None:
+    def __init__(self, flow: Flow) -> None:
         options = said(flow)
         self.options = options
         self.inherits = options.window is None
@@ -196,9 +206,7 @@ class Twin:
             if isinstance(one, Source)
         }
         self.before = {
-            name: (of or Twin)(one.flow)
-            for name, one in zip(self.names, flow.inputs, strict=True)
-            if isinstance(one, Panes)
+            name: twin_of(one.flow) for name, one in zip(self.names, flow.inputs, strict=True) if isinstance(one, Panes)
         }
         self.sources: dict[str | None, tuple[str | None, Source]] = {
             one.name: (name, one) for name, one in zip(self.names, flow.inputs, strict=True) if isinstance(one, Source)
@@ -326,7 +334,7 @@ class Twin:
                 arrived.setdefault(name, []).append((bounds, row))
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
-        into, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.merging else ({}, [])
+        into, gone, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.merging else ({}, [], [])
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
             bounds = into.get(own, own)
@@ -335,6 +343,8 @@ class Twin:
             else:
                 landed.setdefault(bounds, []).append(row)
         self.retract(vanished)
+        for bounds in sorted(gone, key=lambda bounds: bounds[::-1]):
+            self.became(key, bounds, into[bounds])
         for bounds, rows in landed.items():
             window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
             window.add(rows, self.watermark)
@@ -344,12 +354,13 @@ class Twin:
             if window.bounds in landed:  # semantics.md#when-a-window-is-asked
                 self.ask(key, window)
 
-    def merge(self, key: Key, arrived: set[Bounds]) -> tuple[dict[Bounds, Bounds], list[Pane]]:
+    def merge(self, key: Key, arrived: set[Bounds]) -> tuple[dict[Bounds, Bounds], list[Bounds], list[Pane]]:
         """Merge the windows of a bundle and the live ones, all at once (semantics.md#windows-that-merge).
 
-        Gives where each has gone, and the panes to retract at once.
+        Gives where each has gone, the live ones that became another, and the panes to retract at once.
         """
         into: dict[Bounds, Bounds] = {}
+        gone: list[Bounds] = []
         vanished: list[Pane] = []
         for members, result in groups(self.window, sorted(arrived | set(key.live))):
             into.update(dict.fromkeys(members, result))
@@ -358,13 +369,14 @@ class Twin:
                 continue  # semantics.md#meeting-a-closed-session: the live ones stay; or nothing changes
             for part in parts:
                 del key.live[part.bounds]
+            gone += [part.bounds for part in parts if part.bounds != result]
             equal = [part for part in parts if part.bounds == result]
             merged = self.merged(parts, result, equal[0] if equal else None)
             key.live[result] = merged
             if self.options.retracts_at_merge:
                 vanished += merged.inherited
                 merged.inherited = []
-        return into, vanished
+        return into, gone, vanished
 
     def merged(self, parts: Sequence[Live], result: Bounds, equal: Live | None) -> Live:
         window = Live(result, deepcopy(equal.trigger) if equal else node(self.options.trigger))
@@ -434,7 +446,7 @@ class Twin:
             self.retract(replaced)
             window.inherited = []
             if not left_out:
-                self.out.extend(self.rows_of(pane))
+                self.give(pane, window.rows)
                 window.last = pane
                 window.panes += 1
                 window.panes_not_early += timing is not PaneTiming.EARLY
@@ -465,7 +477,14 @@ class Twin:
         """semantics.md#retractions-of-merged-windows, #order-of-output: by (end, start), each repeating its pane."""
         # (Panes of the global window have no bounds, and come one by one.)
         for pane in sorted(panes, key=lambda pane: (pane.window or ())[::-1]):
-            self.out.extend(self.rows_of(attrs.evolve(pane, kind=PaneKind.RETRACTION)))
+            self.give(attrs.evolve(pane, kind=PaneKind.RETRACTION))
+
+    def give(self, pane: Pane, rows: Sequence[Row] = ()) -> None:
+        """A pane of these rows, or the retraction of one, comes out."""
+        self.out.extend(self.rows_of(pane))
+
+    def became(self, key: Key, bounds: Bounds, into: Bounds) -> None:
+        """A window was merged away, and its pane is retracted if that was to be."""
 
     def rows_of(self, pane: Pane) -> list[Pane]:
         """A join's pane is a row for each pair, in any number; every other pane is one row (semantics.md#joins)."""

@@ -1,4 +1,4 @@
-"""Taking updates up into the held table (docs/semantics.md#what-is-held).
+"""Taking updates up into the held table (docs/semantics.md#suppress-held).
 
 A slot *brings* the newest pane, and *takes back* what was let through and has been retracted since. A pane replaces what
 is brought; a retraction takes it away, or is kept if nothing is brought. Of a slot's updates in a row only the first and
@@ -86,7 +86,7 @@ def _add_parts(held: HeldTable, operator: UpdatingOperator, slot: Ints, values_a
 def _merge(
     held: HeldTable, operator: UpdatingOperator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int
 ) -> None:
-    """Windows became part of others: what is held of them passes on (docs/semantics.md#merged-while-held)."""
+    """Windows became part of others: what is held of them passes on (docs/semantics.md#suppress-merging)."""
     known = len(held)
     gone = held.find(keys, key_at, columns)
     was_there = gone < known
@@ -96,7 +96,9 @@ def _merge(
     gone = gone[was_there]
     into = {"start_us": columns["into_start_us"], "end_us": columns["into_end_us"], "windowless": columns["windowless"]}
     into = {name: column[was_there] for name, column in into.items()}
-    heir = held.find(keys.filter(pa.array(was_there)), key_at[was_there], into)
+    if keys.num_columns:  # a table without columns has no rows to filter
+        keys = keys.filter(pa.array(was_there))
+    heir = held.find(keys, key_at[was_there], into)
     passed_on = np.arange(len(held))
     passed_on[gone] = heir
     held.taken["owner"] = passed_on[held.taken["owner"]]
@@ -110,7 +112,7 @@ def _merge(
     parts = held["has_parts"][gone]
     if parts.any():
         _add_parts(held, operator, heir[parts], held["values_at"][gone[parts]])
-        held["since_clock_us"][heir[parts]] = np.minimum(held["since_clock_us"][heir[parts]], clock_us)
+    held["since_clock_us"][heir] = np.minimum(held["since_clock_us"][heir], clock_us)
     for name in ("has_pane", "has_parts", "held_before"):
         held[name][gone] = False
     held["since_us"][gone] = held["since_clock_us"][gone] = NEVER_US
