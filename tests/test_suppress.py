@@ -95,7 +95,7 @@ PIPELINES = {
         ["key_by"],
     ),
     "changes without event time": (lambda: bm.Pipeline().key_by("k").changes(), ["no event time"]),
-    "changes of a pipeline that says more": (lambda: TOTALS.changes(), ["event_time and key_by only"]),
+    "changes of a pipeline that says more": (TOTALS.changes, ["event_time and key_by only"]),
     "changes until windows close, without window": (lambda: SOURCE.changes().suppress(CLOSES), ["window='window'"]),
     "changes until windows close, without grace": (lambda: CHANGES.suppress(CLOSES), ["grace='10 minutes'"]),
     "changes alone": (lambda: CHANGES.run(TestStream().add([row("a", 1, 1)])), ["suppress"]),
@@ -127,7 +127,6 @@ def test_a_next_stage_with_enough_lateness_or_a_wait_on_the_clock_is_taken():
 COLUMNS = {
     "deleted is no boolean": ({"gone": "yes"}, ["'gone'", "boolean"]),
     "window is no struct": ({"window": 5}, ["'window'", "struct of two timestamps"]),
-    "sequence has no order": ({"seq": [("a", {"b": 1})]}, None),
     "a column that the output has": ({"pane": 5}, ["'pane'", "rename"]),
 }
 
@@ -135,8 +134,6 @@ COLUMNS = {
 @pytest.mark.parametrize(("more", "words"), COLUMNS.values(), ids=COLUMNS)
 def test_a_column_of_the_wrong_type_or_name_is_refused(more, words):
     rows = [{"gone": False, "seq": 1, "window": {"start": at(0), "end": at(9)}, **row("a", 1, 1), **more}]
-    if words is None:
-        return
     with pytest.raises(bm.ColumnError) as caught:
         CHANGES.suppress(EVENT).run(TestStream().add(rows))
     for each in words:
@@ -151,22 +148,22 @@ def test_a_full_buffer_says_what_is_held_what_is_allowed_and_the_ways_on():
         assert words in str(caught.value)
 
 
-def lines(pipeline):
-    return dict(line.split(maxsplit=1) for line in pipeline.explain().splitlines() if line[:1].isalpha())
+def explained(pipeline):
+    return " ".join(pipeline.explain().split())
 
 
 def test_explain_says_what_is_waited_for_by_which_clock_and_the_limits():
-    said = TOTALS.suppress(CLOCK, buffer=bm.Buffer(max_records=2000, when_full=bm.SHUT_DOWN)).explain()
-    assert "held         until 10 seconds have passed on the clock since the first update" in said
-    assert "clock        needed: a heartbeat row brings every shard the batch's clock" in said
-    assert "buffer       per shard at most 2,000 updates; when full, the query stops" in said
-    said = TOTALS.suppress(EVENT).explain()
-    assert "it is the window's last\n             microsecond, so the wait runs from the window's end" in said
-    said = TOTALS.timestamp_combiner(bm.TimestampCombiner.LATEST).suppress(EVENT).explain()
+    said = explained(TOTALS.suppress(CLOCK, buffer=bm.Buffer(max_records=2000, when_full=bm.SHUT_DOWN)))
+    assert "held until 10 seconds have passed on the clock since the first update" in said
+    assert "clock needed: a heartbeat row brings every shard the batch's clock" in said
+    assert "buffer per shard at most 2,000 updates; when full, the query stops" in said
+    said = explained(TOTALS.suppress(EVENT))
+    assert "it is the window's last microsecond, so the wait runs from the window's end" in said
+    said = explained(TOTALS.timestamp_combiner(bm.TimestampCombiner.LATEST).suppress(EVENT))
     assert "the latest event time of its rows" in said
-    said = TOTALS.suppress(CLOSES).explain()
+    said = explained(TOTALS.suppress(CLOSES))
     assert "until the window closes: the watermark is 30 seconds past its end" in said
-    said = CHANGES.suppress(bm.UntilWindowCloses(5)).explain()
+    said = explained(CHANGES.suppress(bm.UntilWindowCloses(5)))
     assert "a row sets what is held of k and the window in window; it deletes it where gone is" in said
     assert "the watermark is 5 seconds past its end" in said
 
@@ -219,14 +216,10 @@ def test_a_table_that_retracts_is_made_of_changes_by_the_global_window_and_last(
         .accumulate(v=Last("v"))
         .suppress(CLOCK)
     )
-    script = (
-        TestStream()
-        .step([row("a", 1, 1)], clock=100)
-        .step([row("a", 2, 2)], clock=110)
-        .step([row("a", 3, 3)], clock=120)
-    )
+    script = TestStream().step([row("a", 1, 1)], clock=100).step([row("a", 2, 2)], clock=110)
+    script = script.step([row("a", 3, 3)], clock=120).step(clock=130)
     assert [(pane.kind, pane.values["v"]) for pane in table.run(script)] == [
         (bm.PaneKind.PANE, 2),
         (bm.PaneKind.RETRACTION, 2),
         (bm.PaneKind.PANE, 3),
-    ] or table.run(script)
+    ]
