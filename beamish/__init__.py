@@ -11,6 +11,7 @@ from beamish.errors import (
     PipelineError,
     ScriptError,
     SparkSetupError,
+    SqlError,
     StateError,
     UserFunctionError,
 )
@@ -25,6 +26,7 @@ from beamish.modes import (
 )
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline, merge
+from beamish.statement import Query, sql
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
@@ -63,11 +65,13 @@ __all__ = [
     "PipelineError",
     "ProcessingTimeLag",
     "Punctuated",
+    "Query",
     "RetractMerged",
     "ScriptError",
     "Sessions",
     "SlidingWindows",
     "SparkSetupError",
+    "SqlError",
     "StateError",
     "TimestampCombiner",
     "UserFunctionError",
@@ -79,6 +83,7 @@ __all__ = [
     "dropped",
     "merge",
     "panes",
+    "sql",
     "testing",
     "triggers",
 ]
