@@ -147,7 +147,7 @@ class Panes:
             if span.start <= where.start < span.end:
                 marks.put(where, aggregate)
         marked = marks.text()
-        found = read(marked, span)
+        found = read(self.text, span, marked)
         for key in self.keys:
             if not key.column:
                 found, marked = self._with_key(key, tokens, marks, found, marked)
@@ -193,7 +193,7 @@ class Panes:
         if len(tried) == len(marks):
             return found, marked
         text = tried.text()
-        again = read(text, found.span)
+        again = read(self.text, found.span, text)
         own = read(self.text, span_of(wanted)).tree
         if repr(tried.expanded(again.tree, key, own)).lower() != repr(found.tree).lower():
             return found, marked

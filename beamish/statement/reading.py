@@ -46,19 +46,20 @@ class Read:
     columns: Sequence[Named]
 
 
-def read(text: Text, span: Span) -> Read:
+def read(text: Text, span: Span, marked: Text | None = None) -> Read:
     """Read an expression.
 
     Args:
         text: the statement; offsets in what is read are offsets in it.
         span: where the expression stands.
+        marked: the same with marks in it, to be read in its place.
 
     Raises:
         SqlError: it is none, or holds an aggregate that bm.sql has not.
     """
     # Blanks for all that comes before keep the offsets; the word SELECT needs seven of them.
     shift = max(0, len(_SELECT) - span.start)
-    padded = _SELECT + " " * (span.start + shift - len(_SELECT)) + text[span]
+    padded = _SELECT + " " * (span.start + shift - len(_SELECT)) + (marked or text)[span]
     try:
         tree = sqlglot.parse_one(padded, read="spark")
     except ParseError as error:
@@ -223,13 +224,14 @@ class _Translation:
         op, names, words = known
         if words and "start" in tree.meta and self._words(tree) not in words:
             return None
-        if set(_said(tree)) - {*names, *_FLAGS}:
+        if set(_said(tree)) - {*names, *_FLAGS, "negate"}:
             return None
         operands: list[exp.Expression] = []
         for name in names:
             value = tree.args.get(name)
             operands += value if isinstance(value, list) else [] if value is None else [value]
-        return Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
+        made = Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
+        return Node("NOT", (made,), at=at) if tree.args.get("negate") else made
 
     def _special(self, tree: exp.Expression, at: int) -> Node | None:
         """What is more than an operation on operands."""
@@ -247,7 +249,7 @@ class _Translation:
         if isinstance(tree, exp.Trim):
             side = str(tree.args.get("position") or "BOTH").upper()
             only = tree.args.get("expression")
-            if only is not None or self._words(tree) not in ("TRIM", "LTRIM", "RTRIM", "TRIM("):
+            if only is not None or self._words(tree) not in ("Trim", "TRIM", "LTRIM", "RTRIM"):
                 return None
             return Node("TRIM", (self.node(tree.this),), side, at)
         if isinstance(tree, exp.TimestampTrunc) and self._words(tree) == "DATE_TRUNC":

@@ -125,8 +125,10 @@ def _round(columns: Sequence[pa.Array], _: Any) -> pa.Array:
 def _whole(name: str, to: Callable[[float], int]) -> Callable[[Sequence[pa.Array], Any], pa.Array]:
     def whole(x: float) -> int:
         if math.isnan(x):
-            return 0
-        return max(_LEAST, min(to(x), _GREATEST)) if math.isfinite(x) else _GREATEST if x > 0 else _LEAST
+            return 0  # as Spark
+        if math.isinf(x) or not _LEAST <= to(x) <= _GREATEST:
+            raise RefusedError(f"{name} of {x!r} is no BIGINT (Spark: ARITHMETIC_OVERFLOW)")
+        return to(x)
 
     def function(columns: Sequence[pa.Array], _: Any) -> pa.Array:
         column = _one(name, columns)
