@@ -158,7 +158,8 @@ def _check(text: Text, clauses: Clauses) -> None:
     ):  # fmt: skip
         if kind not in clauses.begins:
             word = kind.replace("_", " ")
-            raise text.error(clauses.last.start, f"there is no {word}: {what}; the clauses are {ORDER}")
+            after = [token for other, token in clauses.begins.items() if _CLAUSES.index(other) > _CLAUSES.index(kind)]
+            raise text.error((*after, clauses.last)[0].start, f"there is no {word}: {what}; the clauses are {ORDER}")
     for kind, token in clauses.begins.items():
         if not clauses.words[kind]:
             raise text.error(token.start, f"{token.word} says nothing; the clauses are {ORDER}")

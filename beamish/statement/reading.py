@@ -69,6 +69,9 @@ def read(text: Text, span: Span, marked: Text | None = None) -> Read:
     found = tree.expressions if isinstance(tree, exp.Select) and set(_said(tree)) <= {"expressions"} else ()
     if len(found) != 1 or isinstance(found[0], (exp.Alias, exp.Aliases, exp.Star)):
         raise text.error(span.start, "this is no expression; write one, such as region or price * amount")
+    for one_of in found[0].find_all(exp.In):
+        if not one_of.expressions:
+            raise text.error(_place(one_of, shift, span.start), "IN without values; write k IN (1, 2)")
     for aggregate in found[0].find_all(exp.AggFunc):
         name = aggregate.sql_name() if hasattr(aggregate, "sql_name") else type(aggregate).__name__.upper()
         raise text.error(

@@ -42,7 +42,8 @@ def windows_of(text: Text, clauses: Clauses) -> Windows:
         return Windows()
     begins = clauses.begins["WINDOW"]
     cursor = Cursor(text, begins, clauses.words["WINDOW"], _RULE)
-    if cursor.next is not None and cursor.next.word not in _KINDS:
+    words = clauses.words["WINDOW"]
+    if words[0].word not in _KINDS and (len(words) < 2 or words[1].kind != "L_PAREN"):
         cursor.name("TUMBLING, HOPPING or SESSION, or a name before it")
         if cursor.next is not None and cursor.next.kind == "ALIAS":
             raise cursor.error("a window of rows has no meaning in a stream: expected TUMBLING, HOPPING or SESSION")
