@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -69,7 +70,9 @@ def calls_in(text: Text, tokens: Sequence[Token], user: UserAggregates) -> list[
         if not _is_aggregate(tokens, at, user):
             at += 1
             continue
-        end = next(i for i in range(at + 1, len(tokens)) if tokens[i].kind == "R_PAREN" and tokens[i].depth == token.depth)
+        end = next(
+            i for i in range(at + 1, len(tokens)) if tokens[i].kind == "R_PAREN" and tokens[i].depth == token.depth
+        )
         inner = tokens[at + 2 : end]
         distinct = bool(inner) and inner[0].kind == "DISTINCT"
         args = split(inner[1:] if distinct else inner, token.depth + 1)
@@ -112,14 +115,14 @@ def accumulation_of(text: Text, call: Call, user: UserAggregates, column: Column
         return make(arguments)
 
 
-def checked_aggregates(aggregates: Mapping[str, Callable[[str], Accumulation]]) -> dict[str, Callable[[str], Accumulation]]:
+def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str], Accumulation]]:
     """The user's aggregates by their names in upper case.
 
     Raises:
         OptionError: a name is none, or is taken, or there is no function under it.
     """
     checked = {}
-    for name, make in dict(aggregates).items():
+    for name, make in aggregates.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise OptionError(f"sql(aggregates): {name!r} must be a plain name, such as 'WAVG'")
         if name.upper() in _TABLE or name.upper() == "COUNT":
@@ -165,7 +168,9 @@ class _Arguments:
         """A number."""
         (token, *more) = self.call.args[at]
         if more or token.kind != "NUMBER":
-            raise self.text.error(token.start, f"{self.call.name}: must be a plain number; write {_example(self.call.name)}")
+            raise self.text.error(
+                token.start, f"{self.call.name}: must be a plain number; write {_example(self.call.name)}"
+            )
         try:
             return float(token.text)
         except ValueError:
@@ -206,7 +211,9 @@ def _count(text: Text, call: Call, column: Column) -> Accumulation:
     if call.distinct and call.args and not any(len(arg) == 1 and arg[0].kind == "STAR" for arg in call.args):
         return CountDistinct(*map(column, call.args))
     if call.distinct or len(call.args) != 1:
-        raise text.error(call.span.start, f"COUNT takes one argument, or DISTINCT and columns; write {_example('COUNT')}")
+        raise text.error(
+            call.span.start, f"COUNT takes one argument, or DISTINCT and columns; write {_example('COUNT')}"
+        )
     (token, *more) = call.args[0]
     if not more and token.kind in ("STAR", "NUMBER"):
         return Count()

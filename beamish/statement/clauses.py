@@ -13,6 +13,13 @@ _CLAUSES = ("SELECT", "FROM", "WINDOW", "WHERE", "GROUP_BY", "HAVING", "EMIT")
 """In the order in which they stand."""
 ORDER = "[CREATE TABLE name AS] SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT ...]"
 
+_NEEDED: Mapping[str, str] = {
+    "FROM": "FROM names the source, whose rows are the DataFrame's",
+    "GROUP_BY": (
+        "GROUP BY names the columns that make a group; for one group of all rows say SELECT 'all' AS everything, COUNT(*) AS n "
+        "... GROUP BY 'all'"
+    ),
+}
 _FIRST = "join or combine the DataFrames in Spark first, and give bm.sql the result: bm.sql(...).apply(df)"
 _REFUSED: Mapping[str, str] = {
     "JOIN": f"JOIN: a statement has one source; {_FIRST}, or use bm.merge for streams that meet in windows",
@@ -73,7 +80,9 @@ def clauses_of(text: Text, tokens: Sequence[Token]) -> Clauses:
         raise text.error(0, "there is no statement; write SELECT ... FROM ... GROUP BY ...")
     name, tokens = _created(text, tokens)
     if tokens[0].kind != "SELECT":
-        says = _REFUSED.get(tokens[0].kind, f"{tokens[0].text!r}: a statement begins with SELECT or CREATE TABLE name AS SELECT")
+        says = _REFUSED.get(
+            tokens[0].kind, f"{tokens[0].text!r}: a statement begins with SELECT or CREATE TABLE name AS SELECT"
+        )
         raise text.error(tokens[0].start, f"{says}; the clauses are {ORDER}")
     _check_refused(text, tokens)
     begins: dict[str, Token] = {}
@@ -140,7 +149,7 @@ def _check_refused(text: Text, tokens: Sequence[Token]) -> None:
         if token.kind == "DISTINCT" and at == 1:
             raise text.error(token.start, "SELECT DISTINCT: name the columns in GROUP BY, and say COUNT(*)")
         before = tokens[at - 1].kind
-        if token.kind not in _REFUSED or before == "DOT" or token.kind == "HINT" and at != 1 and before != "SELECT":
+        if token.kind not in _REFUSED or before == "DOT":
             continue
         if token.kind == "FILTER":
             if before != "R_PAREN":
@@ -151,11 +160,7 @@ def _check_refused(text: Text, tokens: Sequence[Token]) -> None:
 
 
 def _check(text: Text, clauses: Clauses) -> None:
-    for kind, what in (
-        ("FROM", "FROM names the source, whose rows are the DataFrame's"),
-        ("GROUP_BY", "GROUP BY names the columns that make a group; for one group of all rows say SELECT 'all' AS everything, "
-         "COUNT(*) AS n ... GROUP BY 'all'"),
-    ):  # fmt: skip
+    for kind, what in _NEEDED.items():
         if kind not in clauses.begins:
             word = kind.replace("_", " ")
             after = [token for other, token in clauses.begins.items() if _CLAUSES.index(other) > _CLAUSES.index(kind)]

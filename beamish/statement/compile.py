@@ -15,6 +15,7 @@ from beamish.statement.aggregates import GIVES_LIST_OF_ONE, Call, UserAggregates
 from beamish.statement.clauses import Clauses, clauses_of
 from beamish.statement.emit import Emit, emit_of
 from beamish.statement.expressions import Aggregate, Expression, Key, Panes, over_rows
+from beamish.statement.nodes import COLUMN
 from beamish.statement.normal import normal
 from beamish.statement.source import Rows, rows_of
 from beamish.statement.text import Text
@@ -106,7 +107,17 @@ def compiled(
         pipeline = (pipeline.with_dropped() if with_dropped else pipeline).accumulate(**accumulations)
         pipeline.flow.check()
     return Compiled(
-        clauses.name, rows, windows, emit, kept, before.columns, before.computed, pipeline, having, shown, clauses.last.start
+        clauses.name,
+        rows,
+        windows,
+        emit,
+        kept,
+        before.columns,
+        before.computed,
+        pipeline,
+        having,
+        shown,
+        clauses.last.start,
     )
 
 
@@ -148,7 +159,7 @@ class _Before:
     def take(self, tokens: Sequence[Token]) -> Expression:
         """An expression under the name of the column that holds it."""
         made = over_rows(self._text, tokens, "", self._owners)
-        path = made.node.value if made.node.op == "column" else ()
+        path: tuple[str, ...] = made.node.value if made.node.op == COLUMN else ()
         if len(path) == 1:
             name = next((name for name in self._columns if name.lower() == path[0].lower()), path[0])
             return self._columns.setdefault(name, attrs.evolve(made, name=name))
@@ -166,12 +177,18 @@ def _keys(text: Text, clauses: Clauses, aggregates: UserAggregates, before: _Bef
     keys: list[Key] = []
     for item in split(words, 0):
         if not item:
-            raise text.error(clauses.begins["GROUP_BY"].start, "an expression under GROUP BY is missing; take out a comma")
+            raise text.error(
+                clauses.begins["GROUP_BY"].start, "an expression under GROUP BY is missing; take out a comma"
+            )
         first = item[0]
         if len(item) == 1 and (first.kind == "NUMBER" or first.word == "ALL"):
-            raise text.error(first.start, f"GROUP BY {first.text}: name the expressions that make a group, such as GROUP BY region")
+            raise text.error(
+                first.start, f"GROUP BY {first.text}: name the expressions that make a group, such as GROUP BY region"
+            )
         if len(item) > 1 and item[1].kind == "L_PAREN" and first.word in ("WINDOW", "SESSION_WINDOW", "WINDOW_TIME"):
-            raise text.error(first.start, f"{first.word}(...) under GROUP BY: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
+            raise text.error(
+                first.start, f"{first.word}(...) under GROUP BY: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
+            )
         name = before.column(item)
         if any(key.name.lower() == name.lower() for key in keys):
             raise text.error(first.start, f"{name} is under GROUP BY twice; take one out")
@@ -185,7 +202,8 @@ def _calls(text: Text, clauses: Clauses, aggregates: UserAggregates) -> list[Cal
     calls += calls_in(text, clauses.words.get("HAVING", ()), aggregates)
     if not calls:
         raise text.error(
-            clauses.begins["GROUP_BY"].start, "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n"
+            clauses.begins["GROUP_BY"].start,
+            "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n",
         )
     return calls
 
@@ -194,9 +212,7 @@ def _accumulations(
     text: Text, calls: Sequence[Call], aggregates: UserAggregates, before: _Before, owners: Sequence[str]
 ) -> Mapping[str, Accumulation]:
     """Each aggregate once, under its normal form, in the order of the text."""
-    return {
-        normal(text, call.words, owners): accumulation_of(text, call, aggregates, before.column) for call in calls
-    }
+    return {normal(text, call.words, owners): accumulation_of(text, call, aggregates, before.column) for call in calls}
 
 
 def _shown(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
@@ -206,21 +222,27 @@ def _shown(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
             raise text.error(clauses.begins["SELECT"].start, "an item of the SELECT list is missing; take out a comma")
         words, alias = _alias(text, item)
         if len(words) == 1 and words[0].kind == "STAR":
-            raise text.error(words[0].start, "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates")
+            raise text.error(
+                words[0].start, "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates"
+            )
         expression = panes.expression(words, "", bounds=True)
-        named = alias or (words[-1] if expression.node.op == "column" and _is_column(words) else None)
+        named = alias or (words[-1] if expression.node.op == COLUMN and _is_column(words) else None)
         if named is None:
             raise text.error(words[0].start, f"{expression.said} needs a name: {expression.said} AS name")
         _check_name(text, named, named.text, "choose another after AS")
         if any(other.expression.name.lower() == named.text.lower() for other in shown):
-            raise text.error(named.start, f"{named.text} is there twice, and Spark does not tell upper from lower case; choose another")
+            raise text.error(
+                named.start,
+                f"{named.text} is there twice, and Spark does not tell upper from lower case; choose another",
+            )
         shown.append(Shown(attrs.evolve(expression, name=named.text), panes.key_of(words) is not None))
     taken = [panes.key_of(_alias(text, item)[0]) for item in split(clauses.words["SELECT"], 0)]
     for key in panes.keys:
         if key not in taken:
             said = text.sql[key.words[0].span.start : key.words[-1].span.end]
             raise text.error(
-                key.words[0].start, f"{said} is under GROUP BY but not in the SELECT list, so rows could not be told apart; add it"
+                key.words[0].start,
+                f"{said} is under GROUP BY but not in the SELECT list, so rows could not be told apart; add it",
             )
     return shown
 
@@ -239,7 +261,13 @@ def _alias(text: Text, item: Sequence[Token]) -> tuple[Sequence[Token], Token | 
             return item[:at], item[at + 1]
     last = item[-1]
     ends = ("VAR", "IDENTIFIER", "R_PAREN", "R_BRACKET", "NUMBER", "STRING", "END")
-    if len(item) > 1 and last.is_name and last.kind in ("VAR", "IDENTIFIER") and last.depth == 0 and item[-2].kind in ends:
+    if (
+        len(item) > 1
+        and last.is_name
+        and last.kind in ("VAR", "IDENTIFIER")
+        and last.depth == 0
+        and item[-2].kind in ends
+    ):
         return item[:-1], last
     return item, None
 

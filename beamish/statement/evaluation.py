@@ -6,7 +6,7 @@ only where the first does not settle it. So ``x <> 0 AND 10 / x > 1`` does not f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -123,7 +123,7 @@ def _together(chosen: Sequence[NDArray[np.int64]], values: Sequence[pa.Array]) -
     return pa.concat_arrays(common(values)).take(pa.array(order))
 
 
-def _settled(by: bool) -> object:  # noqa: FBT001 - AND is settled by False, OR by True
+def _settled(by: bool) -> Callable[[Node, pa.Table, Text], pa.Array]:
     def function(node: Node, rows: pa.Table, text: Text) -> pa.Array:
         first = as_boolean(evaluate(node.args[0], rows, text))
         open_ = np.flatnonzero(~_true(pc.equal(first, by)))
@@ -131,9 +131,16 @@ def _settled(by: bool) -> object:  # noqa: FBT001 - AND is settled by False, OR 
         whole = np.full(rows.num_rows, -1)
         whole[open_] = np.arange(len(open_))
         spread = second.take(pa.array(whole, mask=whole < 0))
-        return (pc.or_kleene if by else pc.and_kleene)(first, pc.if_else(pc.equal(first, by).fill_null(False), by, spread))
+        return (pc.or_kleene if by else pc.and_kleene)(
+            first, pc.if_else(pc.equal(first, by).fill_null(fill_value=False), by, spread)
+        )
 
     return function
 
 
-_LAZY = {"CASE": _case, "COALESCE": _coalesce, "AND": _settled(by=False), "OR": _settled(by=True)}
+_LAZY: Mapping[str, Callable[[Node, pa.Table, Text], pa.Array]] = {
+    "CASE": _case,
+    "COALESCE": _coalesce,
+    "AND": _settled(by=False),
+    "OR": _settled(by=True),
+}

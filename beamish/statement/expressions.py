@@ -15,11 +15,11 @@ from beamish.statement.text import Span, Text
 from beamish.statement.tokens import Token, span_of
 
 WINDOW_BOUNDS: Mapping[str, str] = {"WINDOWSTART": "start", "WINDOWEND": "end"}
-NOT_DETERMINISTIC = frozenset(
-    "RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP "
-    "MONOTONICALLY_INCREASING_ID SPARK_PARTITION_ID INPUT_FILE_NAME INPUT_FILE_BLOCK_START INPUT_FILE_BLOCK_LENGTH "
-    "CURRENT_BATCH_ID".split()
-)
+_NOT_DETERMINISTIC = """
+    RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP
+    MONOTONICALLY_INCREASING_ID SPARK_PARTITION_ID INPUT_FILE_NAME INPUT_FILE_BLOCK_START INPUT_FILE_BLOCK_LENGTH CURRENT_BATCH_ID
+"""
+NOT_DETERMINISTIC = frozenset(_NOT_DETERMINISTIC.split())
 _WITHOUT_BRACKETS = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP"})
 
 
@@ -70,7 +70,9 @@ def over_rows(text: Text, tokens: Sequence[Token], name: str, owners: Sequence[s
     for column in found.columns:
         word = column.path[0].upper()
         if len(column.path) == 1 and word in WINDOW_BOUNDS:
-            raise text.error(column.span.start, f"{word}: rows are in no window yet; it may stand in the SELECT list only")
+            raise text.error(
+                column.span.start, f"{word}: rows are in no window yet; it may stand in the SELECT list only"
+            )
     names = {column.span: path_of(column, owners) for column in found.columns}
     return Expression(name, text[span], node_of(found, text, names), text[span], text, span.start)
 
@@ -163,7 +165,9 @@ class Panes:
     def key_of(self, tokens: Sequence[Token]) -> Key | None:
         """The key that an item of the SELECT list is, word by word."""
         said = normal(self.text, without_brackets(tokens), self.owners)
-        return next((key for key in self.keys if normal(self.text, without_brackets(key.words), self.owners) == said), None)
+        return next(
+            (key for key in self.keys if normal(self.text, without_brackets(key.words), self.owners) == said), None
+        )
 
     def _check_deterministic(self, tokens: Sequence[Token]) -> None:
         for at, token in enumerate(tokens):
@@ -224,9 +228,13 @@ class Panes:
 
     def _check_bounds(self, column: Named, word: str, *, bounds: bool) -> None:
         if not bounds:
-            raise self.text.error(column.span.start, f"{word} may stand in the SELECT list only; filter what comes out by it")
+            raise self.text.error(
+                column.span.start, f"{word} may stand in the SELECT list only; filter what comes out by it"
+            )
         if not self.windowed:
-            raise self.text.error(column.span.start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
+            raise self.text.error(
+                column.span.start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
+            )
 
     def _replaced(self, span: Span, parts: Sequence[tuple[Span, str]]) -> str:
         said, at = "", span.start

@@ -27,7 +27,9 @@ def normal(text: Text, tokens: Sequence[Token], owners: Collection[str] = ()) ->
     said = ""
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else None
-        called = token.kind == "L_PAREN" and before is not None and before.is_name and before.kind not in ("IN", "AND", "OR")
+        called = (
+            token.kind == "L_PAREN" and before is not None and before.is_name and before.kind not in ("IN", "AND", "OR")
+        )
         joined = token.kind in _NO_BLANK_BEFORE or called or before is None or before.kind in _NO_BLANK_AFTER
         said += ("" if joined else " ") + _spelled(text, tokens, at)
     return said

@@ -209,7 +209,7 @@ def sql(
     )
 
 
-def _query(text: str, event_time: Any, watermark: Watermark, aggregates: Any, with_dropped: bool) -> Query:  # noqa: FBT001
+def _query(text: str, event_time: Any, watermark: Watermark, aggregates: Any, with_dropped: bool) -> Query:
     return Query(text, event_time=event_time, watermark=watermark, aggregates=aggregates, with_dropped=with_dropped)
 
 
@@ -225,13 +225,11 @@ def _compile(query: Query) -> Compiled:
     except ModuleNotFoundError:
         raise OptionError("sql(...): the package sqlglot is not installed: pip install 'beamish[sql]'") from None
     if not isinstance(query.text, str):
-        raise OptionError(f"sql({query.text!r}): must be text, such as 'SELECT region, COUNT(*) AS n FROM views GROUP BY region'")
+        raise OptionError(f"sql({query.text!r}): must be text: a statement that begins with SELECT or CREATE TABLE")
     if not isinstance(query.with_dropped, bool):
         raise OptionError(f"sql(with_dropped={query.with_dropped!r}): must be True or False")
     from beamish.statement.aggregates import checked_aggregates
     from beamish.statement.compile import compiled
 
     aggregates = checked_aggregates(query.aggregates)
-    return compiled(
-        _text(query.text), query.event_time, query.watermark, aggregates, with_dropped=query.with_dropped
-    )
+    return compiled(_text(query.text), query.event_time, query.watermark, aggregates, with_dropped=query.with_dropped)

@@ -64,7 +64,7 @@ def read(text: Text, span: Span, marked: Text | None = None) -> Read:
         tree = sqlglot.parse_one(padded, read="spark")
     except ParseError as error:
         raise _error(text, span, padded, shift, error) from None
-    except Exception as error:  # noqa: BLE001 - whatever an expression does to a parser, the expression is wrong
+    except Exception as error:  # whatever an expression does to a parser, the expression is wrong
         raise text.error(span.start, f"this cannot be read as an expression: {error}") from error
     found = tree.expressions if isinstance(tree, exp.Select) and set(_said(tree)) <= {"expressions"} else ()
     if len(found) != 1 or isinstance(found[0], (exp.Alias, exp.Aliases, exp.Star)):
@@ -90,7 +90,7 @@ def _said(tree: exp.Expression) -> list[str]:
     return [name for name, value in tree.args.items() if value]
 
 
-def _span_of(parts: Sequence[exp.Expression], shift: int, within: Span) -> Span:
+def _span_of(parts: Sequence[Any], shift: int, within: Span) -> Span:
     starts = [part.meta["start"] for part in parts if "start" in part.meta]
     ends = [part.meta["end"] for part in parts if "end" in part.meta]
     return Span(min(starts) - shift, max(ends) + 1 - shift) if starts else within
@@ -172,7 +172,9 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
 }
 """sqlglot's class: the operation, its operands, and how a function is called (sqlglot reads several under one class)."""
 
-_FLAGS = frozenset({"safe", "typed", "ignore_nulls", "coalesce", "nulls_excluded", "big_int", "casing_rule", "is_left", "_type"})
+_FLAGS = frozenset(
+    {"safe", "typed", "ignore_nulls", "coalesce", "nulls_excluded", "big_int", "casing_rule", "is_left", "_type"}
+)
 """What sqlglot notes beside operands, and has the same meaning here whatever it says."""
 
 _TYPES: Mapping[str, str] = {

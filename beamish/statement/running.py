@@ -14,6 +14,7 @@ from beamish.script.tables import tables_of
 from beamish.statement.compile import Compiled
 from beamish.statement.evaluation import condition, evaluate
 from beamish.statement.expressions import Expression
+from beamish.statement.nodes import COLUMN
 from beamish.testing import TestStream
 
 
@@ -45,11 +46,10 @@ def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
         keeps = condition(statement.where.node, table, statement.where.text)
         numbers = numbers.filter(pa.array(keeps))
         table = table.take(numbers)
-    added = {
-        expression.name: _added(expression, table) for expression in (*statement.columns, *statement.computed)
-    }
+    added = {expression.name: _added(expression, table) for expression in (*statement.columns, *statement.computed)}
     made = dict(zip(numbers.to_pylist(), _rows_of(rows, numbers.to_pylist(), added), strict=True))
-    first, changed = 0, []
+    first = 0
+    changed: list[Event] = []
     for event in events:
         if not isinstance(event, Bundle):
             changed.append(event)
@@ -62,7 +62,7 @@ def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
 
 def _added(expression: Expression, table: pa.Table) -> list[Any]:
     """A column of the rows under the name that the statement has for it, or one that is computed."""
-    if expression.node.op != "column" and expression.name.lower() in map(str.lower, table.column_names):
+    if expression.node.op != COLUMN and expression.name.lower() in map(str.lower, table.column_names):
         raise expression.error(
             f"the rows have a column {expression.name!r}, as this expression is called on the way; rename the column"
         )
@@ -120,5 +120,3 @@ def _table_of_panes(panes: Sequence[Pane]) -> pa.Table:
     bounds = [None if pane.window is None else pane.window._asdict() for pane in panes]
     type_ = pa.struct([("start", pa.timestamp("us", tz="UTC")), ("end", pa.timestamp("us", tz="UTC"))])
     return pa.table({**columns, "window": pa.array(bounds, type_)})
-
-

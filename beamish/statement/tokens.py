@@ -14,10 +14,11 @@ from beamish.statement.text import Span, Text
 
 _OPENING, _CLOSING = ("L_PAREN", "L_BRACKET", "L_BRACE"), ("R_PAREN", "R_BRACKET", "R_BRACE")
 _QUOTED = ("STRING", "RAW_STRING", "IDENTIFIER", "HEX_STRING", "BIT_STRING", "NATIONAL_STRING")
-_NOT_AFTER = frozenset(
-    "SELECT ALIAS FROM WHERE GROUP_BY HAVING COMMA DOT AND OR NOT EQ NEQ LT GT LTE GTE NULLSAFE_EQ PLUS DASH STAR SLASH DIV MOD DPIPE "
-    "IS LIKE ILIKE RLIKE BETWEEN IN CASE WHEN THEN ELSE L_PAREN L_BRACKET".split()
-)
+_OPERAND_FOLLOWS = """
+    SELECT ALIAS FROM WHERE GROUP_BY HAVING COMMA DOT AND OR NOT EQ NEQ LT GT LTE GTE NULLSAFE_EQ PLUS DASH STAR SLASH DIV MOD DPIPE
+    IS LIKE ILIKE RLIKE BETWEEN IN CASE WHEN THEN ELSE L_PAREN L_BRACKET
+"""
+_NOT_AFTER = frozenset(_OPERAND_FOLLOWS.split())
 """After these an operand follows, so a word that stands there begins no clause."""
 
 _STRINGS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`", re.DOTALL)
@@ -63,9 +64,10 @@ def tokens_of(text: Text) -> list[Token]:
         found = Dialect.get_or_raise("spark").tokenize(text.sql)
     except SqlglotError:
         raise _unended(text) from None
-    except Exception as error:  # noqa: BLE001 - whatever a text does to a parser, the text is wrong
+    except Exception as error:  # whatever a text does to a parser, the text is wrong
         raise text.error(0, f"the text cannot be read: {error}") from error
-    tokens, open_ = [], []
+    tokens: list[Token] = []
+    open_: list[Token] = []
     for token in found:
         kind, span = str(token.token_type.name), Span(token.start, token.end + 1)
         if kind in _CLOSING:

@@ -86,6 +86,7 @@ def _hopping(text: Text, cursor: Cursor, size: Duration) -> WindowOption:
     advance = cursor.duration("ADVANCE BY", least=1)
     if advance > size:
         raise text.error(
-            place, f"ADVANCE BY {advance} is above SIZE {size}: rows between windows would be in none; say at most {size}"
+            place,
+            f"ADVANCE BY {advance} is above SIZE {size}: rows between windows would be in none; say at most {size}",
         )
     return SlidingWindows(size, advance)

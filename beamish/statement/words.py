@@ -22,7 +22,10 @@ def _before(statement: Compiled) -> Iterator[Line]:
     yield "query", _query(statement)
     yield "source", f"the rows of {statement.rows.name}, which are those of the DataFrame or the script"
     if statement.where is not None:
-        yield "where", f"rows for which {_one_line(statement.where.said)} is true go on; the others do not move the watermark"
+        yield (
+            "where",
+            f"rows for which {_one_line(statement.where.said)} is true go on; the others do not move the watermark",
+        )
     if statement.computed:
         computed = ", ".join(_one_line(expression.said) for expression in statement.computed)
         yield "computed", f"for each row, before it is in a window: {computed}"

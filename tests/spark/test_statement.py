@@ -68,7 +68,9 @@ def run(tmp_path):
 
 def shown(row):
     """What the SELECT list gives."""
-    return tuple(value for name, value in row.asDict().items() if name not in ("window", "pane", "timestamp", "dropped"))
+    return tuple(
+        value for name, value in row.asDict().items() if name not in ("window", "pane", "timestamp", "dropped")
+    )
 
 
 def in_order(rows):
@@ -135,7 +137,12 @@ def test_columns_are_spelled_as_one_likes(spark, events):
     query = sql("SELECT pageviews.Region, MAX(`PRICE`) AS most FROM shop.pageviews GROUP BY REGION")
     found = spark.read.parquet(str(events.folder)).transform(query)
     assert found.columns == ["Region", "most", "window", "pane", "timestamp"]
-    assert {(row["Region"], row["most"]) for row in found.collect()} == {("eu", 5.0), ("us", 1.0), ("EU", 2.5), (None, 1.0)}
+    assert {(row["Region"], row["most"]) for row in found.collect()} == {
+        ("eu", 5.0),
+        ("us", 1.0),
+        ("EU", 2.5),
+        (None, 1.0),
+    }
 
 
 def test_fields_of_structs_are_expressions(spark):

@@ -66,7 +66,11 @@ def test_expressions_are_computed_before_and_after_the_pipeline():
                length(upper(team)) + COUNT(*) AS odd, percentile(points, 0.5) AS middle
         FROM plays GROUP BY upper(team)
     """)
-    rows = [{"ts": 1, "team": "red", "points": 2}, {"ts": 2, "team": "Red", "points": 5}, {"ts": 3, "team": None, "points": None}]
+    rows = [
+        {"ts": 1, "team": "red", "points": 2},
+        {"ts": 2, "team": "Red", "points": 5},
+        {"ts": 3, "team": None, "points": None},
+    ]
     assert [(pane.key, pane.values) for pane in query.run(TestStream().add(rows))] == [
         ({"team": "RED"}, {"doubled": 14, "mean": 3.5, "odd": 5, "middle": 3.5}),
         ({"team": None}, {"doubled": None, "mean": None, "odd": None, "middle": None}),
@@ -126,7 +130,9 @@ def test_the_pipeline_of_a_plain_text_gives_the_same_values_by_hand():
         .accumulating_and_retracting()
         .accumulate(**{"SUM(v)": Sum("v"), "MAX(v)": Max("v")})
     )
-    script = TestStream().add([{"ts": 0, "k": "a", "v": 1}, {"ts": 8, "k": "a", "v": 2}]).add([{"ts": 4, "k": "a", "v": 3}])
+    script = (
+        TestStream().add([{"ts": 0, "k": "a", "v": 1}, {"ts": 8, "k": "a", "v": 2}]).add([{"ts": 4, "k": "a", "v": 3}])
+    )
     assert lines(query.run(script)) == lines(by_hand.run(script))
 
 
@@ -152,7 +158,9 @@ def test_an_expression_over_a_key_is_found_where_it_stands_by_itself():
 
 SCRIPTS = st.lists(
     st.one_of(
-        st.lists(st.tuples(st.integers(0, 60), st.sampled_from("ab"), st.none() | st.integers(0, 5)), min_size=1, max_size=4),
+        st.lists(
+            st.tuples(st.integers(0, 60), st.sampled_from("ab"), st.none() | st.integers(0, 5)), min_size=1, max_size=4
+        ),
         st.integers(0, 15),
     ),
     min_size=1,

@@ -130,13 +130,11 @@ def test_what_is_wrong_is_marked_and_the_way_out_is_said(text):
 def test_the_line_is_the_users():
     with pytest.raises(bm.SqlError) as raised:
         sql("-- too few\nSELECT k, COUNT(*) AS n\n\tFROM t WINDOW TUMBLING (SIZE 5 YEARS)\nGROUP BY k")
-    assert str(raised.value).splitlines() == [
-        "line 3, column 33: SIZE: expected a unit, one of DAY, HOUR, MINUTE, SECOND, MILLISECOND, with or without S, not 'YEARS'; write "
-        "WINDOW TUMBLING (SIZE 5 MINUTES), WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 5 MINUTES) or WINDOW SESSION (10 MINUTES), each "
-        "with GRACE PERIOD 1 DAY within the brackets if late rows count",
-        "    \tFROM t WINDOW TUMBLING (SIZE 5 YEARS)",
-        "    \t                               ^",
-    ]
+    says, *shown = str(raised.value).splitlines()
+    assert says.startswith(
+        "line 3, column 33: SIZE: expected a unit, one of DAY, HOUR, MINUTE, SECOND, MILLISECOND, with or without S"
+    )
+    assert shown == ["    \tFROM t WINDOW TUMBLING (SIZE 5 YEARS)", "    \t                               ^"]
     assert (raised.value.line, raised.value.column) == (3, 33)
     assert isinstance(raised.value, bm.BeamishError)
     copy = pickle.loads(pickle.dumps(raised.value))
@@ -188,10 +186,10 @@ def test_arguments_are_checked(options, says):
 def test_what_is_no_text_and_no_accumulation_is_refused():
     with pytest.raises(bm.OptionError, match="must be text"):
         sql(3)
-    with pytest.raises(bm.OptionError, match="bm.BoundedOutOfOrderness"):
+    with pytest.raises(bm.OptionError, match=r"bm\.BoundedOutOfOrderness"):
         bm.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", event_time="ts", watermark=30)
     with pytest.raises(bm.SqlError, match="gave 3; it must give an accumulation"):
-        sql("SELECT k, BEST(v) AS n FROM t GROUP BY k", aggregates={"BEST": lambda column: 3})
+        sql("SELECT k, BEST(v) AS n FROM t GROUP BY k", aggregates={"BEST": lambda _: 3})
     with pytest.raises(bm.ScriptError, match="must be a script"):
         sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k").run([])
 
@@ -202,7 +200,25 @@ WHOLE = (
     "WHERE a <> 'x''y' AND b IN (1, 2) OR CASE WHEN a IS NULL THEN TRUE ELSE p.b BETWEEN 1 AND 2 END\n"
     "GROUP BY upper(k) HAVING COUNT(DISTINCT a, b) > 3 EMIT CHANGES RETRACTING EVERY 10 SECONDS;"
 )
-WORDS = sorted({*WHOLE.split(), *"(),;.*'`\"/+-=<>", "--", "/*", "*/", "SELECT", "JOIN", "WINDOW w AS (", "ORDER BY", "x -> y", "\ue000", "é", "\n", "[", "{"})
+WORDS = sorted(
+    {
+        *WHOLE.split(),
+        *"(),;.*'`\"/+-=<>",
+        "--",
+        "/*",
+        "*/",
+        "SELECT",
+        "JOIN",
+        "WINDOW w AS (",
+        "ORDER BY",
+        "x -> y",
+        "\ue000",
+        "é",
+        "\n",
+        "[",
+        "{",
+    }
+)
 
 
 @given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE)))
@@ -227,13 +243,13 @@ def test_words_thrown_together_raise_sql_error_and_nothing_else(text):
 
 def is_a_statement_or_sql_error(text):
     try:
-        query = sql(text)
+        assert sql(text).pipeline.explain()
     except bm.SqlError as error:
-        lines = text.split("\n")
-        assert 1 <= error.line <= max(1, len(lines))
-        assert 1 <= error.column <= max(1, len(lines[error.line - 1]) + 1)
+        place = error.line, error.column
+    else:
         return
-    assert query.pipeline.explain()
+    lines = text.split("\n")
+    assert (1, 1) <= place <= (max(1, len(lines)), max(1, len(lines[place[0] - 1]) + 1))
 
 
 def test_without_sqlglot_the_package_imports_and_sql_says_how_to_install_it():

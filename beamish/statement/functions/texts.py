@@ -22,7 +22,9 @@ def _texts(name: str, columns: Sequence[pa.Array]) -> list[pa.Array]:
     return [column.cast(pa.string()) for column in columns]
 
 
-def _of_texts(name: str, function: Callable[..., Any], type_: pa.DataType) -> Callable[[Sequence[pa.Array], Any], pa.Array]:
+def _of_texts(
+    name: str, function: Callable[..., Any], type_: pa.DataType
+) -> Callable[[Sequence[pa.Array], Any], pa.Array]:
     return lambda columns, _: each(function, type_, *_texts(name, columns))
 
 
