@@ -83,7 +83,7 @@ def compiled(
     """
     clauses = clauses_of(text, tokens_of(text))
     rows, windows, emit = rows_of(text, clauses), windows_of(text, clauses), emit_of(text, clauses)
-    owners = (rows.name.lower(), rows.alias.lower())
+    owners = (rows.alias.lower(),)
     before = _Before(text, owners)
     where = clauses.words.get("WHERE")
     if where is not None:

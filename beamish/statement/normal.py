@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from beamish.statement.text import Text
-from beamish.statement.tokens import Token
+from beamish.statement.tokens import OPERAND_FOLLOWS, Token
 
 _NO_BLANK_BEFORE = ("COMMA", "R_PAREN", "R_BRACKET", "DOT", "L_BRACKET", "DCOLON")
 _NO_BLANK_AFTER = ("L_PAREN", "L_BRACKET", "DOT", "DCOLON")
@@ -27,9 +27,8 @@ def normal(text: Text, tokens: Sequence[Token], owners: Collection[str] = ()) ->
     said = ""
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else None
-        called = (
-            token.kind == "L_PAREN" and before is not None and before.is_name and before.kind not in ("IN", "AND", "OR")
-        )
+        named = before is not None and before.is_name and before.kind not in OPERAND_FOLLOWS
+        called = token.kind == "L_PAREN" and named
         joined = token.kind in _NO_BLANK_BEFORE or called or before is None or before.kind in _NO_BLANK_AFTER
         said += ("" if joined else " ") + _spelled(text, tokens, at)
     return said

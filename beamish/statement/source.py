@@ -17,7 +17,7 @@ class Rows:
 
     Attributes:
         name: as FROM says, without the database.
-        alias: the name by which columns may say whose they are.
+        alias: the name by which columns may say whose they are; the same where AS says no other.
     """
 
     name: str

@@ -14,11 +14,11 @@ from beamish.statement.text import Span, Text
 
 _OPENING, _CLOSING = ("L_PAREN", "L_BRACKET", "L_BRACE"), ("R_PAREN", "R_BRACKET", "R_BRACE")
 _QUOTED = ("STRING", "RAW_STRING", "IDENTIFIER", "HEX_STRING", "BIT_STRING", "NATIONAL_STRING")
-_OPERAND_FOLLOWS = """
+_AFTER_THESE = """
     SELECT ALIAS FROM WHERE GROUP_BY HAVING COMMA DOT AND OR NOT EQ NEQ LT GT LTE GTE NULLSAFE_EQ PLUS DASH STAR SLASH DIV MOD DPIPE
     IS LIKE ILIKE RLIKE BETWEEN IN CASE WHEN THEN ELSE L_PAREN L_BRACKET
 """
-_NOT_AFTER = frozenset(_OPERAND_FOLLOWS.split())
+OPERAND_FOLLOWS = frozenset(_AFTER_THESE.split())
 """After these an operand follows, so a word that stands there begins no clause."""
 
 _STRINGS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`", re.DOTALL)
@@ -88,7 +88,7 @@ def tokens_of(text: Text) -> list[Token]:
 
 def begins_clause(tokens: Sequence[Token], at: int) -> bool:
     """Whether a word stands where no operand can, and so can begin a clause."""
-    return at > 0 and tokens[at].depth == 0 and tokens[at - 1].kind not in _NOT_AFTER
+    return at > 0 and tokens[at].depth == 0 and tokens[at - 1].kind not in OPERAND_FOLLOWS
 
 
 def split(tokens: Sequence[Token], depth: int) -> list[Sequence[Token]]:

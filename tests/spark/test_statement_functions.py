@@ -15,6 +15,8 @@ from tests.statement.cases import COLUMNS, EXPRESSIONS, expression, rows
 
 pytestmark = pytest.mark.spark
 
+FEWER_TEXTS = ("CAST(n AS DATE)", "CAST(n AS TIMESTAMP)")
+"""Spark reads more texts as times than a script does: ``'2024'``, ``'2024-1-1'``, with time zones."""
 SCHEMA = pa.schema(COLUMNS)
 FEW = settings(max_examples=3, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
 
@@ -39,6 +41,8 @@ def test_in_process_functions_give_what_spark_gives(spark, drawn):
         ours, theirs = known[f"v{number}"], found[f"v{number}"].to_pylist()
         assert [*map(plain, ours)] == [*map(plain, theirs)], f"{sql} of {first_difference(drawn, ours, theirs)}"
     for sql, row in refused:
+        if sql in FEWER_TEXTS:
+            continue
         with pytest.raises(PySparkException):
             df.where(F.col("row") == row).select(F.expr(sql)).collect()
 

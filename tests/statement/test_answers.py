@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -171,6 +171,7 @@ QUERIES = """
 """
 
 
+@settings(deadline=None)
 @given(
     drawn=SCRIPTS,
     window=st.sampled_from(

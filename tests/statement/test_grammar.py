@@ -140,6 +140,7 @@ def test_aggregates_are_accumulations(text, accumulation):
     [
         "select max( price*amount ) as most, region from views group by region",
         "SELECT region, /* the dearest */ MAX(Price * AMOUNT) most FROM views v\n-- by region\nGROUP BY v.region;",
+        "SELECT views.region, MAX(views.price * amount) AS most FROM shop.views GROUP BY `region`",
         "SELECT region, MAX(v.price * v.amount) + COUNT(*) AS most FROM views AS v GROUP BY region",
     ],
 )

@@ -49,6 +49,12 @@ def _kind(type_: pa.DataType) -> str:
     return next((name for name, known in _TYPES.items() if known == type_), str(type_))
 
 
+def _wrong_time(text: str, to: str) -> RefusedError:
+    return RefusedError(
+        f"{text!r} AS {to.upper()}: in a script a text is a time as '2024-01-31' or '2024-01-31 12:30:00.5' only"
+    )
+
+
 def _wrong(value: Any, to: str) -> RefusedError:
     return RefusedError(f"{value!r} cannot be CAST AS {to.upper()} (Spark: CAST_INVALID_INPUT or CAST_OVERFLOW)")
 
@@ -103,7 +109,7 @@ def _date_of_text(text: str, to: str) -> date:
             return date.fromisoformat(text.strip(" "))
     except ValueError:
         pass
-    raise _wrong(text, to)
+    raise _wrong_time(text, to)
 
 
 def _timestamp_of_text(text: str, to: str) -> datetime:
@@ -115,7 +121,7 @@ def _timestamp_of_text(text: str, to: str) -> datetime:
             return time.replace(microsecond=int(part.ljust(6, "0"))) if part else time
     except ValueError:
         pass
-    raise _wrong(text, to)
+    raise _wrong_time(text, to)
 
 
 def _text_of_timestamp(time: datetime, _: str) -> str:
