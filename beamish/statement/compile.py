@@ -8,15 +8,16 @@ from typing import Any
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import GIVES_LIST_OF_ONE, Call, UserAggregates, accumulation_of, calls_in
 from beamish.statement.clauses import Clauses, clauses_of
 from beamish.statement.emit import Emit, emit_of
-from beamish.statement.expressions import Aggregate, Expression, Key, Panes, over_rows
+from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.nodes import COLUMN
 from beamish.statement.normal import normal
+from beamish.statement.over_panes import Aggregate, Key, Panes
+from beamish.statement.shown import Shown, check_name, shown_of
 from beamish.statement.source import Rows, rows_of
 from beamish.statement.text import Text
 from beamish.statement.tokens import Token, split, tokens_of
@@ -24,21 +25,6 @@ from beamish.statement.windows import Windows, windows_of
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 from beamish.watermarks import Watermark
 from beamish.windows import Sessions
-
-_SHOWN_BESIDE = ("window", "pane", "timestamp", "dropped")
-
-
-@attrs.frozen
-class Shown:
-    """An item of the SELECT list.
-
-    Attributes:
-        expression: what is shown, over panes.
-        is_key: whether it is an expression under GROUP BY.
-    """
-
-    expression: Expression
-    is_key: bool
 
 
 @attrs.frozen
@@ -99,7 +85,7 @@ def compiled(
         owners,
         "WINDOW" in clauses.begins,
     )
-    shown = _shown(text, clauses, panes)
+    shown = shown_of(text, clauses, panes)
     having = panes.expression(clauses.words["HAVING"], "HAVING", bounds=False) if "HAVING" in clauses.words else None
     pipeline = Pipeline().event_time(event_time, watermark)
     with text.at(clauses.begins["GROUP_BY"].start):
@@ -192,7 +178,7 @@ def _keys(text: Text, clauses: Clauses, aggregates: UserAggregates, before: _Bef
         name = before.column(item)
         if any(key.name.lower() == name.lower() for key in keys):
             raise text.error(first.start, f"{name} is under GROUP BY twice; take one out")
-        _check_name(text, first, name, "rename the column in Spark first: df.withColumnRenamed(...)")
+        check_name(text, first, name, "rename the column in Spark first: df.withColumnRenamed(...)")
         keys.append(Key(name, item, before.is_column(name)))
     return keys
 
@@ -213,70 +199,6 @@ def _accumulations(
 ) -> Mapping[str, Accumulation]:
     """Each aggregate once, under its normal form, in the order of the text."""
     return {normal(text, call.words, owners): accumulation_of(text, call, aggregates, before.column) for call in calls}
-
-
-def _shown(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
-    shown: list[Shown] = []
-    for item in split(clauses.words["SELECT"], 0):
-        if not item:
-            raise text.error(clauses.begins["SELECT"].start, "an item of the SELECT list is missing; take out a comma")
-        words, alias = _alias(text, item)
-        if len(words) == 1 and words[0].kind == "STAR":
-            raise text.error(
-                words[0].start, "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates"
-            )
-        expression = panes.expression(words, "", bounds=True)
-        named = alias or (words[-1] if expression.node.op == COLUMN and _is_column(words) else None)
-        if named is None:
-            raise text.error(words[0].start, f"{expression.said} needs a name: {expression.said} AS name")
-        _check_name(text, named, named.text, "choose another after AS")
-        if any(other.expression.name.lower() == named.text.lower() for other in shown):
-            raise text.error(
-                named.start,
-                f"{named.text} is there twice, and Spark does not tell upper from lower case; choose another",
-            )
-        shown.append(Shown(attrs.evolve(expression, name=named.text), panes.key_of(words) is not None))
-    taken = [panes.key_of(_alias(text, item)[0]) for item in split(clauses.words["SELECT"], 0)]
-    for key in panes.keys:
-        if key not in taken:
-            said = text.sql[key.words[0].span.start : key.words[-1].span.end]
-            raise text.error(
-                key.words[0].start,
-                f"{said} is under GROUP BY but not in the SELECT list, so rows could not be told apart; add it",
-            )
-    return shown
-
-
-def _is_column(words: Sequence[Token]) -> bool:
-    """Whether an item names itself: names with dots between."""
-    return all(token.is_name or token.kind == "DOT" for token in words)
-
-
-def _alias(text: Text, item: Sequence[Token]) -> tuple[Sequence[Token], Token | None]:
-    """An item of the SELECT list without its name, and that."""
-    for at, token in enumerate(item):
-        if token.kind == "ALIAS" and token.depth == item[0].depth:
-            if at == 0 or at + 2 != len(item) or not item[at + 1].is_name:
-                raise text.error(token.start, "AS stands between an expression and one name: COUNT(*) AS n")
-            return item[:at], item[at + 1]
-    last = item[-1]
-    ends = ("VAR", "IDENTIFIER", "R_PAREN", "R_BRACKET", "NUMBER", "STRING", "END")
-    if (
-        len(item) > 1
-        and last.is_name
-        and last.kind in ("VAR", "IDENTIFIER")
-        and last.depth == 0
-        and item[-2].kind in ends
-    ):
-        return item[:-1], last
-    return item, None
-
-
-def _check_name(text: Text, token: Token, name: str, fix: str) -> None:
-    if name.lower() in _SHOWN_BESIDE:
-        raise text.error(token.start, f"{name}: what comes out has a column of this name beside; {fix}")
-    if is_reserved(name):
-        raise text.error(token.start, f"{name}: names that begin with {PREFIX!r} are beamish's own; {fix}")
 
 
 def _check_no_aggregate(text: Text, words: Sequence[Token], aggregates: UserAggregates, clause: str, why: str) -> None:
