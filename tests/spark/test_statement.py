@@ -110,6 +110,17 @@ def test_a_batch_gives_what_spark_groups(spark, events, emit):
     assert in_order(map(shown, found.collect())) == in_order(map(tuple, expected.collect()))
 
 
+def test_a_statement_adds_no_pass_of_python_to_its_pipeline(events):
+    query = sql(VIEWS.format(having="HAVING COUNT(*) > 1", emit="EMIT FINAL"))
+    by_hand = events.stream().selectExpr("*", "upper(region) as `UPPER(region)`", "price * amount as `price * amount`")
+    assert passes(query.apply(events.stream())) == passes(query.pipeline.apply(by_hand)) > 0
+
+
+def passes(df):
+    plan = df._jdf.queryExecution().analyzed().toString()
+    return plan.count("MapInArrow") + plan.count("TransformWithState")
+
+
 def test_scripts_and_batches_give_the_same(spark, events):
     query = sql(VIEWS.format(having="HAVING SUM(amount) > 1", emit=""))
     script = bm.testing.TestStream()
