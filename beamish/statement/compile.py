@@ -17,7 +17,7 @@ from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.nodes import COLUMN
 from beamish.statement.normal import normal
 from beamish.statement.over_panes import Aggregate, Key, Panes
-from beamish.statement.shown import Shown, check_name, shown_of
+from beamish.statement.shown import Shown, aliases_of, check_name, shown_of
 from beamish.statement.source import Rows, rows_of
 from beamish.statement.text import Text
 from beamish.statement.tokens import Token, split, tokens_of
@@ -84,6 +84,7 @@ def compiled(
         [Aggregate(normal(text, call.words, owners), call.words, call.name in GIVES_LIST_OF_ONE) for call in calls],
         owners,
         "WINDOW" in clauses.begins,
+        aliases_of(text, clauses),
     )
     shown = shown_of(text, clauses, panes)
     having = panes.expression(clauses.words["HAVING"], "HAVING", bounds=False) if "HAVING" in clauses.words else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -63,6 +63,7 @@ class Panes:
         aggregates: all aggregates of the statement, where they stand.
         owners: names by which columns may say whose they are, in lower case.
         windowed: whether there is a WINDOW clause.
+        aliases: what the names after AS, in lower case, stand for.
     """
 
     text: Text
@@ -70,6 +71,7 @@ class Panes:
     aggregates: Sequence[Aggregate]
     owners: Sequence[str]
     windowed: bool
+    aliases: Mapping[str, str]
 
     def expression(self, tokens: Sequence[Token], name: str, *, bounds: bool) -> Expression:
         """An expression over panes.
@@ -161,6 +163,11 @@ class Panes:
             self._check_bounds(column, word, bounds=bounds)
             return f"`window`.`{WINDOW_BOUNDS[word]}`", ("window", WINDOW_BOUNDS[word])
         said = ".".join(column.path)
+        if said.lower() in self.aliases:
+            raise self.text.error(
+                column.span.start,
+                f"{said} is a name of the SELECT list, and no column: write what it stands for, {self.aliases[said.lower()]}",
+            )
         raise self.text.error(
             column.span.start,
             f"{said} is neither under GROUP BY, written there as here, nor in an aggregate: a group has many; add it to GROUP BY, "

@@ -12,7 +12,7 @@ from beamish.statement.expressions import Expression
 from beamish.statement.nodes import COLUMN
 from beamish.statement.over_panes import Panes
 from beamish.statement.text import Text
-from beamish.statement.tokens import Token, split
+from beamish.statement.tokens import Token, span_of, split
 
 _SHOWN_BESIDE = ("window", "pane", "timestamp", "dropped")
 
@@ -65,6 +65,16 @@ def shown_of(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
                 f"{said} is under GROUP BY but not in the SELECT list, so rows could not be told apart; add it",
             )
     return shown
+
+
+def aliases_of(text: Text, clauses: Clauses) -> dict[str, str]:
+    """What the names after AS, in lower case, stand for.
+
+    Raises:
+        SqlError: AS stands where it cannot.
+    """
+    items = [_alias(text, item) for item in split(clauses.words["SELECT"], 0) if item]
+    return {alias.text.lower(): text[span_of(words)] for words, alias in items if alias is not None}
 
 
 def _is_column(words: Sequence[Token]) -> bool:

@@ -122,7 +122,7 @@ class _Translation:
 
     def _operation(self, tree: exp.Expression, at: int) -> Node | None:
         known = _OPERATIONS.get(type(tree).__name__)
-        if known is None:
+        if known is None or self._binds_otherwise(tree):
             return None
         op, names, words = known
         if words and "start" in tree.meta and self._words(tree) not in words:
@@ -135,6 +135,12 @@ class _Translation:
             operands += value if isinstance(value, list) else [] if value is None else [value]
         made = Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
         return Node("NOT", (made,), at=at) if tree.args.get("negate") else made
+
+    def _binds_otherwise(self, tree: exp.Expression) -> bool:
+        """Whether Spark would read it otherwise: its ``||`` binds as ``+`` does, sqlglot's less."""
+        return isinstance(tree, exp.DPipe) and any(
+            isinstance(side, (exp.Add, exp.Sub)) for side in (tree.left, tree.right)
+        )
 
     def _special(self, tree: exp.Expression, at: int) -> Node | None:
         """What is more than an operation on operands."""

@@ -66,6 +66,9 @@ CAST(b AS INT) | CAST(b AS DOUBLE) | CAST(b AS STRING) | CAST(b AS BOOLEAN) | b:
 CAST(x AS BIGINT) | CAST(x AS INT) | CAST(x AS BOOLEAN) | CAST(1.5 AS INT) | CAST(2.25 AS DOUBLE)
 CAST(n AS BIGINT) | CAST(n AS INT) | CAST(n AS DOUBLE) | CAST(n AS BOOLEAN) | CAST(n AS DATE) | CAST(n AS TIMESTAMP)
 CAST(p AS BIGINT) | CAST(p AS DOUBLE) | CAST(p AS STRING)
+NOT b = c | b + c * 2 - 1 | b - c - 1 | -b % 3 | s || r = 'ab' | b = c OR p AND q | NOT p OR q | b BETWEEN 1 AND 3 AND p
+b * 3 % 5 | b % 5 * 2 | x / y / 2 | -b + c | NOT b IN (1, 2) | (b = c) IS NULL | p = q OR b < c | b > 1 = p | 10 - 4 - 3 | b DIV 2 * 2
+s || (b - 3) | CASE WHEN p THEN b END + 1 | NOT p = q | NOT s LIKE 'a%' | x * -1 | - - b | b + - c | 2 - (b - 1)
 CAST(d AS STRING) | CAST(d AS TIMESTAMP) | CAST(t AS DATE) | CAST(t AS STRING)
 """
 EXPRESSIONS = [case.strip() for line in CASES.strip().splitlines() for case in line.split(" | ")]
