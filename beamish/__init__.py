@@ -12,6 +12,7 @@ from beamish.errors import (
     PipelineError,
     ScriptError,
     SparkSetupError,
+    SqlError,
     StateError,
     UserFunctionError,
 )
@@ -31,6 +32,7 @@ from beamish.modes import (
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline, merge
 from beamish.state import CheckpointState, Held, ScriptState
+from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
@@ -77,12 +79,14 @@ __all__ = [
     "PipelineError",
     "ProcessingTimeLag",
     "Punctuated",
+    "Query",
     "RetractMerged",
     "ScriptError",
     "ScriptState",
     "Sessions",
     "SlidingWindows",
     "SparkSetupError",
+    "SqlError",
     "StateError",
     "Suppress",
     "TimestampCombiner",
@@ -98,6 +102,7 @@ __all__ = [
     "dropped",
     "merge",
     "panes",
+    "sql",
     "testing",
     "triggers",
 ]

@@ -21,6 +21,22 @@ class ScriptError(BeamishError, ValueError):
     """A test script steps back in time, names no input of the pipeline, or holds rows that cannot be one table. Fix it."""
 
 
+class SqlError(BeamishError, ValueError):
+    """The text given to ``bm.sql`` cannot be what it says. The caller's fault: the message shows the place and the way out.
+
+    Attributes:
+        line: where it is wrong, from 1.
+        column: where in that line, from 1.
+    """
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message, line, column)
+        self.line, self.column = line, column
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class SparkSetupError(BeamishError, RuntimeError):
     """The Spark session cannot run the pipeline as it is set up. The message has the line that sets it."""
 

@@ -47,7 +47,7 @@ def _columns(operator: Operator) -> Line:
 
 
 def _stages(flow: Flow, stages: Iterable[Iterable[Line]]) -> str:
-    texts = [_text(lines) for lines in stages]
+    texts = [text_of(lines) for lines in stages]
     if len(texts) == 1:
         return texts[0]
     called = [f": {name}" * (name is not None) for name in _names(flow)]
@@ -62,7 +62,8 @@ def _names(flow: Flow) -> list[str | None]:
     return [*names, None]
 
 
-def _text(lines: Iterable[Line]) -> str:
+def text_of(lines: Iterable[Line]) -> str:
+    """Subjects and words as paragraphs."""
     return "\n".join(
         fill(f"{subject:<{_INDENT - 1}} {words}", _WIDTH, subsequent_indent=" " * _INDENT) for subject, words in lines
     )

@@ -83,6 +83,22 @@ joined = (
 merged: list[bm.Pane] = joined.run(TestStream().add([{"ts": 1}], input="orders"))
 
 
+# A pipeline in SQL.
+
+views = bm.sql(
+    "SELECT region, BEST(ms) AS best FROM views WINDOW TUMBLING (SIZE 5 MINUTES) GROUP BY region EMIT FINAL",
+    event_time="ts",
+    watermark=bm.BoundedOutOfOrderness("30 seconds"),
+    aggregates={"BEST": lambda column: a.TopN(3, column)},
+    with_dropped=True,
+)
+assert_type(views, bm.Query)
+assert_type(views.run(script), list[bm.Pane])
+assert_type(views.pipeline, bm.Pipeline)
+assert_type(views.name, str | None)
+assert_type(views.kind == "push", bool)
+
+
 # A user's own.
 
 
@@ -158,7 +174,7 @@ def on_spark(events: DataFrame, day: Column) -> DataFrame:
     out = events.transform(
         bm.Pipeline().event_time(day, bm.BoundedOutOfOrderness(0)).key_by(day).accumulate(n=a.Count())
     )
-    return bm.panes(out).union(bm.dropped(scores.apply(events)))
+    return bm.panes(out).union(bm.dropped(scores.apply(events))).union(events.transform(views))
 
 
 def refused() -> None:
@@ -177,3 +193,5 @@ def refused() -> None:
     a.Sum(3)  # type: ignore[arg-type]
     bm.FixedWindows()  # type: ignore[call-arg]
     a.CoGroup(1)  # type: ignore[arg-type]
+    bm.sql("SELECT 1")  # type: ignore[call-arg]
+    bm.sql("SELECT 1", event_time="ts", watermark=30)  # type: ignore[arg-type]

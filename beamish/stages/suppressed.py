@@ -107,7 +107,10 @@ class Suppressed(Stage):
         inner = operator.inner if isinstance(operator, SuppressOperator) else None
         for subject, words in self.of.describe(takes, inner):
             waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
-            yield subject, "needed: a heartbeat row brings every shard the batch's clock, which ends waits" if waits else words
+            yield (
+                subject,
+                "needed: a heartbeat row brings every shard the batch's clock, which ends waits" if waits else words,
+            )
         yield "held", f"{self.suppress.until.describe()}{self.of.measured(takes, self.suppress)}"
         if self.suppress.holds:
             yield "buffer", _buffer(self.suppress.buffer, None if operator is None else operator.shards)

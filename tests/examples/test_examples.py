@@ -47,6 +47,22 @@ IN_PROCESS = {
         event 4  RETRACTION  EARLY    2 points: ann
         event 4  PANE        LATE     2 points: ann, bob
     """,
+    "silent_servers_sql": """
+        EMIT FINAL
+          PANE       bob sent 1
+          PANE       eve sent 0
+        EMIT CHANGES
+          PANE       ada sent 0
+          PANE       bob sent 0
+          PANE       eve sent 0
+          RETRACTION ada sent 0
+          PANE       ada sent 1
+          RETRACTION bob sent 0
+          PANE       bob sent 1
+          RETRACTION ada sent 1
+          PANE       ada sent 2
+          RETRACTION ada sent 2
+    """,
     "custom_accumulation": """
         00:00 ACME: 2 trades, 10.75 on average
         00:01 ACME: 1 trades, 12.0 on average
@@ -172,8 +188,19 @@ def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
     assert check == "holds: the stream equals the batch computation"
 
 
+@pytest.mark.spark
+def test_final_sessions_in_sql_equal_the_pipeline_by_hand(root, capsys, spark):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "final_sessions_sql", "--days", "3", "--batches", "4")
+    assert ended.value.code == 0
+    *sessions, check = lines(capsys.readouterr().out)
+    assert len(sessions) == 5
+    assert check.startswith("holds: the statement and the pipeline by hand give the same ")
+
+
 def test_every_example_is_run_here(root):
     on_flights = {
+        "final_sessions_sql",
         "delays_and_weather",
         "flights_and_weather",
         "delay_per_session",

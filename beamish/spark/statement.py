@@ -1,0 +1,185 @@
+"""A statement of SQL on Spark: what WHERE, HAVING and the SELECT list say, as operations on DataFrames around the pipeline.
+
+Expressions are Spark's own. What Spark says against one is said of the place in the user's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from beamish.errors import PipelineError, SqlError
+from beamish.flow import Flow
+from beamish.spark import apply as apply_flow
+from beamish.spark.rows.columns import column
+
+_BESIDE = ("window", "pane", "timestamp", "dropped")
+
+
+class Expression(Protocol):
+    """An expression, as far as Spark needs to know it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sql(self) -> str: ...
+    def error(self, says: str) -> SqlError:
+        """What is wrong with it."""
+
+
+class Shown(Protocol):
+    """An item of the SELECT list."""
+
+    @property
+    def expression(self) -> Expression: ...
+    @property
+    def is_key(self) -> bool: ...
+
+
+class Rows(Protocol):
+    """What the rows are called."""
+
+    @property
+    def alias(self) -> str: ...
+
+
+class Declared(Protocol):
+    """A pipeline, as far as it is applied."""
+
+    @property
+    def flow(self) -> Flow: ...
+
+
+class Statement(Protocol):
+    """A compiled statement."""
+
+    @property
+    def rows(self) -> Rows: ...
+    @property
+    def where(self) -> Expression | None: ...
+    @property
+    def columns(self) -> Sequence[Expression]: ...
+    @property
+    def computed(self) -> Sequence[Expression]: ...
+    @property
+    def pipeline(self) -> Declared: ...
+    @property
+    def having(self) -> Expression | None: ...
+    @property
+    def shown(self) -> Sequence[Shown]: ...
+
+
+def apply(statement: Statement, df: DataFrame, shards: int | None) -> DataFrame:
+    """What a statement gives.
+
+    Args:
+        statement: the statement.
+        df: the rows of its source.
+        shards: as of ``Pipeline.apply``.
+
+    Raises:
+        SqlError: Spark does not know a column or function, or does not take an expression.
+        PipelineError, ColumnError, OptionError, SparkSetupError: as ``Pipeline.apply``.
+    """
+    rows = prepared(statement, df)
+    panes = apply_flow(statement.pipeline.flow, rows, {}, shards)
+    computed = [expression.name for expression in statement.computed]
+    return _shown(statement, _kept(statement, panes), computed)
+
+
+def prepared(statement: Statement, df: DataFrame) -> DataFrame:
+    """The rows that go into the pipeline, with the columns that are computed for it.
+
+    Raises:
+        SqlError: Spark does not know a column or function, or does not take an expression.
+    """
+    if not isinstance(df, DataFrame):
+        raise PipelineError(f"apply({df!r}): the statement has one source, a DataFrame: apply(df)")
+    rows = df.alias(statement.rows.alias)  # by which columns may say whose they are
+    if statement.where is not None:
+        rows = rows.where(_condition(rows, statement.where))
+    for expression in statement.computed:
+        if any(name.lower() == expression.name.lower() for name in df.columns):
+            raise expression.error(
+                f"the rows have a column {expression.name!r}, as this expression is called on the way; rename the column"
+            )
+    if statement.computed:
+        rows = rows.withColumns({one.name: _expression(rows, one) for one in statement.computed})
+    for expression in statement.columns:
+        rows = _spelled(rows, expression)
+    return rows
+
+
+def _spelled(rows: DataFrame, expression: Expression) -> DataFrame:
+    """The rows with a column spelled as the statement does."""
+    if expression.name in rows.columns:
+        return rows
+    case_matters = rows.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    alike = [] if case_matters else [name for name in rows.columns if name.lower() == expression.name.lower()]
+    if len(alike) != 1:
+        raise expression.error(f"there is no column {expression.name!r}; the columns are {rows.columns}")
+    return rows.withColumnRenamed(alike[0], expression.name)
+
+
+def _kept(statement: Statement, panes: DataFrame) -> DataFrame:
+    """The panes that HAVING keeps, and dropped rows."""
+    if statement.having is None:
+        return panes
+    condition = _condition(panes, statement.having)
+    if "dropped" in panes.columns:
+        condition = (F.col("pane.kind") == "DROPPED") | condition
+    return panes.where(condition)
+
+
+def _shown(statement: Statement, panes: DataFrame, computed: Sequence[str]) -> DataFrame:
+    beside = [column(name) for name in _BESIDE if name in panes.columns and name != "dropped"]
+    with_dropped = "dropped" in panes.columns
+    shown = [_item(panes, item, with_dropped=with_dropped) for item in statement.shown]
+    if with_dropped:
+        beside.append(_without(F.col("dropped"), computed).alias("dropped"))
+    return panes.select(*shown, *beside)
+
+
+def _item(panes: DataFrame, item: Shown, *, with_dropped: bool) -> Column:
+    expression = _expression(panes, item.expression)
+    if with_dropped and not item.is_key:  # over a dropped row there is nothing to compute
+        expression = F.when(F.col("pane.kind") != "DROPPED", expression)
+    return expression.alias(item.expression.name)
+
+
+def _without(dropped: Column, computed: Iterable[str]) -> Column:
+    """Dropped rows as they were, without the columns that were computed."""
+    names = [f"`{name.replace('`', '``')}`" for name in computed]
+    return dropped.withField("row", dropped["row"].dropFields(*names)) if names else dropped
+
+
+def _expression(df: DataFrame, expression: Expression) -> Column:
+    """An expression as Spark takes it beside the columns of a DataFrame.
+
+    Raises:
+        SqlError: it does not.
+    """
+    return _tried(expression, lambda made: df.select("*", made))
+
+
+def _condition(df: DataFrame, expression: Expression) -> Column:
+    """A condition as Spark takes it over the rows of a DataFrame.
+
+    Raises:
+        SqlError: it does not.
+    """
+    return _tried(expression, df.where)
+
+
+def _tried(expression: Expression, use: Callable[[Column], DataFrame]) -> Column:
+    try:
+        made = F.expr(expression.sql)
+        use(made)
+    except (ParseException, AnalysisException) as error:
+        words = str(error).strip().partition(" SQLSTATE")[0].partition("\n")[0].rstrip(".; ")
+        raise expression.error(f"Spark does not take this: {words}") from None
+    return made

@@ -1,0 +1,21 @@
+"""Operators and functions in process, by Arrow kernels, with Spark's meaning; one family a file (docs/sql.md#in-process)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from beamish.statement.functions import casts, comparisons, numbers, texts, times
+
+Function = Callable[[Sequence[pa.Array], Any], pa.Array]
+"""Of the operands, all equally long, and what the node has besides: the values."""
+
+FUNCTIONS: Mapping[str, Function] = {
+    **numbers.FUNCTIONS,
+    **comparisons.FUNCTIONS,
+    **texts.FUNCTIONS,
+    **times.FUNCTIONS,
+    **casts.FUNCTIONS,
+}

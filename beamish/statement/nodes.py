@@ -1,0 +1,40 @@
+"""An expression as a tree of plain values, for what runs in process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+UNKNOWN = "unknown"
+"""What only Spark can compute; its value says what it is."""
+COLUMN = "column"
+"""A column; its value is the path to it, a tuple of names."""
+FIRST_ITEM = "[0]"
+"""In a path: the first item of a list, null if it has none."""
+LITERAL = "literal"
+"""A constant; its value is None, a bool, an int, a float, a Decimal or a text."""
+
+
+@attrs.frozen
+class Node:
+    """An operator or function with its operands.
+
+    Attributes:
+        op: what it is: COLUMN, LITERAL, UNKNOWN, or a name in ``functions.FUNCTIONS``.
+        args: its operands.
+        value: what it has besides.
+        at: where it stands in the text.
+    """
+
+    op: str
+    args: tuple[Node, ...] = ()
+    value: Any = None
+    at: int = attrs.field(default=0, eq=False)
+
+    def walk(self) -> Iterator[Node]:
+        """Itself and all below it."""
+        yield self
+        for arg in self.args:
+            yield from arg.walk()

@@ -1,0 +1,235 @@
+"""Query: a statement of SQL as a pipeline with what is computed before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from beamish.accumulations.accumulation import Accumulation
+from beamish.durations import Duration
+from beamish.errors import OptionError, ScriptError
+from beamish.kernels.named import Named
+from beamish.pane import Pane
+from beamish.pipeline import Pipeline
+from beamish.testing import TestStream
+from beamish.watermarks import Watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from beamish.statement.compile import Compiled
+    from beamish.statement.emit import Kind, Refinement
+
+    UserAggregate = Callable[[str], Accumulation]
+
+
+def _named(aggregates: Mapping[str, UserAggregate]) -> Named[UserAggregate]:
+    return Named(aggregates)
+
+
+@attrs.frozen(repr=False)
+class Query:
+    """A statement of SQL, as ``bm.sql`` gives it.
+
+    It is applied to a streaming or batch DataFrame (``df.transform(query)``), and to a scripted test stream without Spark
+    (``query.run(script)``).
+
+    Attributes:
+        text: the statement.
+        event_time: the column that holds a row's event time.
+        watermark: how the watermark follows it.
+        aggregates: aggregates of the user's by name.
+        with_dropped: whether dropped rows come out as well.
+    """
+
+    text: str
+    event_time: Any = attrs.field(kw_only=True)
+    watermark: Watermark = attrs.field(kw_only=True)
+    aggregates: Mapping[str, UserAggregate] = attrs.field(kw_only=True, factory=dict, converter=_named)
+    with_dropped: bool = attrs.field(kw_only=True, default=False)
+    _compiled: Compiled = attrs.field(init=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_compiled", _compile(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _query, (self.text, self.event_time, self.watermark, dict(self.aggregates), self.with_dropped)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline between what WHERE and what HAVING and the SELECT list say."""
+        return self._compiled.pipeline
+
+    @property
+    def kind(self) -> Kind:
+        """``persistent`` with CREATE TABLE, ``push`` with EMIT alone, else ``pull``."""
+        return self._compiled.emit.kind
+
+    @property
+    def refinement(self) -> Refinement:
+        """``changes`` or ``final``; what a pull query gives is final."""
+        return self._compiled.emit.refinement
+
+    @property
+    def retention(self) -> Duration | None:
+        """What RETENTION says; it has no effect."""
+        return self._compiled.windows.retention
+
+    @property
+    def name(self) -> str | None:
+        """What CREATE TABLE calls it; None without."""
+        return self._compiled.name
+
+    def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
+        """Apply it to a streaming or batch DataFrame; lazy, output mode append.
+
+        Args:
+            df: the rows of the source.
+            shards: number of parts that the keys' state is cut into, at least 1; default ``spark.sql.shuffle.partitions``. It is
+                fixed with the checkpoint.
+
+        Returns:
+            the SELECT list, ``window struct<start, end>``, ``pane struct<kind, timing, index, on_time_index, is_first,
+            is_last>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group and window, a retraction takes
+            that back.
+
+        Raises:
+            SqlError: a column or function is not known, or the query is a pull query and the DataFrame streams.
+            ColumnError, PipelineError, SparkSetupError: as ``Pipeline.apply``.
+        """
+        self._check_pull(streaming=getattr(df, "isStreaming", False))
+        from beamish.spark.statement import apply
+
+        return apply(self._compiled, df, shards)
+
+    __call__ = apply
+
+    def run(self, test_stream: TestStream) -> list[Pane]:
+        """Run a script in process, without Spark.
+
+        Args:
+            test_stream: the script. Of a pull query all its rows are one table, and its moves of the clocks are not asked.
+
+        Returns:
+            panes, retractions and, with ``with_dropped``, dropped rows, in the order in which they come out. A pane's ``key``
+            has the items of the SELECT list that are under GROUP BY, its ``values`` the others.
+
+        Raises:
+            SqlError: a column is not known, an expression is one that only Spark can compute, or fails on a value.
+            ColumnError, ScriptError: as ``Pipeline.run``.
+        """
+        if not isinstance(test_stream, TestStream):
+            raise ScriptError(
+                f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
+            )
+        from beamish.statement.running import run
+
+        return run(self._compiled, test_stream)
+
+    def explain(self, df: DataFrame | None = None) -> str:
+        """What will happen, in words: before the pipeline, in it, after it, and what the text leaves open.
+
+        Args:
+            df: the DataFrame it would be applied to, for its column types; optional.
+
+        Returns:
+            text, in blocks.
+
+        Raises:
+            SqlError, ColumnError: as ``apply``.
+        """
+        from beamish.statement.words import explained
+
+        if df is None:
+            return explained(self._compiled, self.pipeline.explain())
+        self._check_pull(streaming=df.isStreaming)
+        from beamish.spark.statement import prepared
+
+        return explained(self._compiled, self.pipeline.explain(prepared(self._compiled, df)))
+
+    def _check_pull(self, *, streaming: bool) -> None:
+        if streaming and self.kind == "pull":
+            raise _text(self.text).error(
+                self._compiled.end,
+                "no EMIT: such a query asks a batch DataFrame once; for a stream say which rows come out: EMIT CHANGES (every "
+                "change) or EMIT FINAL (one row when the window is over)",
+            )
+
+    def __repr__(self) -> str:
+        said = f"sql({self.text!r}, event_time={self.event_time!r}, watermark={self.watermark!r}"
+        said += f", aggregates={dict(self.aggregates)!r}" if self.aggregates else ""
+        return said + (", with_dropped=True" if self.with_dropped else "") + ")"
+
+
+def sql(
+    text: str,
+    *,
+    event_time: Any,
+    watermark: Watermark,
+    aggregates: Mapping[str, UserAggregate] | None = None,
+    with_dropped: bool = False,
+) -> Query:
+    """Say a pipeline as a statement of SQL, which gives every change or only the final row (docs/sql.md).
+
+    Args:
+        text: ``SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT CHANGES | EMIT FINAL]``, after
+            ``CREATE TABLE name AS`` or not. The name after FROM is a name only: the rows are the DataFrame's.
+        event_time: the name of the timestamp column that holds a row's event time; on Spark also a Column expression.
+        watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``.
+        aggregates: aggregates beside the built-in ones: by name a function of the name of a column that gives an accumulation.
+        with_dropped: whether dropped rows come out as well, with the reason and the original row.
+
+    Returns:
+        the query, a value: ``.apply(df)``, ``.run(script)``, ``.explain()``, ``.pipeline``.
+
+    Raises:
+        SqlError: the text is no such statement, or cannot be what it says.
+        OptionError: an argument is not what it must be, or sqlglot is not installed.
+
+    Example:
+        >>> import beamish as bm
+        >>> views = bm.sql(
+        ...     '''SELECT region, COUNT(*) AS views FROM pageviews
+        ...        WINDOW TUMBLING (SIZE 5 MINUTES) GROUP BY region EMIT FINAL''',
+        ...     event_time="ts",
+        ...     watermark=bm.BoundedOutOfOrderness("30 seconds"),
+        ... )
+        >>> script = bm.testing.TestStream().add([{"ts": 10, "region": "eu"}, {"ts": 20, "region": "eu"}])
+        >>> [(pane.key, pane.values) for pane in views.run(script.advance_watermark_to(300))]
+        [({'region': 'eu'}, {'views': 2})]
+    """
+    return Query(
+        text,
+        event_time=event_time,
+        watermark=watermark,
+        aggregates={} if aggregates is None else aggregates,
+        with_dropped=with_dropped,
+    )
+
+
+def _query(text: str, event_time: Any, watermark: Watermark, aggregates: Any, with_dropped: bool) -> Query:
+    return Query(text, event_time=event_time, watermark=watermark, aggregates=aggregates, with_dropped=with_dropped)
+
+
+def _text(sql: str) -> Any:
+    from beamish.statement.text import Text
+
+    return Text(sql)
+
+
+def _compile(query: Query) -> Compiled:
+    try:
+        import sqlglot  # noqa: F401
+    except ModuleNotFoundError:
+        raise OptionError("sql(...): the package sqlglot is not installed: pip install 'beamish[sql]'") from None
+    if not isinstance(query.text, str):
+        raise OptionError(f"sql({query.text!r}): must be text: a statement that begins with SELECT or CREATE TABLE")
+    if not isinstance(query.with_dropped, bool):
+        raise OptionError(f"sql(with_dropped={query.with_dropped!r}): must be True or False")
+    from beamish.statement.aggregates import checked_aggregates
+    from beamish.statement.compile import compiled
+
+    aggregates = checked_aggregates(query.aggregates)
+    return compiled(_text(query.text), query.event_time, query.watermark, aggregates, with_dropped=query.with_dropped)

@@ -1,0 +1,122 @@
+"""A statement over a script, in process: rows before the pipeline, panes after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.pane import Pane, PaneKind
+from beamish.script.events import Bundle, Event, Row
+from beamish.script.tables import tables_of
+from beamish.statement.compile import Compiled
+from beamish.statement.evaluation import condition, evaluate
+from beamish.statement.expressions import Expression
+from beamish.statement.nodes import COLUMN
+from beamish.testing import TestStream
+
+
+def run(statement: Compiled, script: TestStream) -> list[Pane]:
+    """What comes out of a script.
+
+    Raises:
+        SqlError: a column is not there, an expression is one that only Spark can compute, or fails on a value.
+        ColumnError, ScriptError, PipelineError: as ``Pipeline.run``.
+    """
+    events = script.events
+    if statement.emit.kind == "pull":  # as of a batch: all rows, then the end of time
+        rows = tuple(row for event in events if isinstance(event, Bundle) for row in event.rows)
+        events = TestStream().add(rows).advance_watermark_to_infinity().events
+    panes = statement.pipeline.run(TestStream(_before(statement, events)))
+    return _after(statement, panes)
+
+
+def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
+    """The script as it goes into the pipeline."""
+    bundles = [event for event in events if isinstance(event, Bundle)]
+    rows = [row for bundle in bundles for row in bundle.rows]
+    if not rows:
+        return tuple(events)
+    tables_of(bundles, statement.pipeline.flow.sources[0].event_time)  # refuses what is no script
+    table = _table(rows)
+    numbers = pa.array(range(len(rows)))
+    if statement.where is not None:
+        keeps = condition(statement.where.node, table, statement.where.text)
+        numbers = numbers.filter(pa.array(keeps))
+        table = table.take(numbers)
+    added = {expression.name: _added(expression, table) for expression in (*statement.columns, *statement.computed)}
+    made = dict(zip(numbers.to_pylist(), _rows_of(rows, numbers.to_pylist(), added), strict=True))
+    first = 0
+    changed: list[Event] = []
+    for event in events:
+        if not isinstance(event, Bundle):
+            changed.append(event)
+            continue
+        kept = tuple(made[at] for at in range(first, first + len(event.rows)) if at in made)
+        first += len(event.rows)
+        changed.append(attrs.evolve(event, rows=kept))
+    return tuple(changed)
+
+
+def _added(expression: Expression, table: pa.Table) -> list[Any]:
+    """A column of the rows under the name that the statement has for it, or one that is computed."""
+    if expression.node.op != COLUMN and expression.name.lower() in map(str.lower, table.column_names):
+        raise expression.error(
+            f"the rows have a column {expression.name!r}, as this expression is called on the way; rename the column"
+        )
+    values: list[Any] = evaluate(expression.node, table, expression.text).to_pylist()
+    return values
+
+
+def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[Any]]) -> list[Row]:
+    return [
+        {**rows[number], **{name: values[at] for name, values in added.items()}} for at, number in enumerate(numbers)
+    ]
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+
+
+def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
+    """The panes that HAVING keeps, with the SELECT list for values."""
+    made: dict[int, Pane] = {}
+    numbers = [at for at, pane in enumerate(panes) if pane.kind is not PaneKind.DROPPED]
+    table = _table_of_panes([panes[at] for at in numbers])
+    if statement.having is not None and numbers:
+        keeps = condition(statement.having.node, table, statement.having.text)
+        numbers = [at for at, kept in zip(numbers, keeps, strict=True) if kept]
+        table = table.filter(pa.array(keeps))
+    shown = {
+        item.expression.name: evaluate(item.expression.node, table, item.expression.text).to_pylist()
+        for item in (statement.shown if numbers else ())
+    }
+    keys = [item.expression.name for item in statement.shown if item.is_key]
+    for row, at in enumerate(numbers):
+        values = {name: column[row] for name, column in shown.items()}
+        key = {name: values.pop(name) for name in keys}
+        made[at] = attrs.evolve(panes[at], key=key, values=values)
+    dropped = {at: _dropped(statement, pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
+    return [(made | dropped)[at] for at in range(len(panes)) if at in made or at in dropped]
+
+
+def _dropped(statement: Compiled, pane: Pane) -> Pane:
+    """A dropped row as it was, without what was computed."""
+    computed = {expression.name for expression in statement.computed}
+    names = {item.expression.node.value[0]: item.expression.name for item in statement.shown if item.is_key}
+    return attrs.evolve(
+        pane,
+        key={names[name]: value for name, value in pane.key.items()},
+        values={name: value for name, value in pane.values.items() if name not in computed},
+    )
+
+
+def _table_of_panes(panes: Sequence[Pane]) -> pa.Table:
+    names = [*panes[0].key, *panes[0].values] if panes else []
+    columns = {name: pa.array([{**pane.key, **pane.values}[name] for pane in panes]) for name in names}
+    bounds = [None if pane.window is None else pane.window._asdict() for pane in panes]
+    type_ = pa.struct([("start", pa.timestamp("us", tz="UTC")), ("end", pa.timestamp("us", tz="UTC"))])
+    return pa.table({**columns, "window": pa.array(bounds, type_)})

@@ -1,0 +1,195 @@
+"""Expressions as trees that run in process, made of what sqlglot read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import attrs
+from sqlglot import exp
+
+from beamish.statement.nodes import COLUMN, LITERAL, UNKNOWN, Node
+from beamish.statement.reading import Read, place_of, said_of, shift_of, span_of_parts
+from beamish.statement.text import Span, Text
+
+_OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
+    name: (op, tuple(args.split()), frozenset(words.split()))
+    for name, op, args, words in [
+        ("Add", "+", "this expression", ""),
+        ("Sub", "-", "this expression", ""),
+        ("Mul", "*", "this expression", ""),
+        ("Div", "/", "this expression", ""),
+        ("IntDiv", "DIV", "this expression", ""),
+        ("Mod", "%", "this expression", "MOD"),
+        ("Neg", "negative", "this", ""),
+        ("EQ", "=", "this expression", ""),
+        ("NEQ", "<>", "this expression", ""),
+        ("LT", "<", "this expression", ""),
+        ("LTE", "<=", "this expression", ""),
+        ("GT", ">", "this expression", ""),
+        ("GTE", ">=", "this expression", ""),
+        ("NullSafeEQ", "<=>", "this expression", ""),
+        ("And", "AND", "this expression", ""),
+        ("Or", "OR", "this expression", ""),
+        ("Not", "NOT", "this", ""),
+        ("Is", "IS", "this expression", ""),
+        ("Between", "BETWEEN", "this low high", ""),
+        ("In", "IN", "this expressions", ""),
+        ("Like", "LIKE", "this expression", ""),
+        ("DPipe", "CONCAT", "this expression", ""),
+        ("Concat", "CONCAT", "expressions", "CONCAT"),
+        ("Coalesce", "COALESCE", "this expressions", "COALESCE NVL IFNULL"),
+        ("Nullif", "NULLIF", "this expression", "NULLIF"),
+        ("Upper", "UPPER", "this", "UPPER UCASE"),
+        ("Lower", "LOWER", "this", "LOWER LCASE"),
+        ("Length", "LENGTH", "this", "LENGTH CHAR_LENGTH CHARACTER_LENGTH LEN"),
+        ("Substring", "SUBSTRING", "this start length", "SUBSTRING SUBSTR"),
+        ("Replace", "REPLACE", "this expression replacement", "REPLACE"),
+        ("StartsWith", "STARTSWITH", "this expression", "STARTSWITH"),
+        ("EndsWith", "ENDSWITH", "this expression", "ENDSWITH"),
+        ("Contains", "CONTAINS", "this expression", "CONTAINS"),
+        ("Abs", "ABS", "this", "ABS"),
+        ("Round", "ROUND", "this decimals", "ROUND"),
+        ("Floor", "FLOOR", "this", "FLOOR"),
+        ("Ceil", "CEIL", "this", "CEIL CEILING"),
+        ("Sqrt", "SQRT", "this", "SQRT"),
+        ("Sign", "SIGN", "this", "SIGN SIGNUM"),
+        ("Greatest", "GREATEST", "this expressions", "GREATEST"),
+        ("Least", "LEAST", "this expressions", "LEAST"),
+        ("Year", "YEAR", "this", "YEAR"),
+        ("Quarter", "QUARTER", "this", "QUARTER"),
+        ("Month", "MONTH", "this", "MONTH"),
+        ("Day", "DAY", "this", "DAY"),
+        ("DayOfMonth", "DAY", "this", "DAYOFMONTH"),
+        ("DayOfWeek", "DAYOFWEEK", "this", "DAYOFWEEK"),
+        ("Hour", "HOUR", "this", "HOUR"),
+        ("Minute", "MINUTE", "this", "MINUTE"),
+        ("Second", "SECOND", "this", "SECOND"),
+    ]
+}
+"""sqlglot's class: the operation, its operands, and how a function is called (sqlglot reads several under one class)."""
+
+_FLAGS = frozenset(
+    {"safe", "typed", "ignore_nulls", "coalesce", "nulls_excluded", "big_int", "casing_rule", "is_left", "_type"}
+)
+"""What sqlglot notes beside operands, and has the same meaning here whatever it says."""
+
+_TYPES: Mapping[str, str] = {
+    "INT": "int", "BIGINT": "bigint", "DOUBLE": "double", "BOOLEAN": "boolean", "TEXT": "string", "VARCHAR": "string",
+    "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamp",
+}  # fmt: skip
+
+
+def node_of(read_: Read, text: Text, names: Mapping[Span, tuple[str, ...]]) -> Node:
+    """The tree that runs in process.
+
+    Args:
+        read_: the expression.
+        text: the statement.
+        names: the path to each column, by where it stands.
+    """
+    shift = shift_of(read_.span)
+    return _Translation(text, read_.span, shift, names).node(read_.tree)
+
+
+@attrs.frozen
+class _Translation:
+    text: Text
+    within: Span
+    shift: int
+    names: Mapping[Span, tuple[str, ...]]
+
+    def node(self, tree: exp.Expression) -> Node:
+        at = place_of(tree, self.shift, self.within.start)
+        if isinstance(tree, exp.Paren):
+            return self.node(tree.this)
+        if isinstance(tree, exp.Column):
+            return Node(COLUMN, value=self.names[span_of_parts(tree.parts, self.shift, self.within)], at=at)
+        if isinstance(tree, (exp.Literal, exp.Null, exp.Boolean, exp.RawString)):
+            return Node(LITERAL, value=_literal(tree), at=at)
+        made = self._special(tree, at) or self._operation(tree, at)
+        return made or Node(UNKNOWN, tuple(self._children(tree)), self._words(tree), at)
+
+    def _children(self, tree: exp.Expression) -> list[Node]:
+        return [self.node(child) for child in tree.iter_expressions() if isinstance(child, (exp.Condition, exp.Column))]
+
+    def _words(self, tree: exp.Expression) -> str:
+        """What it is called."""
+        if "start" in tree.meta:
+            return self.text[Span(tree.meta["start"] - self.shift, tree.meta["end"] + 1 - self.shift)].upper()
+        return type(tree).__name__
+
+    def _operation(self, tree: exp.Expression, at: int) -> Node | None:
+        known = _OPERATIONS.get(type(tree).__name__)
+        if known is None or self._binds_otherwise(tree):
+            return None
+        op, names, words = known
+        if words and "start" in tree.meta and self._words(tree) not in words:
+            return None
+        if set(said_of(tree)) - {*names, *_FLAGS, "negate"}:
+            return None
+        operands: list[exp.Expression] = []
+        for name in names:
+            value = tree.args.get(name)
+            operands += value if isinstance(value, list) else [] if value is None else [value]
+        made = Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
+        return Node("NOT", (made,), at=at) if tree.args.get("negate") else made
+
+    def _binds_otherwise(self, tree: exp.Expression) -> bool:
+        """Whether Spark would read it otherwise: its ``||`` binds as ``+`` does, sqlglot's less."""
+        return isinstance(tree, exp.DPipe) and any(
+            isinstance(side, (exp.Add, exp.Sub)) for side in (tree.left, tree.right)
+        )
+
+    def _special(self, tree: exp.Expression, at: int) -> Node | None:
+        """What is more than an operation on operands."""
+        if isinstance(tree, exp.Cast):
+            type_ = _TYPES.get(tree.to.this.name) if not tree.to.expressions else None
+            if type_ is None or tree.args.get("safe"):
+                return None
+            return Node("CAST", (self.node(tree.this),), type_, at)
+        if isinstance(tree, exp.Case):
+            return self._case(tree, at)
+        if isinstance(tree, exp.If):
+            no = tree.args.get("false")
+            otherwise = Node(LITERAL, at=at) if no is None else self.node(no)
+            return Node("CASE", (self.node(tree.this), self.node(tree.args["true"]), otherwise), at=at)
+        if isinstance(tree, exp.Trim):
+            side = str(tree.args.get("position") or "BOTH").upper()
+            only = tree.args.get("expression")
+            if only is not None or self._words(tree) not in ("Trim", "TRIM", "LTRIM", "RTRIM"):
+                return None
+            return Node("TRIM", (self.node(tree.this),), side, at)
+        if isinstance(tree, exp.TimestampTrunc) and self._words(tree) == "DATE_TRUNC":
+            return Node("DATE_TRUNC", (self.node(tree.this),), str(tree.args["unit"].name).upper(), at)
+        return None
+
+    def _case(self, tree: exp.Case, at: int) -> Node:
+        subject = None if tree.this is None else self.node(tree.this)
+        args = []
+        for when in tree.args["ifs"]:
+            condition = self.node(when.this)
+            args.append(condition if subject is None else Node("=", (subject, condition), at=condition.at))
+            args.append(self.node(when.args["true"]))
+        otherwise = tree.args.get("default")
+        args.append(Node(LITERAL, at=at) if otherwise is None else self.node(otherwise))
+        return Node("CASE", tuple(args), at=at)
+
+
+def _bare(tree: exp.Expression) -> exp.Expression:
+    """Without the cast to a date that sqlglot puts around the operand of YEAR and its kind."""
+    return tree.this if isinstance(tree, exp.TsOrDsToDate) and "start" not in tree.meta else tree
+
+
+def _literal(tree: exp.Expression) -> Any:
+    if isinstance(tree, exp.Null):
+        return None
+    if isinstance(tree, exp.Boolean):
+        return bool(tree.this)
+    if isinstance(tree, exp.RawString) or tree.is_string:
+        return str(tree.this)
+    digits = str(tree.this)
+    if "e" in digits.lower():
+        return float(digits)
+    return Decimal(digits) if "." in digits else int(digits)

@@ -1,0 +1,197 @@
+"""A statement of SQL on Spark: streams, batches, and what Spark says against an expression."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+
+pytestmark = pytest.mark.spark
+
+TIMES = pa.timestamp("us", tz="UTC")
+VIEWS = """
+    SELECT upper(region) AS region, COUNT(*) AS views, SUM(price * amount) AS spent, SUM(amount) / COUNT(*) AS each_time,
+           percentile(amount, 0.5) AS half, WINDOWSTART AS since
+    FROM pageviews AS p WINDOW TUMBLING (SIZE 10 SECONDS) WHERE p.price > 0 GROUP BY upper(region)
+    {having} {emit}
+"""
+SPARKS = """
+    select upper(region) as region, count(*) as views, sum(price * amount) as spent, sum(amount) / count(*) as each_time,
+           percentile(amount, 0.5) as half, window.start as since
+    from {{rows}} where price > 0 group by upper(region), window(ts, '10 seconds') {having}
+"""
+ROWS = [
+    [(1, "eu", 2.0, 3), (2, "us", 1.0, 1), (12, "eu", 5.0, 1)],
+    [(13, "eu", 1.5, 2), (3, "EU", 2.5, 4), (90, "eu", -1.0, 1), (14, None, 1.0, 7)],
+    [(25, "us", 1.0, 2), (26, "us", 0.0, 9), (21, "eu", 1.0, None)],
+    [(44, "eu", 1.0, 1)],
+    [(2, "eu", 1.0, 1), (45, "eu", 1.0, 1)],  # the first is too late
+]
+
+
+def rows(batch):
+    return [
+        {"ts": datetime.fromtimestamp(ts, UTC), "region": region, "price": price, "amount": amount}
+        for ts, region, price, amount in batch
+    ]
+
+
+def sql(text, **options):
+    return bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness("12 seconds"), **options)
+
+
+@pytest.fixture
+def events(files):
+    made = files(ts=TIMES, region=pa.string(), price=pa.float64(), amount=pa.int64())
+    for batch in ROWS:
+        made.add(*rows(batch))
+    return made
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a query over all there is; gives its rows, batch by batch, in the order in which they count."""
+
+    def run(query, df):
+        found = []
+
+        def keep(batch, _):
+            found.extend(sorted(batch.collect(), key=lambda row: (row["pane"]["index"], row["pane"]["kind"])))
+
+        stream = query.apply(df).writeStream.foreachBatch(keep).trigger(availableNow=True)
+        stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+        return found
+
+    return run
+
+
+def shown(row):
+    """What the SELECT list gives."""
+    return tuple(
+        value for name, value in row.asDict().items() if name not in ("window", "pane", "timestamp", "dropped")
+    )
+
+
+def in_order(rows):
+    return sorted(rows, key=repr)
+
+
+def test_emit_final_gives_what_spark_groups_by_window(spark, events, run):
+    found = run(sql(VIEWS.format(having="", emit="EMIT FINAL")), events.stream())
+    assert all(row["pane"]["kind"] == "PANE" and row["pane"]["is_last"] for row in found)
+    batch = spark.read.parquet(str(events.folder)).where("not (ts = timestamp_seconds(2) and region = 'eu')")
+    expected = spark.sql(SPARKS.format(having=""), rows=batch.where("ts < timestamp_seconds(30)"))
+    assert in_order(map(shown, found)) == in_order(map(tuple, expected.collect()))
+
+
+def test_the_changes_of_a_stream_come_to_what_spark_groups(spark, events, run):
+    having = "HAVING COUNT(*) < 2"
+    found = run(sql(VIEWS.format(having=having, emit="EMIT CHANGES")), events.stream())
+    live = {}
+    for row in found:
+        slot = row["region"], row["window"]
+        if row["pane"]["kind"] == "PANE":
+            live[slot] = shown(row)
+        else:
+            assert live.pop(slot) == shown(row)
+    batch = spark.read.parquet(str(events.folder)).where("not (ts = timestamp_seconds(2) and region = 'eu')")
+    expected = spark.sql(SPARKS.format(having=having), rows=batch)
+    assert in_order(live.values()) == in_order(map(tuple, expected.collect()))
+
+
+@pytest.mark.parametrize("emit", ["", "EMIT FINAL", "EMIT CHANGES"])
+def test_a_batch_gives_what_spark_groups(spark, events, emit):
+    batch = spark.read.parquet(str(events.folder))
+    found = batch.transform(sql(VIEWS.format(having="HAVING COUNT(*) > 1", emit=emit)))
+    assert found.columns == ["region", "views", "spent", "each_time", "half", "since", "window", "pane", "timestamp"]
+    expected = spark.sql(SPARKS.format(having="HAVING COUNT(*) > 1"), rows=batch)
+    assert [field.dataType for field in found.schema][:6] == [field.dataType for field in expected.schema]
+    assert in_order(map(shown, found.collect())) == in_order(map(tuple, expected.collect()))
+
+
+def test_a_statement_adds_no_pass_of_python_to_its_pipeline(events):
+    query = sql(VIEWS.format(having="HAVING COUNT(*) > 1", emit="EMIT FINAL"))
+    by_hand = events.stream().selectExpr("*", "upper(region) as `UPPER(region)`", "price * amount as `price * amount`")
+    assert passes(query.apply(events.stream())) == passes(query.pipeline.apply(by_hand)) > 0
+
+
+def passes(df):
+    plan = df._jdf.queryExecution().analyzed().toString()
+    return plan.count("MapInArrow") + plan.count("TransformWithState")
+
+
+def test_scripts_and_batches_give_the_same(spark, events):
+    query = sql(VIEWS.format(having="HAVING SUM(amount) > 1", emit=""))
+    script = bm.testing.TestStream()
+    for batch in ROWS:
+        script = script.add(rows(batch))
+    ours = [(*pane.key.values(), *pane.values.values()) for pane in query.run(script)]
+    theirs = spark.read.parquet(str(events.folder)).transform(query).collect()
+    assert in_order(ours) == in_order(tuple(utc(value) for value in shown(row)) for row in theirs)
+
+
+def utc(value):
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+
+
+def test_dropped_rows_come_out_as_they_were(events, run):
+    query = sql(VIEWS.format(having="HAVING 10 / COUNT(*) > 100", emit="EMIT FINAL"), with_dropped=True)
+    (row,) = run(query, events.stream())
+    assert row["pane"]["kind"] == "DROPPED"
+    assert (row["region"], row["views"], row["each_time"]) == ("EU", None, None)
+    assert row["dropped"]["row"].asDict().keys() == {"ts", "region", "price", "amount"}
+
+
+def test_columns_are_spelled_as_one_likes(spark, events):
+    query = sql("SELECT pageviews.Region, MAX(`PRICE`) AS most FROM shop.pageviews GROUP BY REGION")
+    found = spark.read.parquet(str(events.folder)).transform(query)
+    assert found.columns == ["Region", "most", "window", "pane", "timestamp"]
+    assert {(row["Region"], row["most"]) for row in found.collect()} == {
+        ("eu", 5.0),
+        ("us", 1.0),
+        ("EU", 2.5),
+        (None, 1.0),
+    }
+
+
+def test_fields_of_structs_are_expressions(spark):
+    df = spark.sql("select timestamp_seconds(1) as ts, named_struct('name', 'ann', 'age', 7) as user")
+    (row,) = df.transform(sql("SELECT user.name AS name, SUM(user.age) AS age FROM t GROUP BY user.name")).collect()
+    assert (row["name"], row["age"]) == ("ann", 7)
+
+
+def test_a_pull_query_asks_no_stream(events):
+    with pytest.raises(bm.SqlError, match=r"no EMIT.*for a stream say which rows come out: EMIT CHANGES"):
+        sql("SELECT region, COUNT(*) AS n FROM p GROUP BY region").apply(events.stream())
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        ("SELECT city, COUNT(*) AS n FROM p GROUP BY city", 44, "there is no column 'city'"),
+        ("SELECT region, SUM(pric) AS n FROM p GROUP BY region", 20, "there is no column 'pric'"),
+        ("SELECT region, SUM(pric + 1) AS n FROM p GROUP BY region", 20, "UNRESOLVED_COLUMN"),
+        ("SELECT region, COUNT(*) AS n FROM p WHERE pric > 1 GROUP BY region", 43, "UNRESOLVED_COLUMN"),
+        ("SELECT region, COUNT(*) AS n FROM p WHERE price GROUP BY region", 43, "DATATYPE_MISMATCH"),
+        ("SELECT region, shout(COUNT(*)) AS n FROM p GROUP BY region", 16, "UNRESOLVED_ROUTINE"),
+        ("SELECT region, COUNT(*) AS n FROM p GROUP BY region HAVING char(COUNT(*), 1) = 'a'", 60, "WRONG_NUM_ARGS"),
+    ],
+)
+def test_what_spark_does_not_take_is_said_with_its_place(spark, events, text, column, says):
+    with pytest.raises(bm.SqlError, match=says) as raised:
+        sql(text).apply(spark.read.parquet(str(events.folder)))
+    assert (raised.value.line, raised.value.column) == (1, column)
+
+
+def test_a_column_called_as_an_expression_is_refused(spark, events):
+    df = spark.read.parquet(str(events.folder)).selectExpr("*", "1 as `price * amount`")
+    with pytest.raises(bm.SqlError, match=r"the rows have a column 'price \* amount'"):
+        sql("SELECT region, SUM(price * amount) AS n FROM p GROUP BY region").apply(df)
+
+
+def test_explain_of_a_dataframe_tells_its_types(spark, events):
+    said = sql("SELECT region, SUM(price * amount) AS n FROM p GROUP BY region").explain(
+        spark.read.parquet(str(events.folder))
+    )
+    assert "SUM(price * amount) double" in " ".join(said.split())

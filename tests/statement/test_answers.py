@@ -1,0 +1,205 @@
+"""What comes out of a script: the two answers, and what WHERE, HAVING and the SELECT list do to it."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Max, Sum
+from beamish.testing import TestStream
+
+
+def sql(text, **options):
+    return bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0), **options)
+
+
+def lines(panes):
+    """``R a 1``: a retraction of a with value 1."""
+    return [" ".join([pane.kind[0], *map(str, pane.key.values()), *map(str, pane.values.values())]) for pane in panes]
+
+
+CHECKS = """
+    SELECT server, COUNT(beat) AS beats FROM checks WINDOW TUMBLING (SIZE 5 MINUTES)
+    GROUP BY server HAVING COUNT(beat) < 3 EMIT {}
+"""
+BEATS = [(0, "a", None), (0, "b", None), (0, "c", None), (60, "a", 1), (120, "a", 1), (180, "a", 1), (200, "b", 1)]
+
+
+def beats():
+    script = TestStream()
+    for ts, server, beat in BEATS:
+        script = script.add([{"ts": ts, "server": server, "beat": beat}])
+    return script.advance_watermark_to(300)
+
+
+def test_final_names_servers_that_sent_too_few_beats_or_none():
+    assert lines(sql(CHECKS.format("FINAL")).run(beats())) == ["P b 1", "P c 0"]
+
+
+def test_changes_take_back_what_no_longer_holds():
+    assert lines(sql(CHECKS.format("CHANGES")).run(beats())) == [
+        *("P a 0", "P b 0", "P c 0", "R a 0", "P a 1", "R a 1", "P a 2", "R a 2", "R b 0", "P b 1"),
+    ]
+
+
+def test_a_row_that_where_leaves_out_is_in_no_group_and_is_not_dropped():
+    query = sql(
+        "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 10 SECONDS) WHERE v > 1 GROUP BY k EMIT FINAL",
+        with_dropped=True,
+    )
+    script = (
+        TestStream()
+        .add([{"ts": 1, "k": "a", "v": 2}, {"ts": 2, "k": "a", "v": 1}, {"ts": 3, "k": "a", "v": None}])
+        .advance_watermark_to(10)
+        .add([{"ts": 4, "k": "a", "v": 1}, {"ts": 5, "k": "b", "v": 9}])
+    )
+    final, dropped = query.run(script)
+    assert (final.key, final.values) == ({"k": "a"}, {"n": 1})
+    assert (dropped.kind, dropped.key, dropped.values) == ("DROPPED", {"k": "b"}, {"ts": 5, "k": "b", "v": 9})
+
+
+def test_expressions_are_computed_before_and_after_the_pipeline():
+    query = sql("""
+        SELECT upper(team) AS team, SUM(points * 2) AS doubled, SUM(points) / COUNT(*) AS mean,
+               length(upper(team)) + COUNT(*) AS odd, percentile(points, 0.5) AS middle
+        FROM plays GROUP BY upper(team)
+    """)
+    rows = [
+        {"ts": 1, "team": "red", "points": 2},
+        {"ts": 2, "team": "Red", "points": 5},
+        {"ts": 3, "team": None, "points": None},
+    ]
+    assert [(pane.key, pane.values) for pane in query.run(TestStream().add(rows))] == [
+        ({"team": "RED"}, {"doubled": 14, "mean": 3.5, "odd": 5, "middle": 3.5}),
+        ({"team": None}, {"doubled": None, "mean": None, "odd": None, "middle": None}),
+    ]
+
+
+def test_windowstart_and_windowend_are_timestamps():
+    query = sql("""
+        SELECT k, WINDOWSTART AS since, hour(WINDOWEND) AS hour, COUNT(*) AS n
+        FROM t WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY k EMIT FINAL
+    """)
+    (pane,) = query.run(TestStream().add([{"ts": 7201, "k": 1}]).advance_watermark_to_infinity())
+    assert pane.values == {"since": datetime(1970, 1, 1, 2, tzinfo=UTC), "hour": 3, "n": 1}
+
+
+def test_an_aggregate_that_only_having_has_is_not_shown():
+    query = sql("SELECT k FROM t GROUP BY k HAVING MAX(v) > 2")
+    rows = [{"ts": 1, "k": "a", "v": 1}, {"ts": 1, "k": "b", "v": 3}]
+    assert [(pane.key, pane.values) for pane in query.run(TestStream().add(rows))] == [({"k": "b"}, {})]
+
+
+def test_having_that_is_null_keeps_nothing():
+    query = sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING MAX(v) > 2")
+    assert query.run(TestStream().add([{"ts": 1, "k": "a", "v": None}])) == []
+
+
+def test_a_pull_query_takes_all_rows_of_a_script_as_one_table():
+    query = sql("SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY k")
+    script = TestStream().add([{"ts": 1, "k": "a"}]).advance_watermark_to(100).add([{"ts": 2, "k": "a"}])
+    (pane,) = query.run(script)
+    assert (pane.values, pane.is_last) == ({"n": 2}, True)
+
+
+def test_late_rows_count_within_the_grace_period():
+    text = "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 20 SECONDS) GROUP BY k EMIT FINAL"
+    script = TestStream().add([{"ts": 1, "k": "a"}]).advance_watermark_to(10).add([{"ts": 2, "k": "a"}])
+    assert lines(sql(text).run(script)) == []
+    assert lines(sql(text).run(script.advance_watermark_to(30))) == ["P a 2"]
+
+
+def test_every_gives_changes_when_the_clock_says():
+    query = sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES EVERY 10 SECONDS")
+    script = TestStream().add([{"ts": 1, "k": "a"}]).add([{"ts": 2, "k": "a"}]).advance_processing_time_to(11)
+    assert lines(query.run(script)) == ["P a 2"]
+
+
+def test_the_pipeline_of_a_plain_text_gives_the_same_values_by_hand():
+    query = sql("SELECT k, SUM(v) AS total, MAX(v) AS most FROM t WINDOW SESSION (5 SECONDS) GROUP BY k EMIT CHANGES")
+    by_hand = query.pipeline
+    assert by_hand == (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("k")
+        .window(bm.Sessions(5))
+        .trigger(bm.triggers.Always())
+        .on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
+        .accumulating_and_retracting()
+        .accumulate(**{"SUM(v)": Sum("v"), "MAX(v)": Max("v")})
+    )
+    script = (
+        TestStream().add([{"ts": 0, "k": "a", "v": 1}, {"ts": 8, "k": "a", "v": 2}]).add([{"ts": 4, "k": "a", "v": 3}])
+    )
+    assert lines(query.run(script)) == lines(by_hand.run(script))
+
+
+def test_a_columns_case_does_not_matter():
+    query = sql("SELECT Team, SUM(POINTS) AS n FROM t WHERE points > 0 GROUP BY TEAM")
+    (pane,) = query.run(TestStream().add([{"ts": 1, "team": "red", "points": 3}]))
+    assert (pane.key, pane.values) == ({"Team": "red"}, {"n": 3})
+
+
+def test_fields_of_structs_are_expressions():
+    query = sql("SELECT user.name AS name, MAX(user.age) AS age FROM t GROUP BY user.name")
+    (pane,) = query.run(TestStream().add([{"ts": 1, "user": {"name": "ann", "age": 7}}]))
+    assert (pane.key, pane.values) == ({"name": "ann"}, {"age": 7})
+
+
+def test_an_expression_over_a_key_is_found_where_it_stands_by_itself():
+    text = "SELECT a + 1 AS k, (a + 1) * 2 AS twice, COUNT(*) AS n FROM t GROUP BY a + 1"
+    (pane,) = sql(text).run(TestStream().add([{"ts": 1, "a": 4}]))
+    assert (pane.key, pane.values) == ({"k": 5}, {"twice": 10, "n": 1})
+    with pytest.raises(bm.SqlError, match="a is neither under GROUP BY"):
+        sql("SELECT a + 1 AS k, 2 * a + 1 AS other, COUNT(*) AS n FROM t GROUP BY a + 1")
+
+
+SCRIPTS = st.lists(
+    st.one_of(
+        st.lists(
+            st.tuples(st.integers(0, 60), st.sampled_from("ab"), st.none() | st.integers(0, 5)), min_size=1, max_size=4
+        ),
+        st.integers(0, 15),
+    ),
+    min_size=1,
+    max_size=10,
+)
+QUERIES = """
+    SELECT k, SUM(v) AS total, COUNT(v) + 1 AS n FROM t WINDOW {window} WHERE v IS NULL OR v <> 4 GROUP BY k {having} EMIT {emit}
+"""
+
+
+@settings(deadline=None)
+@given(
+    drawn=SCRIPTS,
+    window=st.sampled_from(
+        [
+            "TUMBLING (SIZE 10 SECONDS)",
+            "TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 9 SECONDS)",
+            "HOPPING (SIZE 10 SECONDS, ADVANCE BY 4 SECONDS, GRACE PERIOD 3 SECONDS)",
+            "SESSION (7 SECONDS, GRACE PERIOD 5 SECONDS)",
+        ]
+    ),
+    having=st.sampled_from(["", "HAVING SUM(v) > 3", "HAVING COUNT(*) BETWEEN 2 AND 3"]),
+    emit=st.sampled_from(["CHANGES", "CHANGES RETRACTING", "CHANGES EVERY 2 SECONDS"]),
+)
+def test_the_last_change_of_a_slot_is_its_final_row(drawn, window, having, emit):
+    script, watermark = TestStream(), 0
+    for event in drawn:
+        if isinstance(event, int):
+            watermark += event
+            script = script.advance_watermark_to(watermark)
+        else:
+            script = script.add([{"ts": ts, "k": k, "v": v} for ts, k, v in event]).advance_processing_time_by(1)
+    script = script.advance_watermark_to_infinity()
+    live = {}
+    for pane in sql(QUERIES.format(window=window, having=having, emit=emit)).run(script):
+        slot = pane.key["k"], pane.window
+        if pane.kind == "PANE":
+            live[slot] = pane.values
+        else:
+            assert live.pop(slot) == pane.values
+    final = sql(QUERIES.format(window=window, having=having, emit="FINAL")).run(script)
+    assert live == {(pane.key["k"], pane.window): pane.values for pane in final}

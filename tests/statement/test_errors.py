@@ -1,0 +1,271 @@
+"""What is refused: the line, a mark under the place, the rule and the way out (docs/sql.md#errors)."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Count, Sum
+from beamish.testing import TestStream
+
+TUMBLING = "WINDOW TUMBLING (SIZE 5 MINUTES)"
+
+
+def sql(text, **options):
+    return bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0), **options)
+
+
+REFUSED = {
+    # syntax
+    "^": "there is no statement",
+    " ^;": "there is no statement",
+    "^SELEC k FROM t GROUP BY k": "begins with SELECT",
+    "^DROP TABLE t": "begins with SELECT",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k > ^'1 GROUP BY k": "never closed",
+    "SELECT k, COUNT(*) AS n FROM t ^/* GROUP BY k": "never closed",
+    "SELECT k, COUNT^(* AS n FROM t GROUP BY k": "never closed",
+    "SELECT k, COUNT(*)^) AS n FROM t GROUP BY k": "closes nothing",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k > ^= 1 GROUP BY k": "cannot be read as an expression",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k ^1 2 GROUP BY k": "cannot be read as an expression",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k^; SELECT 1": "takes one statement",
+    "^SELECT k, , COUNT(*) AS n FROM t GROUP BY k": "an item of the SELECT list is missing",
+    "SELECT k, COUNT(*) AS n FROM t ^GROUP BY k,": "an expression under GROUP BY is missing",
+    "SELECT k, ^SUM() AS n FROM t GROUP BY k": "SUM takes 1 argument",
+    "CREATE ^STREAM s AS SELECT k, COUNT(*) AS n FROM t GROUP BY k": "CREATE TABLE name AS",
+    "CREATE TABLE ^AS SELECT k, COUNT(*) AS n FROM t GROUP BY k": "CREATE TABLE name AS",
+    "SELECT k, COUNT(*) AS n FROM t WHERE ^k IN GROUP BY k": "IN without values",
+    # windows
+    "SELECT k, COUNT(*) AS n FROM t WINDOW ^SLIDING (SIZE 5 MINUTES) GROUP BY k": "TUMBLING, HOPPING or SESSION",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW w ^AS (k) GROUP BY k": "a window of rows",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 5 ^FORTNIGHTS) GROUP BY k": "a unit, one of DAY, HOUR, MINUTE",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 5 ^WEEKS) GROUP BY k": "a unit",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE ^1.5 HOURS) GROUP BY k": "a whole number",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE ^0 HOURS) GROUP BY k": "at least 1",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE ^99999999999 DAYS) GROUP BY k": "longer than 146,000 years",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (^5 MINUTES) GROUP BY k": "expected SIZE",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 5 MINUTES, ^ADVANCE BY 1 MINUTE) GROUP BY k": "RETENTION or GRACE",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW HOPPING (SIZE 5 MINUTES, ADVANCE BY ^6 MINUTES) GROUP BY k": "at most 5 minutes",
+    "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 1 HOUR, ^RETENTION 90 MINUTES, GRACE PERIOD 31 MINUTES) GROUP BY k": (
+        "at least 91 minutes"
+    ),
+    # columns and aggregates
+    "SELECT k, ^v, COUNT(*) AS n FROM t GROUP BY k": "v is neither under GROUP BY, written there as here, nor in an aggregate",
+    "SELECT k, COUNT(*) + ^v AS n FROM t GROUP BY k": "v is neither under GROUP BY",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING ^v > 1": "v is neither under GROUP BY",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING ^n > 1": r"n is a name of the SELECT list.*write what it stands for, COUNT\(\*\)",
+    "SELECT COUNT(*) AS n FROM t GROUP BY ^k": "k is under GROUP BY but not in the SELECT list",
+    "SELECT k + 1 AS j, COUNT(*) AS n FROM t GROUP BY ^k": "k is under GROUP BY but not in the SELECT list",
+    "SELECT k, COUNT(*) AS n FROM ^t": "there is no GROUP BY",
+    "SELECT k FROM t ^GROUP BY k": "GROUP BY without an aggregate",
+    "SELECT k, SUM(^COUNT(*)) AS n FROM t GROUP BY k": "COUNT within SUM",
+    "SELECT k, COUNT(*) AS n FROM t WHERE ^SUM(v) > 1 GROUP BY k": "SUM under WHERE.*HAVING",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k, ^SUM(v)": "SUM under GROUP BY",
+    "SELECT k, ^MODE(v) AS n, COUNT(*) AS c FROM t GROUP BY k": "MODE: no aggregate of bm.sql.*aggregates=",
+    "SELECT k, ^SUM(a, b) AS n FROM t GROUP BY k": "SUM takes 1 argument",
+    "SELECT k, SUM(^*) AS n FROM t GROUP BY k": "only COUNT takes all columns",
+    "SELECT k, SUM(DISTINCT ^v) AS n FROM t GROUP BY k": "only COUNT takes it",
+    "SELECT k, ^COUNT(a, b) AS n FROM t GROUP BY k": "COUNT takes one argument",
+    "SELECT k, TOPK(v, ^n) AS n FROM t GROUP BY k": "a plain number",
+    "SELECT k, ^TOPK(v, 0) AS n FROM t GROUP BY k": "at least 1",
+    "SELECT k, ^PERCENTILE(v, 7) AS n FROM t GROUP BY k": "PERCENTILE|Quantiles",
+    "SELECT k, COUNT(*) ^FILTER (WHERE v > 1) AS n FROM t GROUP BY k": "CASE WHEN",
+    "SELECT k, ^COUNT(*) FROM t GROUP BY k": r"COUNT\(\*\) AS name",
+    "SELECT k, COUNT(*) AS ^k FROM t GROUP BY k": "k is there twice",
+    "SELECT k, COUNT(*) AS ^window FROM t GROUP BY k": "window: what comes out has a column of this name",
+    "SELECT k, COUNT(*) AS ^__beamish_n FROM t GROUP BY k": "beamish's own",
+    "SELECT timestamp, COUNT(*) AS n FROM t GROUP BY ^timestamp": "rename the column in Spark first",
+    "SELECT k, k AS j, COUNT(*) AS n FROM t GROUP BY k, ^K": "twice",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY ^1": "name the expressions",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY ^ALL": "name the expressions",
+    "SELECT ^*, COUNT(*) AS n FROM t GROUP BY k": "name what is shown",
+    f"SELECT k, COUNT(*) AS n FROM t {TUMBLING} GROUP BY k HAVING ^WINDOWSTART > 1 EMIT FINAL": "in the SELECT list only",
+    f"SELECT k, COUNT(*) AS n FROM t {TUMBLING} WHERE ^WINDOWEND > 1 GROUP BY k EMIT FINAL": "in the SELECT list only",
+    "SELECT k, ^WINDOWSTART AS s, COUNT(*) AS n FROM t GROUP BY k": "WINDOWSTART without WINDOW",
+    # emit
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT ^FINAL": "EMIT FINAL without WINDOW.*TUMBLING",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT ^OUTPUT": "expected CHANGES or FINAL",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES ^LIMIT 3": "LIMIT.*TOPK",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES EVERY ^SECOND": "a whole number",
+    f"SELECT k, COUNT(*) AS n FROM t {TUMBLING} GROUP BY k EMIT FINAL ^RETRACTING": "the end of the clause",
+    # the order of the clauses
+    f"SELECT k, COUNT(*) AS n FROM t WHERE v > 1 ^{TUMBLING} GROUP BY k EMIT FINAL": "WINDOW comes before WHERE|comes before",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^WHERE v > 1": "in this order",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES ^EMIT CHANGES": "EMIT is there twice",
+    "SELECT k, COUNT(*) AS n ^GROUP BY k": "there is no FROM",
+    # what a statement has not (rule 31)
+    "SELECT k, COUNT(*) AS n FROM t ^JOIN u ON t.k = u.k GROUP BY k": "join or combine the DataFrames in Spark first",
+    "SELECT k, COUNT(*) AS n FROM t^, u GROUP BY k": "one source",
+    "SELECT k, COUNT(*) AS n FROM (^SELECT * FROM t) GROUP BY k": "no subqueries",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k IN (^SELECT k FROM u) GROUP BY k": "no subqueries",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^UNION SELECT 1": "UNION.*in Spark first",
+    "^WITH u AS (SELECT 1) SELECT k, COUNT(*) AS n FROM u GROUP BY k": "WITH",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^ORDER BY n": "order what comes out",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k ^LIMIT 3": "TOPK",
+    "SELECT ^DISTINCT k, COUNT(*) AS n FROM t GROUP BY k": "name the columns in GROUP BY",
+    "SELECT k, COUNT(*) AS n FROM t ^PARTITION BY k": "keyed by GROUP BY",
+    "SELECT k, SUM(v) ^OVER (PARTITION BY k) AS n FROM t GROUP BY k": "WINDOW TUMBLING",
+    "^INSERT INTO u SELECT k, COUNT(*) AS n FROM t GROUP BY k": "writeStream",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY ^window(ts, '5 minutes')": "say WINDOW TUMBLING",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY ^ROLLUP (k)": "one grouping",
+    "SELECT k, COUNT(*) * ^rand() AS n FROM t GROUP BY k": "another each time",
+    "SELECT k, ^now() AS at, COUNT(*) AS n FROM t GROUP BY k": "another each time",
+    "SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING ^current_date > DATE '2024-01-01'": "another each time",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_wrong_is_marked_and_the_way_out_is_said(text):
+    at, said = text.index("^"), text.replace("^", "", 1)
+    with pytest.raises(bm.SqlError, match=f"(?s){REFUSED[text]}") as raised:
+        sql(said)
+    assert (raised.value.line, raised.value.column) in {(1, at + 1), (1, max(1, at))}, str(raised.value)
+    _, line, mark = str(raised.value).split("\n")
+    assert line == f"    {said}"
+    assert mark.index("^") == 4 + raised.value.column - 1
+
+
+def test_the_line_is_the_users():
+    with pytest.raises(bm.SqlError) as raised:
+        sql("-- too few\nSELECT k, COUNT(*) AS n\n\tFROM t WINDOW TUMBLING (SIZE 5 YEARS)\nGROUP BY k")
+    says, *shown = str(raised.value).splitlines()
+    assert says.startswith(
+        "line 3, column 33: SIZE: expected a unit, one of DAY, HOUR, MINUTE, SECOND, MILLISECOND, with or without S"
+    )
+    assert shown == ["    \tFROM t WINDOW TUMBLING (SIZE 5 YEARS)", "    \t                               ^"]
+    assert (raised.value.line, raised.value.column) == (3, 33)
+    assert isinstance(raised.value, bm.BeamishError)
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copy), copy.line, copy.column) == (str(raised.value), 3, 33)
+
+
+@pytest.mark.parametrize(
+    ("expression", "row", "column", "says"),
+    [
+        ("SUM(v / w)", {"v": 1, "w": 0}, 17, "division by zero.*NULLIF"),
+        ("SUM(v + 9223372036854775807)", {"v": 1}, 17, "overflow"),
+        ("SUM(CAST(v AS BIGINT))", {"v": "x"}, 20, "cannot be CAST AS BIGINT"),
+        ("SUM(soundex(v))", {"v": "x"}, 15, "SOUNDEX: only Spark computes this"),
+        ("SUM(try_cast(v AS INT))", {"v": "x"}, 24, "only Spark computes this"),
+        ("COUNT(v || v + 1)", {"v": "x"}, 19, "DPipe: only Spark computes this"),
+        ("SUM(miss + 1)", {"v": 1}, 15, r"there is no column 'miss'; the columns are \['ts', 'k', 'v'\]"),
+        ("SUM(miss)", {"v": 1}, 15, "there is no column 'miss'"),
+        ("MAX(k.city)", {"v": 1}, 15, "no field 'city'"),
+        ("SUM(IF(v, 1, 2))", {"v": 1}, 18, "where a condition must stand"),
+        ("SUM(v + k)", {"v": 1}, 17, "must be a number"),
+        ("SUM(`v + 1` + v + 1)", {"v + 1": 1, "v": 1}, None, None),
+        ("SUM(v + 1)", {"v + 1": 1, "v": 1}, 15, "rename the column"),
+    ],
+)
+def test_what_a_script_cannot_compute_is_said_with_its_place(expression, row, column, says):
+    query = sql(f"SELECT k, {expression} AS n FROM t GROUP BY k")
+    script = TestStream().add([{"ts": 1, "k": "a", **row}])
+    if says is None:
+        assert query.run(script)
+        return
+    with pytest.raises(bm.SqlError, match=f"(?s){says}") as raised:
+        query.run(script)
+    assert abs(raised.value.column - column) <= 2, str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"aggregates": {"SUM": Sum}}, "'SUM' is an aggregate of bm.sql"),
+        ({"aggregates": {"a b": Sum}}, "must be a plain name"),
+        ({"aggregates": {"BEST": Count()}}, "must be a function of the name of a column"),
+        ({"with_dropped": 1}, "must be True or False"),
+    ],
+)
+def test_arguments_are_checked(options, says):
+    with pytest.raises(bm.OptionError, match=says):
+        sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", **options)
+
+
+def test_what_is_no_text_and_no_accumulation_is_refused():
+    with pytest.raises(bm.OptionError, match="must be text"):
+        sql(3)
+    with pytest.raises(bm.OptionError, match=r"bm\.BoundedOutOfOrderness"):
+        bm.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", event_time="ts", watermark=30)
+    with pytest.raises(bm.SqlError, match="gave 3; it must give an accumulation"):
+        sql("SELECT k, BEST(v) AS n FROM t GROUP BY k", aggregates={"BEST": lambda _: 3})
+    with pytest.raises(bm.ScriptError, match="must be a script"):
+        sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k").run([])
+
+
+WHOLE = (
+    "CREATE TABLE v AS SELECT upper(k) AS k, COUNT(*) AS n, SUM(a + 1) / 2 AS `half`, WINDOWSTART AS w\nFROM t AS p "
+    "WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 5 MINUTES, RETENTION 1 DAY, GRACE PERIOD 3 SECONDS) -- hops\n"
+    "WHERE a <> 'x''y' AND b IN (1, 2) OR CASE WHEN a IS NULL THEN TRUE ELSE p.b BETWEEN 1 AND 2 END\n"
+    "GROUP BY upper(k) HAVING COUNT(DISTINCT a, b) > 3 EMIT CHANGES RETRACTING EVERY 10 SECONDS;"
+)
+WORDS = sorted(
+    {
+        *WHOLE.split(),
+        *"(),;.*'`\"/+-=<>",
+        "--",
+        "/*",
+        "*/",
+        "SELECT",
+        "JOIN",
+        "WINDOW w AS (",
+        "ORDER BY",
+        "x -> y",
+        "\ue000",
+        "é",
+        "\n",
+        "[",
+        "{",
+    }
+)
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE)))
+def test_a_text_that_is_cut_raises_sql_error_and_nothing_else(start, end):
+    is_a_statement_or_sql_error(WHOLE[start:end])
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 12), st.sampled_from(WORDS)), max_size=4))
+@example([(0, 200, "")])
+def test_a_text_that_is_garbled_raises_sql_error_and_nothing_else(changes):
+    text = WHOLE
+    for at, length, word in changes:
+        text = text[:at] + word + text[at + length :]
+    is_a_statement_or_sql_error(text)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join) | st.text(max_size=40))
+def test_words_thrown_together_raise_sql_error_and_nothing_else(text):
+    is_a_statement_or_sql_error(text)
+    is_a_statement_or_sql_error(f"SELECT k, COUNT(*) AS n, {text} FROM t GROUP BY k")
+
+
+def is_a_statement_or_sql_error(text):
+    try:
+        assert sql(text).pipeline.explain()
+    except bm.SqlError as error:
+        place = error.line, error.column
+    else:
+        return
+    lines = text.split("\n")
+    assert (1, 1) <= place <= (max(1, len(lines)), max(1, len(lines[place[0] - 1]) + 1))
+
+
+def test_without_sqlglot_the_package_imports_and_sql_says_how_to_install_it():
+    program = """
+import sys
+sys.modules["sqlglot"] = None
+import beamish as bm
+try:
+    bm.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+except bm.OptionError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'beamish[sql]'" in done.stdout

@@ -1,0 +1,209 @@
+"""A text is its hand-made pipeline (docs/sql.md): what each clause compiles to."""
+
+import pickle
+
+import pytest
+
+import beamish as bm
+from beamish.accumulations import (
+    ApproxCountDistinct,
+    Collect,
+    CollectSet,
+    Count,
+    CountDistinct,
+    First,
+    Last,
+    Max,
+    Mean,
+    Median,
+    Min,
+    Quantiles,
+    StdDev,
+    Sum,
+    TopN,
+    TopNByKey,
+    Variance,
+)
+from beamish.durations import Duration
+from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
+
+WATERMARK = bm.BoundedOutOfOrderness("30 seconds")
+
+
+def sql(text, **options):
+    return bm.sql(text, event_time="ts", watermark=WATERMARK, **options)
+
+
+def by_hand(*keys):
+    return bm.Pipeline().event_time("ts", WATERMARK).key_by(*keys)
+
+
+def changes(pipeline, trigger=None):
+    return pipeline.trigger(trigger or Always()).on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY)
+
+
+FIVE_MINUTES = bm.FixedWindows("5 minutes")
+COUNTED = {"COUNT(*)": Count()}
+
+
+@pytest.mark.parametrize(
+    ("window", "option", "lateness"),
+    [
+        ("TUMBLING (SIZE 5 MINUTES)", FIVE_MINUTES, 0),
+        ("TUMBLING (SIZE 5 MINUTE, GRACE PERIOD 1 DAY)", FIVE_MINUTES, "1 day"),
+        ("tumbling(size 300 seconds, retention 2 days, grace period 1 hour)", FIVE_MINUTES, "1 hour"),
+        ("TUMBLING (SIZE 5 MINUTES, GRACE PERIOD 90 SECONDS, RETENTION 1 HOUR)", FIVE_MINUTES, 90),
+        ("by_five TUMBLING (SIZE 5 MINUTES)", FIVE_MINUTES, 0),
+        ("HOPPING (SIZE 1 HOUR, ADVANCE BY 5 MINUTES)", bm.SlidingWindows("1 hour", "5 minutes"), 0),
+        ("HOPPING (SIZE 1 HOURS, ADVANCE BY 1 HOUR, GRACE PERIOD 0 SECONDS)", bm.SlidingWindows("1 hour", "1 hour"), 0),
+        ("TUMBLING (SIZE 250 MILLISECONDS)", bm.FixedWindows("250 milliseconds"), 0),
+    ],
+)
+@pytest.mark.parametrize("emit", ["EMIT FINAL", "EMIT CHANGES"])
+def test_windows_and_grace_are_those_of_a_pipeline(window, option, lateness, emit):
+    query = sql(f"SELECT region, COUNT(*) AS n FROM views WINDOW {window} GROUP BY region {emit}")
+    pipeline = by_hand("region").window(option).allowed_lateness(lateness).accumulating().accumulate(**COUNTED)
+    assert query.pipeline == (pipeline.trigger(Never()) if emit == "EMIT FINAL" else changes(pipeline))
+
+
+def test_sessions_retract_what_merges_away():
+    query = sql("SELECT region, COUNT(*) AS n FROM views WINDOW SESSION (10 MINUTES) GROUP BY region EMIT CHANGES")
+    pipeline = by_hand("region").window(bm.Sessions("10 minutes")).accumulating_and_retracting()
+    assert query.pipeline == changes(pipeline).accumulate(**COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("rest", "retracts"),
+    [
+        ("EMIT CHANGES", False),
+        ("EMIT CHANGES RETRACTING", True),
+        ("HAVING COUNT(*) > 2 EMIT CHANGES", True),
+    ],
+)
+def test_changes_are_retracted_where_rows_vanish_or_where_it_is_said(rest, retracts):
+    query = sql(f"SELECT region, COUNT(*) AS n FROM views GROUP BY region {rest}")
+    pipeline = by_hand("region").window(bm.GlobalWindow())
+    pipeline = pipeline.accumulating_and_retracting() if retracts else pipeline.accumulating()
+    assert query.pipeline == changes(pipeline).accumulate(**COUNTED)
+
+
+def test_every_says_at_most_how_often():
+    query = sql("SELECT region, COUNT(*) AS n FROM views GROUP BY region EMIT CHANGES EVERY 10 SECONDS")
+    pipeline = by_hand("region").window(bm.GlobalWindow()).accumulating()
+    assert query.pipeline == changes(pipeline, Repeatedly(AfterProcessingTime("10 seconds"))).accumulate(**COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "accumulation"),
+    [
+        ("COUNT(*)", Count()),
+        ("COUNT(1)", Count()),
+        ("COUNT(x)", Count("x")),
+        ("COUNT(DISTINCT x)", CountDistinct("x")),
+        ("COUNT(DISTINCT x, y)", CountDistinct("x", "y")),
+        ("SUM(x)", Sum("x")),
+        ("MIN(x)", Min("x")),
+        ("MAX(x)", Max("x")),
+        ("AVG(x)", Mean("x")),
+        ("MEAN(x)", Mean("x")),
+        ("VARIANCE(x)", Variance("x")),
+        ("VAR_SAMP(x)", Variance("x")),
+        ("VAR_POP(x)", Variance("x", population=True)),
+        ("STDDEV(x)", StdDev("x")),
+        ("STDDEV_SAMP(x)", StdDev("x")),
+        ("STDDEV_POP(x)", StdDev("x", population=True)),
+        ("FIRST(x)", First("x")),
+        ("FIRST(x, TRUE)", First("x", ignore_nulls=True)),
+        ("LAST(x)", Last("x")),
+        ("LAST(x, FALSE)", Last("x")),
+        ("COLLECT_LIST(x)", Collect("x")),
+        ("COLLECT_SET(x)", CollectSet("x")),
+        ("APPROX_COUNT_DISTINCT(x)", ApproxCountDistinct("x")),
+        ("APPROX_COUNT_DISTINCT(x, 0.02)", ApproxCountDistinct("x", 0.02)),
+        ("MEDIAN(x)", Median("x")),
+        ("PERCENTILE(x, 0.9)", Quantiles("x", (0.9,))),
+        ("TOPK(x, 3)", TopN(3, "x")),
+        ("BEST(x)", TopNByKey(1, "name", "x")),
+        ("SUM(x * 2)", Sum("x * 2")),
+        ("SUM(v.x)", Sum("x")),
+        ("SUM(`x y`)", Sum("x y")),
+    ],
+)
+def test_aggregates_are_accumulations(text, accumulation):
+    best = {"best": lambda column: TopNByKey(1, "name", column)}
+    query = sql(f"SELECT k, {text} AS n FROM views v GROUP BY k", aggregates=best)
+    assert list(query.pipeline.flow.stage.options.accumulations.values()) == [accumulation]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "select max( price*amount ) as most, region from views group by region",
+        "SELECT region, /* the dearest */ MAX(Price * AMOUNT) most FROM views v\n-- by region\nGROUP BY v.region;",
+        "SELECT views.region, MAX(views.price * amount) AS most FROM shop.views GROUP BY `region`",
+        "SELECT region, MAX(v.price * v.amount) + COUNT(*) AS most FROM views AS v GROUP BY region",
+    ],
+)
+def test_accumulations_are_named_by_the_normal_form_of_their_expression(other):
+    accumulations = sql(other).pipeline.flow.stage.options.accumulations
+    assert "MAX(price * amount)" in accumulations
+    assert accumulations["MAX(price * amount)"].column == "price * amount"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "refinement", "name"),
+    [
+        ("SELECT k, COUNT(*) AS n FROM t GROUP BY k", "pull", "final", None),
+        ("SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT CHANGES", "push", "changes", None),
+        ("SELECT k, COUNT(*) AS n FROM t WINDOW SESSION (1 HOUR) GROUP BY k EMIT FINAL", "push", "final", None),
+        ("CREATE TABLE counts AS SELECT k, COUNT(*) AS n FROM t GROUP BY k", "persistent", "changes", "counts"),
+        (
+            "CREATE TABLE shop.counts AS SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 1 DAY) GROUP BY k EMIT FINAL;",
+            "persistent",
+            "final",
+            "shop.counts",
+        ),
+    ],
+)
+def test_kind_refinement_and_name_are_what_the_text_says(text, kind, refinement, name):
+    query = sql(text)
+    assert (query.kind, query.refinement, query.name) == (kind, refinement, name)
+
+
+def test_retention_is_told_and_has_no_effect():
+    text = "SELECT k, COUNT(*) AS n FROM t WINDOW TUMBLING (SIZE 1 HOUR{}) GROUP BY k EMIT FINAL"
+    assert sql(text.format(", RETENTION 2 DAYS")).retention == Duration(2 * 86_400_000_000)
+    assert sql(text.format("")).retention is None
+    assert sql(text.format(", RETENTION 2 DAYS")).pipeline == sql(text.format("")).pipeline
+
+
+def test_a_query_is_a_value():
+    text = "SELECT upper(k) AS k, COUNT(*) AS n FROM t GROUP BY upper(k) EMIT CHANGES"
+    query = sql(text, with_dropped=True)
+    assert query == sql(text, with_dropped=True) != sql(text)
+    assert hash(query) == hash(sql(text, with_dropped=True))
+    assert pickle.loads(pickle.dumps(query)) == query
+    assert eval(repr(query), vars(bm)) == query
+
+
+def test_words_of_the_grammar_may_name_columns_where_an_operand_stands():
+    query = sql("SELECT emit, MAX(size) AS final FROM grace WHERE emit = 'EMIT CHANGES' GROUP BY emit EMIT CHANGES")
+    assert query.pipeline.flow.sources[0].keys == ("emit",)
+
+
+def test_explain_says_what_is_around_the_pipeline_and_what_the_text_leaves_open():
+    query = sql(
+        "SELECT upper(region) AS r, SUM(price) AS spent FROM views WINDOW TUMBLING (SIZE 1 HOUR, RETENTION 1 DAY) "
+        "WHERE price > 0 GROUP BY upper(region) HAVING COUNT(*) > 2 EMIT FINAL"
+    )
+    said = " ".join(query.explain().split())
+    assert " ".join(query.pipeline.explain().split()) in said
+    for words in (
+        "rows for which price > 0 is true go on; the others do not move the watermark",
+        "before it is in a window: upper(region)",
+        "panes and retractions for which COUNT(*) > 2 is true come out",
+        "upper(region) as r, SUM(price) as spent; then window, pane and timestamp",
+        "GRACE PERIOD is not said, so it is 0",
+        "RETENTION 1 day has no effect",
+    ):
+        assert words in said
