@@ -1,7 +1,9 @@
 """What all tests share."""
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,22 @@ def root():
     return ROOT
 
 
+def in_memory():
+    """Temporary files in memory, where there is enough: queries write and sync small files all the time."""
+    memory = Path("/dev/shm")
+    if "TMPDIR" not in os.environ and memory.is_dir() and shutil.disk_usage(memory).free > 4 * 2**30:
+        os.environ["TMPDIR"] = str(memory)
+        tempfile.tempdir = None  # it was read already
+
+
+in_memory()
+
+
 def start_spark():
-    """A local Spark session with the state store that streaming pipelines need."""
+    """A local Spark session with the state store that streaming pipelines need.
+
+    Queries are many and short, so nothing is compiled that would pay only in the long run.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
@@ -35,6 +51,9 @@ def start_spark():
             "spark.sql.streaming.stateStore.providerClass",
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         )
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")

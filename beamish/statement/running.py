@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.pane import Pane, PaneKind
-from beamish.script.events import Bundle, Event, Row
+from beamish.script.events import Bundle, Event, Row, Step, as_step
 from beamish.script.tables import tables_of
 from beamish.statement.compile import Compiled
 from beamish.statement.evaluation import condition, evaluate
@@ -27,7 +27,7 @@ def run(statement: Compiled, script: TestStream) -> list[Pane]:
     """
     events = script.events
     if statement.emit.kind == "pull":  # as of a batch: all rows, then the end of time
-        rows = tuple(row for event in events if isinstance(event, Bundle) for row in event.rows)
+        rows = tuple(row for event in events for row in as_step(event).rows)
         events = TestStream().add(rows).advance_watermark_to_infinity().events
     panes = statement.pipeline.run(TestStream(_before(statement, events)))
     return _after(statement, panes)
@@ -35,8 +35,8 @@ def run(statement: Compiled, script: TestStream) -> list[Pane]:
 
 def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
     """The script as it goes into the pipeline."""
-    bundles = [event for event in events if isinstance(event, Bundle)]
-    rows = [row for bundle in bundles for row in bundle.rows]
+    bundles = [as_step(event).rows for event in events]
+    rows = [row for bundle in bundles for row in bundle]
     if not rows:
         return tuple(events)
     tables_of(bundles, statement.pipeline.flow.sources[0].event_time)  # refuses what is no script
@@ -51,7 +51,7 @@ def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
     first = 0
     changed: list[Event] = []
     for event in events:
-        if not isinstance(event, Bundle):
+        if not isinstance(event, (Bundle, Step)):
             changed.append(event)
             continue
         kept = tuple(made[at] for at in range(first, first + len(event.rows)) if at in made)

@@ -105,6 +105,35 @@ CASES = {
         BEFORE,
         AFTER,
     ),
+    "suppress": Case(
+        pipeline()
+        .window(bm.Sessions("4 seconds"))
+        .trigger(t.Always())
+        .accumulate(n=a.Count(), names=a.CollectSet("name"))
+        .suppress(bm.UntilTimeLimit("20 seconds", clock="event"), name="held"),
+        BEFORE,
+        AFTER,
+    ),
+    "suppress_discarding": Case(
+        pipeline()
+        .window(bm.Sessions("4 seconds"))
+        .trigger(t.Always())
+        .discarding()
+        .allowed_lateness("5 seconds")
+        .accumulate(n=a.Count(), median=a.Median("score"))
+        .suppress(bm.UntilWindowCloses()),
+        BEFORE,
+        AFTER,
+    ),
+    "changes": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .changes(sequence_by="score")
+        .suppress(bm.UntilTimeLimit("20 seconds", clock="event")),
+        BEFORE,
+        AFTER,
+    ),
     "merge": Case(
         bm.merge(
             sums=pipeline().window(bm.FixedWindows("10 seconds")).accumulate(sum=a.Sum("score")),

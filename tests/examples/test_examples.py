@@ -67,6 +67,23 @@ IN_PROCESS = {
         00:00 ACME: 2 trades, 10.75 on average
         00:01 ACME: 1 trades, 12.0 on average
     """,
+    "limited_changes": """
+        Bundle
+        Bundle
+        WatermarkTo
+          09:00:05 savings has 30
+        Bundle
+        WatermarkTo
+          09:01:10 daily is gone
+        WatermarkTo
+          09:01:15 savings has 40
+        still held: ['daily', 'savings']
+    """,
+    "rate_limit": """
+         60 seconds: {'blue': 13, 'red': 13}
+        130 seconds: {'blue': 25, 'red': 25}
+        6 writes in place of 50
+    """,
     "custom_window": """
         buoy   00:00:00 to 00:18:20  4 signals
         phone  00:00:00 to 00:00:18  2 signals

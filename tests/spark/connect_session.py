@@ -27,6 +27,7 @@ PIPELINE = (
     .trigger(AfterWatermark(early=AfterProcessingTime("1 hour")))
     .accumulating()
     .accumulate(plays=Count())
+    .suppress(bm.UntilWindowCloses())
 )
 SCRIPT = TestStream().add([{"ts": 1, "team": "red"}, {"ts": 2, "team": "red"}]).advance_watermark_to(60)
 

@@ -132,6 +132,11 @@ def rows(files):
     return files(k=pa.string(), v=pa.int64(), ts=pa.timestamp("us", "UTC"))
 
 
+def naive(seconds):
+    """As Spark gives times to Python, in the session's time zone, which is UTC."""
+    return at(seconds).replace(tzinfo=None)
+
+
 def at(seconds):
     return datetime.fromtimestamp(seconds, UTC)
 
@@ -153,7 +158,9 @@ def test_a_full_buffer_stops_the_query_and_a_larger_one_goes_on_from_the_checkpo
     assert [(pane.key["k"], pane.values["v"]) for pane in panes] == [("a", 1), ("b", 2), ("c", 3)]
 
 
-def test_a_suppress_that_holds_something_may_not_go_but_may_be_added_and_changed(rows, panes_of):
+def test_a_suppress_that_holds_something_may_not_go_but_may_be_added_and_changed(
+    spark, tmp_path, rows, panes_of
+):
     totals = SOURCE.window(bm.FixedWindows(10)).trigger(AfterWatermark(early=AfterCount(1))).accumulating()
     totals = totals.accumulate(n=Count())
     rows.add(row("a", 1, at(1)))
@@ -161,6 +168,10 @@ def test_a_suppress_that_holds_something_may_not_go_but_may_be_added_and_changed
     rows.add(row("a", 1, at(2)))
     held = totals.suppress(bm.UntilTimeLimit("1 hour", clock="event"), name="hourly")
     assert panes_of(held, rows) == []
+    held_rows = held.state(spark, tmp_path / "checkpoint").held().collect()
+    assert [(r.suppress, r.k, r.n, r.kind, r.since, r.due) for r in held_rows] == [
+        ("hourly", "a", 2, "PANE", naive(9.999999), naive(3609.999999))
+    ]
     rows.add(row("a", 1, at(3)))
     with pytest.raises(Exception, match="suppress 'hourly' holds 1 updates in this shard, the pipeline has none"):
         panes_of(totals, rows)
