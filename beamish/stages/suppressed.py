@@ -105,7 +105,9 @@ class Suppressed(Stage):
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         inner = operator.inner if isinstance(operator, SuppressOperator) else None
-        yield from self.of.describe(takes, inner)
+        for subject, words in self.of.describe(takes, inner):
+            waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
+            yield subject, "needed: a heartbeat row brings every shard the batch's clock, which ends waits" if waits else words
         yield "held", f"{self.suppress.until.describe()}{self.of.measured(takes, self.suppress)}"
         if self.suppress.holds:
             yield "buffer", _buffer(self.suppress.buffer, None if operator is None else operator.shards)
