@@ -20,6 +20,7 @@ from tests.agreement import differences
 from tests.own.hold_back import held_back
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
+from tests.strategies.suppress import patient, suppressed, until_limit
 from tests.strategies.triggers import triggers
 from tests.strategies.watermarks import watermarks
 from tests.strategies.windows import windows
@@ -87,6 +88,24 @@ def table(rows):
     return own.append_column(EVENT_TIME, pa.array(times, pa.int64()))
 
 
+@st.composite
+def suppressed_flows(draw: st.DrawFn):
+    """The same with some of their stages suppressed."""
+    try:
+        return draw(suppressed(window_flows().map(bm.Pipeline), buffers=patient)).flow
+    except bm.PipelineError:
+        assume(False)  # noqa: FBT003
+
+
+CHANGES = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+changes_flows = st.builds(
+    lambda sequence_by, until, buffer: (
+        CHANGES.changes(deleted="flag", sequence_by=sequence_by).suppress(until, buffer=buffer).flow
+    ),
+    st.sampled_from([None, "score", "name"]),
+    until_limit("event", "processing"),
+    patient,
+)
 SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
 SUMS = (
     bm.Pipeline()
@@ -99,6 +118,8 @@ LATER = bm.Pipeline().key_by("team").window(bm.FixedWindows(5)).accumulate(of=Co
 SPANS = st.integers(1, 9)
 flows = st.one_of(
     window_flows(),
+    suppressed_flows(),
+    changes_flows,
     st.builds(lambda span: held_back(span, SOURCE).flow, SPANS),
     st.builds(lambda span: held_back(span, SUMS).flow, SPANS),
     st.builds(lambda span: held_back(span, SOURCE).then(LATER).flow, SPANS),

@@ -14,12 +14,14 @@ import tests.own.accumulations
 import tests.own.triggers
 import tests.own.windows
 from beamish import accumulations, triggers
+from tests.strategies.changes import changes
 from tests.strategies.pipelines import pipelines
+from tests.strategies.suppress import suppressed
 
 
 @given(st.data())
 def test_a_pipeline_survives_pickle_and_repr(data):
-    pipeline = data.draw(pipelines())
+    pipeline = data.draw(st.one_of(pipelines(), suppressed(pipelines()), changes()))
     names = {
         **vars(tests.own.windows),
         **vars(tests.own.triggers),

@@ -6,13 +6,14 @@ See semantics.md#law-suppress-identity and those after it.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
 from beamish.local import Variation, run
 from tests.agreement import differences
+from tests.laws.test_twin import Absorbed
 from tests.strategies import changes, merges, scripts
 from tests.strategies.flows import flows, tree_scripts
 from tests.strategies.pipelines import pipelines
@@ -54,7 +55,11 @@ def test_engine_and_twin_give_the_same_panes_of_suppressed_stages(data):
 
 
 sessions = pipelines(
-    window=st.builds(bm.Sessions, st.integers(2, 6)),
+    window=st.one_of(
+        st.builds(bm.Sessions, st.integers(2, 6)),
+        st.builds(bm.Sessions, st.integers(2, 6)),
+        st.sampled_from([bm.FixedWindows(5), bm.SlidingWindows(6, 3), Absorbed()]),
+    ),
     watermark=st.just(bm.BoundedOutOfOrderness(0)),
     trigger=st.one_of(waiting_triggers, usual_triggers),
     lateness=st.sampled_from([0, 5, 40]),
@@ -65,10 +70,11 @@ sessions = pipelines(
 
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
-    """Sessions that merge while they are held."""
+    """Long scripts of one key: sessions that merge while they are held, and other windows."""
     agree(data.draw(suppressed(sessions, buffers=some_buffers)), data.draw(scripts.dense_scripts))
 
 
+@settings(max_examples=70)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_merges_and_trees(data):
     pipeline = data.draw(suppressed(some_merges, root=data.draw(st.booleans()), buffers=some_buffers))
@@ -106,6 +112,7 @@ def drawn(data, buffers):
     return pipeline, data.draw(script_of(pipeline))
 
 
+@settings(max_examples=70)
 @given(st.data())
 def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     pipeline, script = drawn(data, some_buffers)
@@ -114,6 +121,7 @@ def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     are_same(one, other, pipeline, repr(script))
 
 
+@settings(max_examples=70)
 @given(st.data())
 def test_without_limits_the_number_of_shards_changes_nothing_in_what_is_held(data):
     pipeline, script = drawn(data, patient)
@@ -125,6 +133,7 @@ UNTIL = [bm.UntilWindowCloses(), bm.UntilTimeLimit(2, clock="event"), bm.UntilTi
 
 
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
+@settings(max_examples=40)
 @given(data=st.data())
 def test_spill_with_any_limits_is_as_without_limits(until, data):
     plain = data.draw(st.one_of(pipelines(accumulation=st.just(Count())), sessions))
@@ -141,6 +150,7 @@ def test_spill_with_any_limits_is_as_without_limits(until, data):
 
 
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
+@settings(max_examples=40)
 @given(data=st.data())
 def test_shut_down_gives_what_spill_gives_or_an_error(until, data):
     plain = data.draw(sessions)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import attrs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -64,6 +64,7 @@ def test_nothing_is_lost_at_the_end_of_time_the_same_panes_are_live(data):
         assert line(pane) == line(plain[at]), words
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_nothing_is_lost_at_the_end_of_time_the_same_rows_of_a_tree_are_live(data):
     rooted = attrs.evolve(ANYTHING, mode=st.just(retracting))

@@ -107,14 +107,22 @@ class ChangesTwin:
         assert isinstance(flow.stage, Suppressed)
         options = said(flow)
         assert options.changes is not None
-        self.options, self.changes, self.suppress = options, options.changes, flow.stage.suppress
-        self.grace = self.suppress.until.grace if isinstance(self.suppress.until, bm.UntilWindowCloses) else None
+        self.options, self.changes = options, options.changes
         self.follower = Follower(options.watermark)
         self.watermark: float = NO_WATERMARK
         self.clock = 0
         self.steps = 0
         self.dropped: list[Pane] = []
-        self.held: Holding[ChangeSlot] = Holding(self.suppress, self.closes)
+        self.held: Holding[ChangeSlot] = Holding(self.closes)
+        self.change(flow.stage.suppress)
+
+    def change(self, suppress: bm.Suppress) -> None:
+        """Go on with another suppress (semantics.md#suppress-restart)."""
+        self.held.until, self.held.buffer = suppress.until, suppress.buffer
+        self.holds = suppress.holds
+        self.grace = suppress.until.grace if isinstance(suppress.until, bm.UntilWindowCloses) else None
+        for slot in self.held.slots.values():
+            slot.closes = self.grace is not None
 
     def step(self, step: Step) -> list[Pane]:
         """Watermark, clock, rows; then what is due leaves."""
@@ -124,13 +132,13 @@ class ChangesTwin:
         if step.clock_us is not None:
             self.clock = step.clock_us
         changes = list(self.changes_of(step))
-        if not self.suppress.holds:
+        if not self.holds:
+            before = self.held.let_go(list(self.held.slots.values()))
             by_key: dict[Any, list[Change]] = {}
             for change in changes:
                 by_key.setdefault(name_of(change), []).append(change)
-            return self.dropped + [
-                change.row for of_key in by_key.values() for change in sorted(of_key, key=lambda one: one.passing)
-            ]
+            ordered = [one for of_key in by_key.values() for one in sorted(of_key, key=lambda one: one.passing)]
+            return [*self.dropped, *before, *(one.row for one in ordered)]
         for change in changes:
             new = ChangeSlot(change.key, change.bounds, self.clock, newest=change, closes=self.grace is not None)
             self.held.slots.setdefault((name_of(change), change.bounds), new).take(change)

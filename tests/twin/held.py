@@ -68,9 +68,10 @@ S = TypeVar("S", bound=Slot)
 class Holding(Generic[S]):
     """All that a stage holds."""
 
-    def __init__(self, suppress: bm.Suppress, closes: Callable[[Bounds], int]) -> None:
-        self.suppress = suppress
-        self.until, self.buffer = suppress.until, suppress.buffer
+    until: bm.UntilWindowCloses | bm.UntilTimeLimit
+    buffer: bm.Buffer
+
+    def __init__(self, closes: Callable[[Bounds], int]) -> None:
         self.closes = closes
         self.slots: dict[Any, S] = {}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+import beamish as bm
 from beamish import Pane, PaneKind
 from beamish.flow import Flow
 from beamish.instants import instant_us
@@ -123,10 +124,13 @@ class Telling(Twin):
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
+        self.said = self.options
         self.retracts_with_next_pane = self.options.retracts and not self.options.retracts_at_merge
-        # semantics.md#suppress-merging: of a merge it tells at once
-        self.options = attrs.evolve(self.options, retract_merged=None)
         self.updates: list[tuple[Any, ...]] = []
+
+    def tell(self, *, at_once: bool) -> None:
+        """semantics.md#suppress-merging: of a merge it tells at once, whatever is said, if updates are held."""
+        self.options = attrs.evolve(self.said, retract_merged=None) if at_once else self.said
 
     def give(self, pane: Pane, rows: Sequence[Row] = ()) -> None:
         self.updates.append((pane, list(rows)))
@@ -142,9 +146,14 @@ class SuppressTwin:
         assert isinstance(flow.stage, Suppressed)
         self.inner = Telling(Flow(flow.stage.of, flow.inputs))
         lateness = said(flow).allowed_lateness.us
-        self.held: Holding[PaneSlot] = Holding(
-            flow.stage.suppress, lambda bounds: min(bounds[1] + lateness, END_OF_TIME_US)
-        )
+        self.held: Holding[PaneSlot] = Holding(lambda bounds: min(bounds[1] + lateness, END_OF_TIME_US))
+        self.change(flow.stage.suppress)
+
+    def change(self, suppress: bm.Suppress) -> None:
+        """Go on with another suppress (semantics.md#suppress-restart)."""
+        self.held.until, self.held.buffer = suppress.until, suppress.buffer
+        self.holds = suppress.holds
+        self.inner.tell(at_once=suppress.holds)
 
     @property
     def watermark(self) -> float:
@@ -154,6 +163,10 @@ class SuppressTwin:
         """What comes out in a step (semantics.md#suppress-step)."""
         dropped = self.inner.step(step)
         told, self.inner.updates = self.inner.updates, []
+        if not self.holds:  # semantics.md#suppress-zero-wait
+            before = self.held.let_go(list(self.held.slots.values()))
+            passing = [row for pane, *_ in told if isinstance(pane, Pane) for row in self.inner.rows_of(pane)]
+            return [*dropped, *before, *passing]
         for update in told:
             if len(update) == 3:
                 self.became(*update)
@@ -183,13 +196,8 @@ def name_of(key: Any) -> Any:
 
 
 def of_suppressed(flow: Flow) -> Any:
-    """The twin of a suppressed stage; at a zero wait that of the stage (semantics.md#suppress-zero-wait)."""
-    assert isinstance(flow.stage, Suppressed)
-    if said(flow).changes:
-        return ChangesTwin(flow)
-    if not flow.stage.suppress.holds:
-        return Twin(Flow(flow.stage.of, flow.inputs))
-    return SuppressTwin(flow)
+    """The twin of a suppressed stage."""
+    return ChangesTwin(flow) if said(flow).changes else SuppressTwin(flow)
 
 
 KINDS[Suppressed] = of_suppressed

@@ -14,7 +14,7 @@ from beamish.kernels.order import sort_keys, sort_order
 
 
 def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
-    """Slots by due time, then key in Spark's sort order, then (end, start).
+    """Slots by due time, then key in Spark's sort order, then (end, start); without a window first.
 
     Args:
         held: the held table.
@@ -26,7 +26,8 @@ def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
     """
     keys = held.keys.take(held["key_at"][at])
     by_key = [key for column in keys.columns for key in sort_keys(plain(column.combine_chunks()))]
-    return sort_order([due_us, *by_key, held["end_us"][at], held["start_us"][at]])
+    has_window = ~held["windowless"][at]
+    return sort_order([due_us, *by_key, has_window, held["end_us"][at], held["start_us"][at]])
 
 
 def net_changes(held: HeldTable, at: Ints, *, without_deletions: bool) -> Updates:
