@@ -16,16 +16,18 @@ from collections.abc import Iterable
 import numpy as np
 
 from beamish.engine.suppress.held_table import HeldTable
+from beamish.engine.suppress.limits import is_full
 from beamish.engine.suppress.newest import take_newest, unite
 from beamish.engine.suppress.shard import SuppressShard
 from beamish.engine.updates import Updates
+from beamish.modes import WhenFull
 from beamish.suppress import UntilTimeLimit
 
 RECENT = 0
 """The number of the segment of what came since the others were written."""
-_SHARE, _FEWEST, _LARGEST = 8, 1_000, 10_000
-"""Recent slots are taken into the others when there are more than the fewest, and more than a share of all; and how many
-slots a segment has at most."""
+_SHARE, _FEWEST, _LARGEST, _SMALL = 8, 1_000, 10_000, 4
+"""Recent slots are taken into the others when there are more than the fewest, and more than a share of all; how many slots
+a segment has at most, and which part of that makes a small one."""
 
 
 class NewestShard(SuppressShard):
@@ -39,9 +41,13 @@ class NewestShard(SuppressShard):
 
     def _takes_in(self, held: HeldTable) -> bool:
         """Whether recent slots are to be taken into the other segments."""
-        index, until = self._store.index, self._suppress.until
-        if self._suppress.buffer.is_limited:  # all are counted exactly, and no more are in memory than may be
+        index, until, buffer = self._store.index, self._suppress.until, self._suppress.buffer
+        if buffer.policy is not WhenFull.SPILL:  # all are to be counted
             return True
+        if buffer.is_limited:
+            held.count_bytes(np.flatnonzero(held["touched"]))
+            if is_full(buffer, len(held), int(held["bytes"].sum())):
+                return True
         others = index["segment"] != RECENT
         if len(held) > max(_FEWEST, int(index["slots"][others].sum()) // _SHARE):
             return True
@@ -49,9 +55,18 @@ class NewestShard(SuppressShard):
         return by_event_time and bool(others.any()) and bool(len(self._due.slots(held)))
 
     def _taken_in(self, recent: HeldTable) -> HeldTable:
-        """Take recent slots into the other segments, one by one; gives a table in which nothing is read."""
-        store = self._store
-        for number in store.index["segment"][store.index["segment"] != RECENT].tolist():
+        """Take recent slots into the other segments, one by one; gives a table in which nothing is read.
+
+        Small segments are written anew with the recent slots, so that there are few.
+        """
+        store, most = self._store, self._most
+        sizes = dict(zip(store.index["segment"].tolist(), store.index["slots"].tolist(), strict=True))
+        sizes.pop(RECENT, None)
+        for number, slots in sizes.items():
+            if slots * _SMALL < most and int((~recent["gone"]).sum()) + slots <= most:
+                unite(recent, self._operator, store.read(number, recent))
+                store.write(number, recent, np.empty(0, dtype=np.int64), self._due.may_leave(recent))
+                continue
             held = self._new_table()
             older = store.read(number, held)
             at = np.flatnonzero(~recent["gone"])
@@ -65,7 +80,7 @@ class NewestShard(SuppressShard):
         new = new[np.argsort(self._due.due_us(recent)[new], kind="stable")]
         recent.count_bytes(new)
         next_ = int(store.index["segment"].max(initial=RECENT)) + 1
-        for place, part in enumerate(np.split(new, np.arange(self._most, len(new), self._most))):
+        for place, part in enumerate(np.split(new, np.arange(most, len(new), most))):
             store.write(next_ + place, recent, part, self._due.may_leave(recent))
         store.write(RECENT, recent, new[:0], self._due.may_leave(recent))
         return self._new_table()
