@@ -71,4 +71,9 @@ def naming_entry(name: str) -> Iterator[None]:
 
 def write_entry(store: Store, name: str, table: pa.Table) -> None:
     """Write an entry."""
-    store.put(name, to_bytes(table.combine_chunks(), compression="lz4"))
+    store.put(name, entry_bytes(table))
+
+
+def entry_bytes(table: pa.Table) -> bytes:
+    """A table as an entry's bytes."""
+    return to_bytes(table.combine_chunks(), compression="lz4")

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.state.store import Store
-from beamish.engine.state.stored_tables import naming_entry, read_entry, table_of, write_entry
+from beamish.engine.state.stored_tables import entry_bytes, naming_entry, read_entry, table_of, write_entry
 from beamish.engine.suppress.held_table import STORED_COLUMNS, TAKEN_COLUMNS, HeldTable
 from beamish.engine.windowing.window_table import columns_under
 from beamish.errors import StateError
@@ -169,7 +169,10 @@ class HeldStore:
         """Write the index, if it is another than before."""
         about = json.dumps({"format": FORMAT, **self.about})
         table = pa.table(self.index).replace_schema_metadata({"beamish": about})
-        write_entry(self._store, self._entry(INDEX), table)
+        stored = entry_bytes(table)
+        if stored != self._stored:
+            self._store.put(self._entry(INDEX), stored)
+            self._stored = stored
 
     def segments(self, wanted: Flags | Iterable[int]) -> Sequence[int]:
         """The numbers of segments: those of some entries of the index, or of some numbers those that are there."""
