@@ -17,7 +17,16 @@ from tests.laws.test_twin import Absorbed
 from tests.strategies import changes, merges, scripts
 from tests.strategies.flows import flows, tree_scripts
 from tests.strategies.pipelines import pipelines
-from tests.strategies.suppress import SHUTTING, any_buffer, patient, some_merges, some_pipelines, suppressed
+from tests.strategies.suppress import (
+    SHUTTING,
+    any_buffer,
+    busy,
+    busy_scripts,
+    patient,
+    some_merges,
+    some_pipelines,
+    suppressed,
+)
 from tests.strategies.triggers import usual_triggers, waiting_triggers
 from tests.twin import run as run_twin
 
@@ -72,6 +81,12 @@ sessions = pipelines(
 def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
     """Long scripts of one key: sessions that merge while they are held, and other windows."""
     agree(data.draw(suppressed(sessions, buffers=some_buffers)), data.draw(scripts.dense_scripts))
+
+
+@given(st.data())
+def test_engine_and_twin_give_the_same_panes_of_suppressed_stages_that_fire_again_and_again(data):
+    """Waits that end while windows merge, are late and are taken back, several times in a step."""
+    agree(data.draw(busy(some_buffers)), data.draw(busy_scripts))
 
 
 @settings(max_examples=70)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import random
+
 import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
+from beamish import triggers as t
 from beamish.durations import Duration
 from beamish.flow import Flow, Panes
 from beamish.stages.suppressed import Suppressed
 from beamish.stages.window import WindowStage
+from beamish.testing import TestStream
+from tests.own.windows import OfABlock
 from tests.said import Said, said
 from tests.strategies.chains import chains
 from tests.strategies.flows import flows
 from tests.strategies.merges import merges
-from tests.strategies.pipelines import pipelines
+from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.windows import unit
 from tests.twin.run import inherited
 
@@ -119,6 +124,57 @@ def suppressed(
         found = attrs.evolve(found, stage=Suppressed(found.stage, suppress))  # type: ignore[arg-type]
     found.check()
     return bm.Pipeline(found)
+
+
+def busy_script(number: int) -> TestStream:
+    """A long script of one key, of whole steps: in most the watermark moves, the clock moves, and rows come, many of them late.
+
+    Not to be shrunk, but dense.
+    """
+    chance = random.Random(number)
+    script, now, clock = TestStream(), 0, 0
+    for _ in range(30):
+        now += chance.choice([0, 1, 1, 2, 3, 7])
+        clock += chance.choice([0, 1, 1, 2, 4])
+        times = [float(now + chance.randint(-6, 8)) for _ in range(chance.choice([0, 0, 1, 1, 2]))]
+        rows = [{"ts": ts, "score": chance.choice([None, 0, 1, 2, 3])} for ts in times]
+        script = script.step(rows, watermark=chance.choice([None, now, now]), clock=chance.choice([None, clock, clock]))
+    return script if chance.random() < 0.5 else script.advance_watermark_to_infinity()
+
+
+busy_scripts = st.integers(0, 2**40).map(busy_script)
+
+
+@st.composite
+def busy(draw: st.DrawFn, buffers: st.SearchStrategy[bm.Buffer] = any_buffer) -> bm.Pipeline:
+    """Windows of a few seconds that fire again and again, late too, and short waits: one key."""
+    plain = draw(
+        pipelines(
+            window=st.one_of(
+                st.builds(bm.Sessions, st.integers(2, 6)), st.sampled_from([bm.FixedWindows(5), OfABlock()])
+            ),
+            watermark=st.just(bm.BoundedOutOfOrderness(0)),
+            mode=st.sampled_from([*bm.AccumulationMode, retracting, retracting, retracting]),
+            trigger=st.sampled_from(
+                [
+                    t.Always(),
+                    t.Repeatedly(t.AfterCount(2)),
+                    t.Repeatedly(t.AfterCount(3)),
+                    t.Repeatedly(t.AfterProcessingTime(2)),
+                    t.Repeatedly(t.AfterProcessingTime(6)),
+                    t.AfterWatermark(t.Always(), t.AfterCount(2)),
+                    t.AfterWatermark(t.AfterProcessingTime(3), t.Always()),
+                ]
+            ),
+            lateness=st.sampled_from([10, 1000]),
+            keys=st.just(()),
+            accumulation=st.sampled_from([a.Count(), a.Sum("score")]),
+        )
+    )
+    until = st.builds(
+        bm.UntilTimeLimit, st.sampled_from([0.5, 1, 2, 4]), st.sampled_from(["event", "event", "processing"])
+    )
+    return plain.then(draw(suppresses(plain.flow, buffers=buffers, until=until)))
 
 
 some_pipelines = st.one_of(pipelines(), pipelines(), chains())
