@@ -145,36 +145,41 @@ def busy_script(number: int) -> TestStream:
 busy_scripts = st.integers(0, 2**40).map(busy_script)
 
 
+short_waits = st.builds(
+    bm.UntilTimeLimit, st.sampled_from([0.5, 1, 2, 4]), st.sampled_from(["event", "event", "processing"])
+)
+busy_triggers = st.sampled_from(
+    [
+        t.Repeatedly(t.AfterCount(2)),
+        t.Repeatedly(t.AfterCount(3)),
+        t.Repeatedly(t.AfterProcessingTime(2)),
+        t.Repeatedly(t.AfterProcessingTime(6)),
+        t.AfterWatermark(t.Always(), t.AfterCount(2)),
+        t.AfterWatermark(t.AfterProcessingTime(3), t.Always()),
+    ]
+)
+
+
 @st.composite
 def busy(draw: st.DrawFn, buffers: st.SearchStrategy[bm.Buffer] = any_buffer) -> bm.Pipeline:
-    """Windows of a few seconds that fire again and again, late too, and short waits: one key."""
-    plain = draw(
-        pipelines(
-            window=st.one_of(
-                st.builds(bm.Sessions, st.integers(2, 6)), st.sampled_from([bm.FixedWindows(5), OfABlock()])
-            ),
-            watermark=st.just(bm.BoundedOutOfOrderness(0)),
-            mode=st.sampled_from([*bm.AccumulationMode, retracting, retracting, retracting]),
-            trigger=st.sampled_from(
-                [
-                    t.Always(),
-                    t.Repeatedly(t.AfterCount(2)),
-                    t.Repeatedly(t.AfterCount(3)),
-                    t.Repeatedly(t.AfterProcessingTime(2)),
-                    t.Repeatedly(t.AfterProcessingTime(6)),
-                    t.AfterWatermark(t.Always(), t.AfterCount(2)),
-                    t.AfterWatermark(t.AfterProcessingTime(3), t.Always()),
-                ]
-            ),
-            lateness=st.sampled_from([10, 1000]),
-            keys=st.just(()),
-            accumulation=st.sampled_from([a.Count(), a.Sum("score")]),
-        )
+    """Windows of one key that fire again and again, late too, and short waits; most are sessions that retract."""
+    retracts = draw(st.sampled_from([True, True, False]))
+    window = draw(
+        st.one_of(st.builds(bm.Sessions, st.integers(2, 6)), st.sampled_from([bm.FixedWindows(5), OfABlock()]))
     )
-    until = st.builds(
-        bm.UntilTimeLimit, st.sampled_from([0.5, 1, 2, 4]), st.sampled_from(["event", "event", "processing"])
+    plain = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(window)
+        .trigger(draw(busy_triggers))
+        .allowed_lateness(draw(st.sampled_from([10, 1000])))
+        .accumulation_mode(retracting if retracts else draw(st.sampled_from(bm.AccumulationMode)))
+        .timestamp_combiner(draw(st.sampled_from(bm.TimestampCombiner)))
+        .accumulate(n=a.Count(), total=a.Sum("score"))
     )
-    return plain.then(draw(suppresses(plain.flow, buffers=buffers, until=until)))
+    if retracts and window.merging:
+        plain = plain.retract_merged(draw(st.sampled_from([bm.WITH_NEXT_PANE, bm.WITH_NEXT_PANE, bm.AT_MERGE])))
+    return plain.then(draw(suppresses(plain.flow, buffers=buffers, until=short_waits)))
 
 
 some_pipelines = st.one_of(pipelines(), pipelines(), chains())
