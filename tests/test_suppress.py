@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Count, Fold, Last, Sum
+from beamish.accumulations import Count, Fold, Last, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import Always
+from tests import twin
+from tests.laws.test_twin import Absorbed
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
 TOTALS = SOURCE.window(bm.FixedWindows(60)).trigger(Always()).allowed_lateness(30).accumulating()
@@ -223,3 +225,24 @@ def test_a_table_that_retracts_is_made_of_changes_by_the_global_window_and_last(
         (bm.PaneKind.RETRACTION, 2),
         (bm.PaneKind.PANE, 3),
     ]
+
+
+def test_what_only_takes_back_and_waits_for_a_pane_leaves_at_the_end_of_time():
+    # found by search: the merged window's pane is left out, since its value is the same
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(Absorbed())
+        .trigger(Always())
+        .accumulating_and_retracting()
+        .retract_merged(bm.WITH_NEXT_PANE)
+        .only_updated_panes()
+        .allowed_lateness(40)
+        .accumulate(most=Max("x"))
+        .suppress(EVENT)
+    )
+    script = TestStream().add([{"ts": 2, "x": 1}]).add([{"ts": 4, "x": 1}]).step([{"ts": 10, "x": 1}], watermark=11)
+    script = script.advance_watermark_to_infinity()
+    panes = pipeline.run(script)
+    assert panes == twin.run(pipeline, script.events)
+    assert pipeline.state(script).held() == []
