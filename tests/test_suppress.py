@@ -239,10 +239,10 @@ def test_what_only_takes_back_and_waits_for_a_pane_leaves_at_the_end_of_time():
         .only_updated_panes()
         .allowed_lateness(40)
         .accumulate(most=Max("x"))
-        .suppress(EVENT)
+        .suppress(bm.UntilTimeLimit(5, clock="event"))
     )
-    script = TestStream().add([{"ts": 2, "x": 1}]).add([{"ts": 4, "x": 1}]).step([{"ts": 10, "x": 1}], watermark=11)
-    script = script.advance_watermark_to_infinity()
+    script = TestStream().add([{"ts": 2, "x": 1}]).add([{"ts": 4, "x": 1}]).advance_watermark_to(11)
+    script = script.add([{"ts": 10, "x": 1}]).advance_watermark_to_infinity()
     panes = pipeline.run(script)
     assert panes == twin.run(pipeline, script.events)
     assert pipeline.state(script).held() == []
