@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
+from beamish.stages.suppressed import Suppressed
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
 from tests.said import stages
@@ -21,11 +22,12 @@ from tests.strategies.chains import ANY_FIRST, chains
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
+from tests.strategies.suppress import suppressed
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "12"))
-FEW = max(EXAMPLES // 6, 1)
+EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "6"))
+FEW = max(EXAMPLES // 3, 1)
 """Of chains, of merges and of trees."""
 
 
@@ -56,9 +58,11 @@ def short(script):
 
 
 def agree(spark, data, pipeline, script):
+    limits = (flow.stage.suppress.until for flow in pipeline.flow.flows if isinstance(flow.stage, Suppressed))
     clock = any(source.watermark.needs_clock for source in pipeline.flow.sources) or any(
         stage.trigger.needs_clock for stage in stages(pipeline)
     )
+    clock = clock or any(until.by_clock for until in limits)
     how: dict[str, Any] = {
         "shards": data.draw(st.integers(1, 4)) if stages(pipeline)[0].keys else None,
         "partitions": data.draw(st.integers(1, 2)),
@@ -97,6 +101,14 @@ def trees_agree(spark, data, panes=1):
     agree(spark, data, pipeline, script)
 
 
+def suppressed_agree(spark, data, panes=1):
+    """On both clocks, with what is held across a restart; buffers are said per shard, so there are none."""
+    pipeline = data.draw(suppressed(pipelines() | chains(first=ANY_FIRST), buffers=st.just(bm.Buffer())).filter(ends))
+    script = data.draw(scripts(pipeline, least=1).filter(short))
+    assume(sum(pane.kind is not PaneKind.DROPPED for pane in pipeline.run(script)) >= panes)
+    agree(spark, data, pipeline, script)
+
+
 @drawing(EXAMPLES)
 @given(data=st.data())
 def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
@@ -128,7 +140,19 @@ def test_drawn_trees_on_spark_give_what_the_engine_gives(spark, data):
     trees_agree(spark, data, panes=2)
 
 
-LAWS = {"pipelines": pipelines_agree, "chains": chains_agree, "merges": merges_agree, "trees": trees_agree}
+@drawing(FEW)
+@given(data=st.data())
+def test_drawn_suppressed_stages_on_spark_give_what_the_engine_gives(spark, data):
+    suppressed_agree(spark, data, panes=2)
+
+
+LAWS = {
+    "pipelines": pipelines_agree,
+    "chains": chains_agree,
+    "merges": merges_agree,
+    "trees": trees_agree,
+    "suppressed": suppressed_agree,
+}
 
 
 @pytest.mark.deep

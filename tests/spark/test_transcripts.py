@@ -93,12 +93,15 @@ def test_a_transcript_is_what_happens_on_spark(spark, case):
         with pytest.raises(bm.ScriptError, match="shift a script that begins before 1970"):
             script.on_spark(spark, case.build())
         script = shifted(script, by)
-    # What a suppress may hold is said per shard.
-    options = {"shards": 1} if "Buffer(" in case.pipeline else {}
-    traced = script.trace_on_spark(spark, case.build(), **options)
+    traced = script.trace_on_spark(spark, case.build(), **options_of(case))
     for step, (_, panes) in zip(case.steps, traced, strict=True):
         came = [line(shifted_back(pane, by) if by else pane) for pane in panes]
         assert lines_by_key(came) == lines_by_key(step.gives), step.line
+
+
+def options_of(case):
+    """What a suppress may hold is said per shard."""
+    return {"shards": 1} if "Buffer(" in case.pipeline else {}
 
 
 def refused_as_said(spark, case, error, words):
@@ -106,7 +109,7 @@ def refused_as_said(spark, case, error, words):
     from pyspark.errors import StreamingQueryException
 
     with pytest.raises((BeamishError, StreamingQueryException)) as caught:
-        case.script().on_spark(spark, case.build())
+        case.script().on_spark(spark, case.build(), **options_of(case))
     if isinstance(caught.value, StreamingQueryException):
         assert error.__name__ in str(caught.value)
     else:
