@@ -236,11 +236,6 @@ class Suppress:
         """Whether anything is held at all."""
         return self.until.holds
 
-    @property
-    def identity(self) -> str:
-        """What a checkpoint holds fast."""
-        return self.name
-
     def __repr__(self) -> str:
         return f"Suppress({self.arguments})"
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from beamish.errors import PipelineError, SqlError
 from beamish.flow import Flow
+from beamish.kernels.quoting import quoted
 from beamish.spark import apply as apply_flow
 from beamish.spark.rows.columns import column
 
@@ -153,8 +154,8 @@ def _item(panes: DataFrame, item: Shown, *, with_dropped: bool) -> Column:
 
 def _without(dropped: Column, computed: Iterable[str]) -> Column:
     """Dropped rows as they were, without the columns that were computed."""
-    names = [f"`{name.replace('`', '``')}`" for name in computed]
-    return dropped.withField("row", dropped["row"].dropFields(*names)) if names else dropped
+    names = map(quoted, computed)
+    return dropped.withField("row", dropped["row"].dropFields(*names)) if computed else dropped
 
 
 def _expression(df: DataFrame, expression: Expression) -> Column:

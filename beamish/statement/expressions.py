@@ -41,11 +41,6 @@ class Expression:
         return self.text.error(self.at, says)
 
 
-def quoted(name: str) -> str:
-    """A name as Spark takes it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def over_rows(text: Text, tokens: Sequence[Token], name: str, owners: Sequence[str]) -> Expression:
     """An expression over the rows, before the pipeline.
 

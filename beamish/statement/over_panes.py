@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from beamish.statement.expressions import WINDOW_BOUNDS, Expression, path_of, quoted
+from beamish.kernels.quoting import quoted
+from beamish.statement.expressions import WINDOW_BOUNDS, Expression, path_of
 from beamish.statement.marks import Marks
 from beamish.statement.nodes import FIRST_ITEM
 from beamish.statement.normal import normal

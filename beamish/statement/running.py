@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.pane import Pane, PaneKind
 from beamish.script.events import Bundle, Event, Row, Step, as_step
 from beamish.script.tables import tables_of
@@ -39,8 +40,8 @@ def _before(statement: Compiled, events: Sequence[Event]) -> tuple[Event, ...]:
     rows = [row for bundle in bundles for row in bundle]
     if not rows:
         return tuple(events)
-    tables_of(bundles, statement.pipeline.flow.sources[0].event_time)  # refuses what is no script
-    table = _table(rows)
+    tables = tables_of(bundles, statement.pipeline.flow.sources[0].event_time)
+    table = pa.concat_tables(tables).drop_columns([EVENT_TIME]).combine_chunks()
     numbers = pa.array(range(len(rows)))
     if statement.where is not None:
         keeps = condition(statement.where.node, table, statement.where.text)
@@ -74,11 +75,6 @@ def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[
     return [
         {**rows[number], **{name: values[at] for name, values in added.items()}} for at, number in enumerate(numbers)
     ]
-
-
-def _table(rows: Sequence[Row]) -> pa.Table:
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
 
 
 def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:

@@ -10,7 +10,7 @@ from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.statement.clauses import Clauses
 from beamish.statement.expressions import Expression
 from beamish.statement.nodes import COLUMN
-from beamish.statement.over_panes import Panes
+from beamish.statement.over_panes import Key, Panes
 from beamish.statement.text import Text
 from beamish.statement.tokens import Token, span_of, split
 
@@ -37,6 +37,7 @@ def shown_of(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
         SqlError: one is none, or has no name or one that is taken, or an expression under GROUP BY is not there.
     """
     shown: list[Shown] = []
+    taken: list[Key | None] = []
     for item in split(clauses.words["SELECT"], 0):
         if not item:
             raise text.error(clauses.begins["SELECT"].start, "an item of the SELECT list is missing; take out a comma")
@@ -55,8 +56,9 @@ def shown_of(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
                 named.start,
                 f"{named.text} is there twice, and Spark does not tell upper from lower case; choose another",
             )
-        shown.append(Shown(attrs.evolve(expression, name=named.text), panes.key_of(words) is not None))
-    taken = [panes.key_of(_alias(text, item)[0]) for item in split(clauses.words["SELECT"], 0)]
+        key = panes.key_of(words)
+        taken.append(key)
+        shown.append(Shown(attrs.evolve(expression, name=named.text), key is not None))
     for key in panes.keys:
         if key not in taken:
             said = text.sql[key.words[0].span.start : key.words[-1].span.end]

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.engine.changes.slots import deletes, slot_groups, windows_of
+from beamish.engine.changes.slots import deletes, windows_of
 from beamish.engine.event_times import in_range
+from beamish.engine.windowing.keyed_windows import keyed_windows
 from beamish.engine.windowing.packing import shards_of_keys
 from beamish.kernels.codes import factorize_rows, normalise
 from beamish.kernels.ipc import from_bytes, to_bytes
@@ -63,7 +64,7 @@ def _newest(operator: ChangesOperator, rows: pa.Table) -> pa.Table:
     if not timed.any():
         return rows
     rest, rows = rows.filter(pa.array(~timed)), rows.filter(pa.array(timed)).combine_chunks()
-    groups = slot_groups(rows.select(plan.key_schema.names), windows_of(plan, rows))
+    groups = keyed_windows(rows.select(plan.key_schema.names).columns, **windows_of(plan, rows)).groups()
     time_us = rows[EVENT_TIME].to_numpy()
     before, after = operator.newest_keys(time_us, deletes(plan, rows), rows.select(plan.value_schema.names))
     order = sort_order([*before, *after])

@@ -1,4 +1,4 @@
-"""Which slot a change is of, and whether it deletes it."""
+"""Which window a change is of, and whether it deletes what is there."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.engine.pane_columns import Block
-from beamish.engine.windowing.keyed_windows import KeyedWindows
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.codes import factorize_rows
-from beamish.kernels.groups import Groups
 from beamish.plan.changes_plan import ChangesPlan
 
 
@@ -38,10 +35,3 @@ def deletes(plan: ChangesPlan, rows: pa.Table) -> Flags:
         return np.zeros(rows.num_rows, dtype=bool)
     deleted = rows[plan.options.deleted].combine_chunks().cast(pa.bool_())
     return pc.is_in(deleted, pa.array([True])).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def slot_groups(keys: pa.Table, windows: Block) -> Groups:
-    """Rows of equal keys and windows."""
-    code = factorize_rows(keys.columns, keys.num_rows).of
-    start, end = (np.where(windows["windowless"], -1, windows[name]) for name in ("start_us", "end_us"))
-    return KeyedWindows(code, start, end).groups()

@@ -42,14 +42,15 @@ class Due:
     def may_leave(self, held: HeldTable) -> Flags:
         """Whether a slot can leave by itself: bool, one per slot."""
         leaves: Flags = held["has_pane"] & ~held["gone"]
-        if not self._waits_for_pane and not self.operator.adds_up:
+        if (not self.waits_for_pane or self._all) and not self.operator.adds_up:
             leaves |= held.takes_back & ~held["gone"]
         return leaves
 
     @property
-    def _waits_for_pane(self) -> bool:
-        """Whether what only takes something back waits for a pane: not when windows close, nor at the end of time."""
-        return self.operator.waits_for_pane and not self._all and not isinstance(self.suppress.until, UntilWindowCloses)
+    def waits_for_pane(self) -> bool:
+        """Whether what only takes something back waits for a pane, but at the end of time: not until windows close."""
+        until = self.suppress.until
+        return self.operator.waits_for_pane and until.holds and not isinstance(until, UntilWindowCloses)
 
     def due_us(self, held: HeldTable) -> Ints:
         """When each slot is due, int64 microseconds."""

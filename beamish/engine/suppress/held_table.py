@@ -31,13 +31,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.pane_columns import Block
-from beamish.engine.windowing.keyed_windows import KeyedWindows
+from beamish.engine.windowing.keyed_windows import keyed_windows
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, Pool
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.codes import factorize_rows
 from beamish.kernels.sizes import bytes_of_rows
 from beamish.triggers.trigger import NEVER_US
 
+WINDOW_COLUMNS = ("start_us", "end_us", "windowless")
 TAKEN_COLUMNS = ("start_us", "end_us", "timing", "index", "on_time_index", "is_first", "is_last", "pane_time_us")
 PANE_COLUMNS = ("kind", *TAKEN_COLUMNS[2:])
 
@@ -109,10 +109,8 @@ class HeldTable:
         of_known = self.keys.take(self["key_at"][known])
         both = [pa.chunked_array([*a.chunks, *b.chunks]) for a, b in zip(of_known.columns, keys.columns, strict=True)]
         rows = len(key_at)
-        code = factorize_rows(both, len(known) + rows).of
-        windows = [_bounds({name: column[known] for name, column in self.columns.items()}), _bounds(columns)]
-        start, end = (np.concatenate([bounds[i] for bounds in windows]) for i in range(2))
-        groups = KeyedWindows(code, start, end).groups()
+        bounds = {name: np.concatenate([self[name][known], columns[name]]) for name in WINDOW_COLUMNS}
+        groups = keyed_windows(both, **bounds).groups()
         slot_of = np.full(groups.count, NO_ENTRY, dtype=np.int64)
         slot_of[groups.of[: len(known)]] = known
         own = groups.of[len(known) :]
@@ -120,7 +118,7 @@ class HeldTable:
         first[own[::-1]] = np.arange(rows)[::-1]
         new = np.flatnonzero((slot_of == NO_ENTRY) & (first != NO_ENTRY))
         new = new[np.argsort(first[new])]
-        made = {name: columns[name][first[new]] for name in ("start_us", "end_us", "windowless")}
+        made = {name: columns[name][first[new]] for name in WINDOW_COLUMNS}
         slot_of[new] = self.append(len(new), key_at=key_at[first[new]], **made)
         return slot_of[own]
 
@@ -170,9 +168,3 @@ class HeldTable:
         if len(self.taken["owner"]):
             kept = ~np.isin(self.taken["owner"], at)
             self.taken = {name: column[kept] for name, column in self.taken.items()}
-
-
-def _bounds(columns: Block) -> tuple[Ints, Ints]:
-    """Start and end of windows; of no window -1 and -1, which none has."""
-    none = columns["windowless"]
-    return np.where(none, -1, columns["start_us"]), np.where(none, -1, columns["end_us"])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.pane_columns import RETRACTION_KIND, Block, make_block
-from beamish.engine.suppress.held_table import PANE_COLUMNS, TAKEN_COLUMNS, HeldTable
+from beamish.engine.suppress.held_table import PANE_COLUMNS, TAKEN_COLUMNS, WINDOW_COLUMNS, HeldTable
 from beamish.engine.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import plain
@@ -46,7 +46,7 @@ def net_changes(held: HeldTable, at: Ints, *, without_deletions: bool) -> Update
         brings &= held["kind"][at] != RETRACTION_KIND
     panes = at[brings]
     retractions = _taken_block(held, taken)
-    block = make_block(len(panes), **{name: held[name][panes] for name in ("start_us", "end_us", "windowless")})
+    block = make_block(len(panes), **{name: held[name][panes] for name in WINDOW_COLUMNS})
     block |= {name: held[name][panes] for name in PANE_COLUMNS}
     columns = {name: np.concatenate([retractions[name], block[name]]) for name in block}
     owner = np.concatenate([held.taken["owner"][taken], panes])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.engine.pane_columns import RETRACTION_KIND
-from beamish.engine.suppress.held_table import PANE_COLUMNS, HeldTable
+from beamish.engine.suppress.held_table import PANE_COLUMNS, WINDOW_COLUMNS, HeldTable
 from beamish.engine.updates import Updates, UpdatingOperator
-from beamish.engine.windowing.keyed_windows import KeyedWindows
+from beamish.engine.windowing.keyed_windows import keyed_windows
 from beamish.kernels.arrays import Ints
-from beamish.kernels.codes import factorize_rows
 from beamish.kernels.order import sort_order
 
 
@@ -59,10 +58,8 @@ def unite(held: HeldTable, operator: UpdatingOperator, older: Ints) -> None:
         older: int64, the slots that were read.
     """
     kept = np.flatnonzero(~held["gone"])
-    keys = held.keys.take(held["key_at"][kept])
-    code = factorize_rows(keys.columns, len(kept)).of
-    start, end = (np.where(held["windowless"][kept], -1, held[name][kept]) for name in ("start_us", "end_us"))
-    groups = KeyedWindows(code, start, end).groups()
+    bounds = {name: held[name][kept] for name in WINDOW_COLUMNS}
+    groups = keyed_windows(held.keys.take(held["key_at"][kept]).columns, **bounds).groups()
     is_older = np.zeros(len(held), dtype=bool)
     is_older[older] = True
     of_group = {flag: np.full(groups.count, -1, dtype=np.int64) for flag in (True, False)}

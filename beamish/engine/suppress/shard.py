@@ -70,13 +70,18 @@ class SuppressShard(Shard):
     def _hold(self, updates: Updates) -> HeldTable:
         """Take updates up; gives the slots that were read or made for it."""
         held = self._new_table()
-        self._read_touched(held, updates)
-        take_up(held, self._operator, updates, self._inner.clocks.clock_us)
+        key_at = held.keys.append(updates.keys)
+        self._read_touched(held, updates, key_at)
+        take_up(held, self._operator, updates, key_at, self._inner.clocks.clock_us)
         held.settle(self._inner.clocks.watermark_us)
         return held
 
     def _read_due(self, held: HeldTable) -> None:
-        """Read the segments in which something is due."""
+        """Read the segments in which something is due; all of them where the index was written for another wait."""
+        about, waits = self._store.about, self._due.waits_for_pane
+        if about.setdefault("waits_for_pane", waits) != waits:
+            about["waits_for_pane"] = waits
+            self._touch_all(held)
         self._read(held, self._store.segments(self._due.segments(self._store)))
 
     def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
@@ -86,10 +91,9 @@ class SuppressShard(Shard):
             if number not in read:
                 self._store.read(number, held)
 
-    def _read_touched(self, held: HeldTable, updates: Updates) -> None:
+    def _read_touched(self, held: HeldTable, updates: Updates, key_at: Ints) -> None:
         """Read the segments of the slots that updates are of, and of the windows that they merge into."""
         columns = updates.columns
-        key_at = held.keys.append(updates.keys)
         if not len(key_at) or not self._store.slots:
             return
         numbers = segment_numbers(self._span_us, columns["end_us"], held.keys, key_at)
@@ -156,10 +160,6 @@ class SuppressShard(Shard):
     def _save(self, held: HeldTable) -> None:
         """Write the segments in which something was touched, and the index."""
         store = self._store
-        waits = self._operator.waits_for_pane
-        if store.about.setdefault("waits_for_pane", waits) != waits:
-            self._touch_all(held)
-            store.about["waits_for_pane"] = waits
         segments = len(store.index["segment"])
         span_us = self._policy.next_span_us(self._policy.shortest_us, self._span_us, segments, store.slots)
         if span_us != self._span_us:

@@ -18,19 +18,20 @@ from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import NEVER_US
 
 
-def take_up(held: HeldTable, operator: UpdatingOperator, updates: Updates, clock_us: int) -> None:
+def take_up(held: HeldTable, operator: UpdatingOperator, updates: Updates, key_at: Ints, clock_us: int) -> None:
     """Take updates up in order.
 
     Args:
         held: the held table, with all slots that the updates are of, and those of merged windows.
         operator: of the stage that gives them.
         updates: what a step gave.
+        key_at: int64, one per update: where its key is in the table's pool.
         clock_us: the processing-time clock of the step, microseconds.
     """
     kind = updates.columns["kind"]
     if not len(kind):
         return
-    key_at, values_at = held.keys.append(updates.keys), held.values.append(updates.values)
+    values_at = held.values.append(updates.values)
     merges = kind == MERGED_KIND
     edges = np.flatnonzero(np.diff(merges)) + 1
     for entries in np.split(np.arange(len(kind)), edges):
@@ -55,11 +56,9 @@ def _take(
     kept = ~sets[first] & ~held["has_pane"][at]
     taken = first[kept]
     held.take_back(at[kept], {name: column[taken] for name, column in columns.items()}, values_at[taken])
-    panes = np.flatnonzero(sets)
-    first_pane = np.full(len(at), -1, dtype=np.int64)
-    first_pane[of[panes][::-1]] = panes[::-1]
+    first_pane = groups[sets].first()
     new = (held["since_us"][at] == NEVER_US) & (first_pane >= 0)
-    held["since_us"][at[new]] = columns["pane_time_us"][first_pane[new]]
+    held["since_us"][at[new]] = columns["pane_time_us"][sets][first_pane[new]]
     held["since_clock_us"][at] = np.minimum(held["since_clock_us"][at], clock_us)
     brings = sets[last]
     held["has_pane"][at] = brings

@@ -8,7 +8,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.pane_columns import EARLY, LATE, ON_TIME, RETRACTION_KIND, Block, make_block, sort_blocks
+from beamish.engine.pane_columns import (
+    EARLY,
+    LATE,
+    MERGED_KIND,
+    ON_TIME,
+    RETRACTION_KIND,
+    Block,
+    make_block,
+    sort_blocks,
+)
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.output import Output
 from beamish.engine.windowing.step import Step
@@ -144,6 +153,14 @@ def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: WindowIndices) ->
     inherited = {name: column[order] for name, column in inherited.items()}
     owners = inherited.pop("owner")
     rows.add(owners, kind=RETRACTION_KIND, **inherited)
+    if step.plan.suppressed:  # gathered before there was a wait: they leave as if the windows merged now
+        bounds = {name: inherited[name] for name in ("start_us", "end_us")}
+        rows.add(owners, kind=MERGED_KIND, **bounds, **into_windows(step.table, owners))
+
+
+def into_windows(table: WindowTable, at: WindowIndices) -> dict[str, NDArray[Any]]:
+    """The windows that others became part of, as output columns."""
+    return {"into_start_us": table["start_us"][at], "into_end_us": table["end_us"][at]}
 
 
 def _take_back(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:

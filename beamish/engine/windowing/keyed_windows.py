@@ -7,6 +7,7 @@ columns (one entry per window):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -18,7 +19,7 @@ from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_ENTRY
-from beamish.kernels.arrays import Ints
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
 from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import WindowIndices
@@ -56,6 +57,20 @@ class KeyedWindows:
         """For each the index of the known window equal to it, or NO_ENTRY; both are distinct."""
         code = (known + self).groups().of[len(known) :]
         return np.where(code < len(known), code, NO_ENTRY)
+
+
+def keyed_windows(
+    keys: Sequence[pa.Array | pa.ChunkedArray], start_us: Ints, end_us: Ints, windowless: Flags
+) -> KeyedWindows:
+    """Windows of keys; what is in no window has a window that none has.
+
+    Args:
+        keys: key columns, normalised, n rows.
+        start_us, end_us: int64[n], microseconds since the epoch.
+        windowless: bool[n], whether there is no window.
+    """
+    code = factorize_rows(keys, len(windowless)).of
+    return KeyedWindows(code, np.where(windowless, -1, start_us), np.where(windowless, -1, end_us))
 
 
 def known_and_own(step: Step, bundle: Bundle, entries: Entries) -> tuple[WindowIndices, KeyedWindows, KeyedWindows]:

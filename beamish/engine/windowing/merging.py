@@ -18,7 +18,7 @@ from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.error_context import naming_window
-from beamish.engine.windowing.firing import last_panes
+from beamish.engine.windowing.firing import into_windows, last_panes
 from beamish.engine.windowing.keyed_windows import KeyedWindows, known_and_own
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import merged_times
@@ -152,9 +152,8 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     if options.retracts:
         _retract_vanished(step, gone, heir)
     if step.plan.suppressed:
-        into = {"into_start_us": table["start_us"][heir], "into_end_us": table["end_us"][heir]}
         bounds = {name: table[name][gone] for name in ("key_at", "start_us", "end_us")}
-        step.output.add(len(gone), kind=MERGED_KIND, **bounds, **into)
+        step.output.add(len(gone), kind=MERGED_KIND, **bounds, **into_windows(table, heir))
 
 
 def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:

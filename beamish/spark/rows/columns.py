@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, PipelineError
+from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
 from beamish.source import Source
 from beamish.spark.rows.types import arrow_type
@@ -33,7 +34,7 @@ class NamedRows:
 
 def column(name: str) -> Column:
     """The top-level column of that name, dots and all."""
-    return F.col(f"`{name.replace('`', '``')}`")
+    return F.col(quoted(name))
 
 
 def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> NamedRows:
