@@ -83,7 +83,7 @@ def _modulo(columns: Sequence[pa.Array], _: Any) -> pa.Array:
     _check_divisor(divisor, dividend)
     if pa.types.is_float64(dividend.type):
         return each(lambda a, b: math.nan if math.isnan(a) or math.isnan(b) or math.isinf(a) else math.fmod(a, b), pa.float64(), dividend, divisor)  # fmt: skip
-    return each(lambda a, b: int(math.copysign(abs(a) % abs(b), 1)) if a >= 0 else -(abs(a) % abs(b)), dividend.type, dividend, divisor)  # fmt: skip
+    return each(lambda a, b: abs(a) % abs(b) if a >= 0 else -(abs(a) % abs(b)), dividend.type, dividend, divisor)
 
 
 def _one(name: str, columns: Sequence[pa.Array]) -> pa.Array:

@@ -1,0 +1,29 @@
+"""What the comparison with Spark found (tests/spark/test_statement_functions.py): values to stay right."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from beamish.statement.evaluation import evaluate
+from tests.statement.cases import COLUMNS, expression
+
+GREATEST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "rest"),
+    [
+        (GREATEST, 2**62 + 1, 2**62 - 2),
+        (2**53 + 3, 2**60, 2**53 + 3),
+        (-GREATEST, 2**62, -(2**62 - 1)),
+        (7, -4, 3),
+        (-7, 4, -3),
+    ],
+)
+def test_a_remainder_of_great_whole_numbers_is_exact_and_has_the_sign_of_the_dividend(b, c, rest):
+    row = {**dict.fromkeys(COLUMNS), "b": b, "c": c}
+    table = pa.Table.from_pylist([row], schema=pa.schema(COLUMNS))
+    for sql in ("b % c", "MOD(b, c)"):
+        made = expression(sql)
+        assert evaluate(made.node, table, made.text).to_pylist() == [rest], sql
