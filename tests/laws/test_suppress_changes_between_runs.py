@@ -7,11 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
+from beamish.accumulations import Count, Max
 from beamish.local import Variation, _Node
 from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
+from beamish.testing import TestStream
 from tests.agreement import differences
+from tests.laws.test_twin import Absorbed
 from tests.said import evolve
 from tests.strategies import changes, scripts
 from tests.strategies.pipelines import pipelines
@@ -67,3 +70,38 @@ def test_a_second_run_with_another_suppress_goes_on_with_what_is_held(data):
     engine, twin = (run(pipeline, otherwise, script, first) for run in (in_two_runs, of_twin))
     found = differences(engine, twin, pipeline)
     assert not found, "\n".join([repr(pipeline), repr(suppress), f"{first} of {script!r}", "- engine, + twin", *found])
+
+
+def kinds_and_bounds(panes):
+    return [(str(pane.kind), pane.window.start.second, pane.window.end.second) for pane in panes]
+
+
+def with_next_pane(window, trigger):
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(window).trigger(trigger)
+    return source.accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE).allowed_lateness(40)
+
+
+def test_panes_gathered_by_the_stage_before_there_was_a_wait_leave_with_the_merged_windows_pane():
+    fires_later = bm.triggers.Repeatedly(bm.triggers.AfterProcessingTime(20))
+    sessions = with_next_pane(bm.Sessions(10), fires_later).accumulate(n=Count())
+    passes, waits = (sessions.suppress(bm.UntilTimeLimit(wait, clock="processing")) for wait in (0, 5))
+    script = (
+        TestStream().step([{"ts": 0}], clock=1).step(clock=21).step([{"ts": 5}], clock=22).step(clock=42).step(clock=47)
+    )
+    came = in_two_runs(passes, waits, script, 3)
+    assert kinds_and_bounds(came) == [("PANE", 0, 10), ("RETRACTION", 0, 10), ("PANE", 0, 15)]
+
+
+def test_what_waited_for_a_pane_leaves_when_its_window_closes_in_a_run_that_waits_for_that():
+    absorbed = with_next_pane(Absorbed(), bm.triggers.Always()).only_updated_panes().accumulate(most=Max("x"))
+    limited, closes = (
+        absorbed.suppress(until) for until in (bm.UntilTimeLimit(5, clock="event"), bm.UntilWindowCloses())
+    )
+    script = TestStream().add([{"ts": 2, "x": 1}]).add([{"ts": 4, "x": 1}]).advance_watermark_to(11)
+    script = script.add([{"ts": 10, "x": 1}]).advance_watermark_to(43).advance_watermark_to(44)
+    for run in (in_two_runs, of_twin):
+        assert kinds_and_bounds(run(limited, closes, script, 4)) == [
+            ("PANE", 2, 4),
+            ("PANE", 4, 6),
+            ("RETRACTION", 4, 6),
+        ]
