@@ -16,9 +16,12 @@ from beamish.errors import (
     StateError,
     UserFunctionError,
 )
+from beamish.joining import as_of_join, merge
 from beamish.modes import (
     AT_MERGE,
+    BOTH_INPUTS,
     EMIT_EARLY,
+    LEFT_INPUT,
     SHUT_DOWN,
     SPILL,
     WITH_NEXT_PANE,
@@ -27,10 +30,11 @@ from beamish.modes import (
     OnTimeBehavior,
     RetractMerged,
     TimestampCombiner,
+    WaitFor,
     WhenFull,
 )
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
-from beamish.pipeline import Pipeline, merge
+from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, ScriptState
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
@@ -52,7 +56,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AT_MERGE",
+    "BOTH_INPUTS",
     "EMIT_EARLY",
+    "LEFT_INPUT",
     "SHUT_DOWN",
     "SPILL",
     "WITH_NEXT_PANE",
@@ -93,12 +99,14 @@ __all__ = [
     "UntilTimeLimit",
     "UntilWindowCloses",
     "UserFunctionError",
+    "WaitFor",
     "Watermark",
     "WhenFull",
     "Window",
     "WindowOption",
     "Windowings",
     "accumulations",
+    "as_of_join",
     "dropped",
     "merge",
     "panes",

@@ -1,4 +1,4 @@
-"""How one pane of a window relates to the next: accumulation modes, behaviours, combiners; what a full buffer does."""
+"""How one pane of a window relates to the next: accumulation modes, behaviours, combiners; full buffers; whom a join waits for."""
 
 from __future__ import annotations
 
@@ -70,8 +70,19 @@ class WhenFull(_Named):
     """Nothing comes out early; the limits bound how much of it is in memory at once, all is in the state store."""
 
 
+class WaitFor(_Named):
+    """Whose watermark the rows of an as-of join wait for."""
+
+    BOTH_INPUTS = "both_inputs"
+    """The least of both: the table is complete up to a row before it comes out."""
+    LEFT_INPUT = "left_input"
+    """The left input's alone: a table that is quiet holds nothing back."""
+
+
 AT_MERGE = RetractMerged.AT_MERGE
 WITH_NEXT_PANE = RetractMerged.WITH_NEXT_PANE
 EMIT_EARLY = WhenFull.EMIT_EARLY
 SHUT_DOWN = WhenFull.SHUT_DOWN
 SPILL = WhenFull.SPILL
+BOTH_INPUTS = WaitFor.BOTH_INPUTS
+LEFT_INPUT = WaitFor.LEFT_INPUT

@@ -41,6 +41,10 @@ class DropReason(enum.StrEnum):
     """It has no event time."""
     EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
     """Its event time is outside the years 1 to 9999."""
+    NULL_KEY = "null_key"
+    """A change of a versioned table without a key."""
+    JOINED_ALREADY = "joined_already"
+    """A change that is in the table, but too late for rows joined before (a discarding as-of join)."""
 
 
 class Window(NamedTuple):

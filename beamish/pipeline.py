@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.durations import not_negative
+from beamish.durations import DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
-from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.pane import Pane
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source, key_by_call
+from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
 from beamish.stages.suppressed import Suppressed
+from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
 from beamish.state import CheckpointState, ScriptState
 from beamish.suppress import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
+from beamish.versioning import read_versions
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import Windowings
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
-
-_ARGUMENTS = ("self", "df", "shards")
-"""Those of ``apply``, beside which inputs are given by their names."""
 
 
 def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
@@ -84,17 +83,8 @@ class Pipeline:
     flow: Flow = Flow(WindowStage(), (Source(),))
 
     def _with(self, **changes: Any) -> Pipeline:
-        options = self._options(next(iter(changes)))
-        return Pipeline(attrs.evolve(self.flow, stage=WindowStage(attrs.evolve(options, **changes))))
-
-    def _options(self, call: str) -> WindowOptions:
-        """What is declared of the last stage, for a call that only a stage with windows has."""
-        stage = self.flow.stage
-        if isinstance(stage, Suppressed):
-            raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
-        if not isinstance(stage, WindowStage):
-            raise PipelineError(f"{call}: {stage!r} has no windows; say it in a stage of its own: .then(...)")
-        return stage.options
+        stage = self.flow.stage.declaring(next(iter(changes)), **changes)
+        return Pipeline(attrs.evolve(self.flow, stage=stage))
 
     def _with_input(self, **changes: Any) -> Pipeline:
         return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(self.flow.inputs[0], **changes),)))
@@ -263,9 +253,6 @@ class Pipeline:
 
     def with_dropped(self) -> Pipeline:
         """Have dropped rows come out as well, with the reason and the original row."""
-        if isinstance(self.flow.stage, ChangesStage):
-            options = attrs.evolve(self.flow.stage.options, with_dropped=True)
-            return Pipeline(attrs.evolve(self.flow, stage=ChangesStage(options)))
         return self._with(with_dropped=True)
 
     def accumulate(self, **accumulations: Accumulation) -> Pipeline:
@@ -283,7 +270,8 @@ class Pipeline:
                     f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)"
                 )
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
-        return self._with(accumulations={**self._options("accumulate").accumulations, **accumulations})
+        before = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
+        return self._with(accumulations={**before, **accumulations})
 
     def suppress(
         self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"
@@ -330,9 +318,12 @@ class Pipeline:
                 "the two"
             )
         if not isinstance(stage, (WindowStage, ChangesStage)):
-            raise PipelineError(f"suppress({suppress.until!r}): {stage!r} gives no updates to hold; leave it out")
+            raise PipelineError(
+                f"suppress({suppress.until!r}): only windows and changes() are held back, since versions and joined rows have no "
+                "end; say it in a stage before, or in one after: .then(bm.Pipeline().window(...)...suppress(...))"
+            )
         flow = attrs.evolve(self.flow, stage=Suppressed(stage, suppress))
-        if _is_complete(flow):
+        if is_complete(flow):
             flow.check()
         return Pipeline(flow)
 
@@ -381,6 +372,75 @@ class Pipeline:
         first.check()
         return Pipeline(attrs.evolve(self.flow, stage=ChangesStage(options)))
 
+    def versions(
+        self,
+        history: DurationLike,
+        *,
+        values: Sequence[str] | None = None,
+        deleted: str | None = None,
+        sequence_by: str | None = None,
+        allowed_lateness: DurationLike | None = None,
+        only_updated: bool = False,
+        latest_only: bool = False,
+    ) -> Pipeline:
+        """Take rows, or the panes of the stage before, as changes of a table, and give its versions (SCD type 2).
+
+        A row sets what its key holds from its event time on, until the key's next. Changes may come out of order: a
+        version that is no longer so is taken back by a RETRACTION, and what holds now comes, so that live versions of a key
+        never overlap. Of several changes of one key and time one counts: the greatest ``sequence_by`` whenever it came, else
+        the later bundle's; within a bundle a value before a delete, then the greatest values. ``bm.as_of_join`` joins rows
+        with what was valid at their time. The pipeline says ``event_time`` and ``key_by`` and no more (a later stage
+        ``key_by`` only; none: one key).
+
+        Args:
+            history: how far behind the watermark reads of the table are exact, at least 0; further back only each key's
+                latest change is known.
+            values: the columns of a version; None: all but the keys, the event time, ``deleted`` and ``sequence_by``.
+            deleted: a boolean column: where it is true the row deletes. Null is false.
+            sequence_by: the column that orders changes of one key and time; null is the least.
+            allowed_lateness: how far behind the watermark a change may be, at most ``history``; None: that.
+            only_updated: a change equal in all values to the version before begins none.
+            latest_only: show latest versions only: one that ends is taken back, and does not come again with its end.
+
+        Returns:
+            a pipeline whose rows are the key columns, the values, ``valid_from``, ``valid_to`` (null: still valid), ``window``
+            (null), ``pane`` (LATE if a change of the key came behind the watermark, else ON_TIME), ``timestamp``
+            (``valid_from``).
+
+        Raises:
+            OptionError: one of the arguments is wrong.
+            PipelineError: the lateness is above the history, or more is said of the pipeline.
+
+        Example:
+            >>> import beamish as bm
+            >>> rates = (
+            ...     bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("currency").versions("1 day")
+            ... )
+            >>> rows = [{"ts": 10, "currency": "EUR", "rate": 1.1}, {"ts": 30, "currency": "EUR", "rate": 1.3}]
+            >>> for pane in rates.run(bm.testing.TestStream().add(rows)):
+            ...     print(pane.values["rate"], pane.values["valid_from"].second, pane.values["valid_to"])
+            1.1 10 1970-01-01 00:00:30+00:00
+            1.3 30 None
+        """
+        options = read_versions(
+            history,
+            values=values,
+            deleted=deleted,
+            sequence_by=sequence_by,
+            allowed_lateness=allowed_lateness,
+            only_updated=only_updated,
+            latest_only=latest_only,
+        )
+        if len(self.flow.inputs) > 1 or self.flow.stage != WindowStage():
+            raise PipelineError(
+                f"versions({options.arguments}): takes rows as they are, so the pipeline before it says event_time and key_by "
+                "only; leave the rest out, or say it of a stage before: first.then(bm.Pipeline().key_by(...).versions(...))"
+            )
+        flow = attrs.evolve(self.flow, stage=VersionsStage(options))
+        if is_complete(flow):
+            flow.check()
+        return Pipeline(flow)
+
     def then(self, stage: Pipeline | Suppress) -> Pipeline:
         """Chain a stage that takes this one's panes as its rows; or hold this one's updates, by a ``bm.Suppress``.
 
@@ -426,7 +486,7 @@ class Pipeline:
             raise PipelineError(_late_event_time(f"then(...): event_time({sources[0].event_time!r})"))
         Panes(self.flow).check()
         flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys))
-        if _is_complete(flow):
+        if is_complete(flow):
             flow.check()
         return Pipeline(flow)
 
@@ -538,7 +598,7 @@ class Pipeline:
         return _repr(self.flow)
 
 
-def _is_complete(flow: Flow) -> bool:
+def is_complete(flow: Flow) -> bool:
     """Whether the pipeline is more than one that is still being put together."""
     return all(source.event_time is not None for source in flow.sources) and all(
         stage.is_complete for stage in (below.stage for below in flow.flows)
@@ -551,6 +611,8 @@ def _repr(flow: Flow) -> str:
         return f"Pipeline({flow!r})"
     own = "".join(calls)
     if others:
+        if isinstance(flow.stage, AsOfStage):
+            return _repr_of_join(flow.stage, flow) + own
         return f"merge({', '.join(f'{taken.name}={_repr_of_input(taken)}' for taken in flow.inputs)}){own}"
     if isinstance(first, Panes):
         return f"{_repr(first.flow)}.then(Pipeline(){key_by_call(first.keys or ())}{own})"
@@ -564,108 +626,12 @@ def _repr_of_input(taken: Input) -> str:
     return _repr(taken.flow) + ("" if taken.keys is None else f".then(Pipeline(){key_by_call(taken.keys)})")
 
 
-def merge(**inputs: Pipeline) -> Pipeline:
-    """Window several streams together: the rows of sources, and the panes of other pipelines.
-
-    The merged watermark is the least of the inputs', and none until each has one: an input without data holds it
-    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (docs/semantics.md#idle-timeout,
-    for each input by itself). Sessions merge across inputs, and triggers count the rows of all (Beam guide,
-    "CoGroupByKey").
-
-    An input that is a whole pipeline brings its panes as rows, and takes them back by its retractions. Where all inputs
-    do, and have the same windows, the merge may leave its window out: panes then meet in their window.
-
-    Args:
-        inputs: two or more: a pipeline that says its event time and what it is keyed by, and nothing else; or a
-            whole one, which is keyed by its own keys unless ``.then(bm.Pipeline().key_by(...))`` ends it. Keys must
-            agree in number and type; the output calls them as the first input does.
-
-    Returns:
-        a pipeline to go on with: windows, trigger, and accumulations that say whose rows they take
-        (``Sum("amount").of("orders")``, ``LeftOuterJoin("orders", "clicks")``; ``Count()`` counts the rows of all).
-
-    Raises:
-        PipelineError: fewer than two inputs, or one that says too little or too much, or the keys do not agree.
-
-    Example:
-        >>> import beamish as bm
-        >>> from beamish.accumulations import Count, Sum
-        >>> both = (
-        ...     bm.merge(
-        ...         orders=bm.Pipeline().event_time("ordered_at", bm.BoundedOutOfOrderness(5)).key_by("user"),
-        ...         clicks=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("uid"),
-        ...     )
-        ...     .window(bm.FixedWindows(60))
-        ...     .accumulate(spent=Sum("amount").of("orders"), clicks=Count().of("clicks"))
-        ... )
-        >>> script = (
-        ...     bm.testing.TestStream()
-        ...     .add([{"ordered_at": 3, "user": "ann", "amount": 10}], input="orders")
-        ...     .add([{"ts": 2, "uid": "ann"}, {"ts": 4, "uid": "ann"}], input="clicks")
-        ...     .advance_watermark_to(60, input="clicks")
-        ...     .advance_watermark_to(61, input="orders")
-        ... )
-        >>> [pane.values for pane in both.run(script)]
-        [{'spent': 10, 'clicks': 2}]
-    """
-    if len(inputs) < 2:
-        raise PipelineError(
-            f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
-        )
-    _check_case(inputs)
-    flow = Flow(WindowStage(), tuple(_input(name, pipeline) for name, pipeline in inputs.items()))
-    names = [source.name for source in flow.sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise PipelineError(
-                f"merge: two sources are called {name!r}; rename one, since a DataFrame is given by its name"
-            )
-    first, *others = flow.takes
-    for other in others:
-        if len(other.keys) != len(first.keys):
-            raise PipelineError(
-                f"merge: {first.name} is keyed by {first.keys!r}, {other.name} by {other.keys!r}; key all inputs by as many "
-                "columns, in the same order"
-            )
-    return Pipeline(flow)
-
-
-def _check_case(names: Iterable[str]) -> None:
-    """Names must differ for Spark too, where they are fields of dropped rows and of joined pairs."""
-    spelled: dict[str, str] = {}
-    for name in names:
-        other = spelled.setdefault(name.lower(), name)
-        if other != name:
-            raise PipelineError(
-                f"merge: inputs {other!r} and {name!r}: Spark does not tell upper from lower case; rename one"
-            )
-
-
-def _input(name: str, pipeline: object) -> Input:
-    if not isinstance(pipeline, Pipeline):
-        raise PipelineError(
-            f"merge({name}={pipeline!r}): must be a pipeline, such as bm.Pipeline().event_time('ts', "
-            "bm.BoundedOutOfOrderness('30 seconds')).key_by('user')"
-        )
-    if is_reserved(name) or not name.isidentifier():
-        raise PipelineError(
-            f"merge({name}=...): must be a plain name that does not begin with {PREFIX!r}; choose another"
-        )
-    if name in _ARGUMENTS:
-        raise PipelineError(f"merge({name}=...): apply has an argument of this name; choose another for the input")
-    flow = pipeline.flow
-    if flow.sources[0].event_time is None:
-        raise PipelineError(
-            f"merge({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
-        )
-    if len(flow.inputs) == 1 and flow.stage == WindowStage():
-        return flow.inputs[0].named(name)
-    if not flow.stage.is_complete:
-        raise PipelineError(
-            f"merge({name}={pipeline!r}): an input says its event_time and key_by only, or is a whole pipeline with "
-            "accumulations; say the rest of the merge: bm.merge(...).window(...).accumulate(...)"
-        )
-    flow.check()
-    panes = Panes(flow).named(name)
-    panes.check()
-    return panes
+def _repr_of_join(stage: AsOfStage, flow: Flow) -> str:
+    """The call that joins a table; the left input has its keys from ``on``."""
+    left, table = flow.inputs
+    unkeyed = attrs.evolve(left, keys=None if isinstance(left, Panes) else ())
+    on = dict(zip(flow.takes[0].keys, flow.takes[1].keys, strict=True))
+    inputs = (
+        f"{left.name}={_repr_of_input(unkeyed)}, {table.name}={_repr_of_input(table)}.versions({stage.table.arguments})"
+    )
+    return f"as_of_join({', '.join(filter(None, [inputs, f'on={on!r}' if on else '', stage.options.arguments]))})"

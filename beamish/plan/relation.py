@@ -27,6 +27,7 @@ class Relation:
         retracts: whether panes are taken back.
         watermarks: the policies of the sources that it comes from.
         behind_us: how far past a pane's time the watermark may be when it comes out, where that alone decides; microseconds.
+        has_timestamps: whether panes have a timestamp; not so in a window that never ends, without a combiner.
         is_changelog: whether its rows set and delete slots, as ``changes()`` says, and are no panes of a window.
         schema: its columns with their types; None where no data is known yet.
         name: what the stage that takes it calls it, where it takes several; None otherwise.
@@ -38,6 +39,7 @@ class Relation:
     retracts: bool = False
     watermarks: tuple[Watermark, ...] = ()
     behind_us: int = 0
+    has_timestamps: bool = True
     is_changelog: bool = False
     schema: pa.Schema | None = None
     name: str | None = None

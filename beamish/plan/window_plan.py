@@ -271,7 +271,14 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
         window=options.window and options.window.origin,
         retracts=options.retracts,
         watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
+        has_timestamps=options.combiner is not TimestampCombiner.END_OF_WINDOW or not _never_ends(options),
     )
+
+
+def _never_ends(options: WindowOptions) -> bool:
+    """Whether a window of these ends at the end of time."""
+    options_of_each = options.windowings.values() or (options,)
+    return any(one.window is not None and one.window.is_all_of_time for one in options_of_each)
 
 
 def is_groupable(type_: pa.DataType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -32,6 +33,11 @@ class ChangesStage(Suppressible):
     @property
     def with_dropped(self) -> bool:
         return self.options.with_dropped
+
+    def declaring(self, call: str, **changes: Any) -> ChangesStage:
+        if set(changes) == {"with_dropped"}:
+            return ChangesStage(attrs.evolve(self.options, **changes))
+        return super().declaring(call, **changes)  # type: ignore[return-value]
 
     def calls(self) -> Iterable[str]:
         arguments = self.options.arguments

@@ -14,9 +14,10 @@ Laws:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from beamish.engine.operator import Operator
+from beamish.errors import PipelineError
 from beamish.plan.relation import Relation
 
 
@@ -31,6 +32,18 @@ class Stage(Protocol):
     def calls(self) -> Iterable[str] | None:
         """The calls on a pipeline that declare it, for the pipeline's repr; None: there are none."""
         return None
+
+    def declaring(self, call: str, **changes: Any) -> Stage:
+        """The same with something else declared, by the names of ``WindowOptions``.
+
+        Args:
+            call: of the pipeline, for messages.
+            changes: what is declared by it.
+
+        Raises:
+            PipelineError: it does not have that.
+        """
+        raise PipelineError(f"{call}: {self!r} has no windows; say it in a stage of its own: .then(...)")
 
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.

@@ -6,13 +6,14 @@ It is one stage with the one it suppresses: it takes what that takes and runs in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
 from beamish.engine.operator import Operator
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.updates import UpdatingOperator
+from beamish.errors import PipelineError
 from beamish.modes import WhenFull
 from beamish.plan.relation import Relation
 from beamish.stages.stage import Stage
@@ -78,6 +79,9 @@ class Suppressed(Stage):
     @property
     def final(self) -> Stage:
         return self.of.final_suppressed(self.suppress)
+
+    def declaring(self, call: str, **changes: Any) -> Stage:
+        raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
 
     def calls(self) -> Iterable[str] | None:
         calls = self.of.calls()

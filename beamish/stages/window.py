@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -40,6 +41,9 @@ class WindowStage(Suppressible):
     @property
     def with_dropped(self) -> bool:
         return self.options.with_dropped
+
+    def declaring(self, call: str, **changes: Any) -> WindowStage:
+        return WindowStage(attrs.evolve(self.options, **changes))
 
     @property
     def final(self) -> WindowStage:

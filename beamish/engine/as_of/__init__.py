@@ -1,0 +1,1 @@
+"""Rows, joined with the versions that were valid at their times."""

@@ -1,0 +1,150 @@
+"""The stage of ``bm.as_of_join``: each row meets the version that was valid at its time (docs/semantics.md#as-of-joins)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.engine.as_of.operator import AsOfOperator
+from beamish.engine.operator import Operator
+from beamish.errors import PipelineError
+from beamish.modes import AccumulationMode, WaitFor
+from beamish.plan.as_of_plan import make_as_of_plan
+from beamish.plan.relation import PANE_COLUMNS, Relation
+from beamish.stages.stage import Stage
+from beamish.stages.versions import check_changes, describe_changes, describe_dropped, describe_late
+from beamish.versioning import AsOfOptions, VersionsOptions
+
+
+@attrs.frozen
+class AsOfStage(Stage):
+    """Rows, and the changes of the table that they meet (see ``stages/stage.py``): it takes both.
+
+    Attributes:
+        options: what is declared of the join.
+        table: what is declared of the table.
+    """
+
+    options: AsOfOptions
+    table: VersionsOptions
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.options.with_dropped
+
+    def declaring(self, call: str, **changes: Any) -> AsOfStage:
+        if set(changes) - {"with_dropped", "mode"}:
+            raise PipelineError(
+                f"{call} of an as-of join: it keeps the windows of its left input and fires by itself; say it in a stage of its "
+                "own: .then(...)"
+            )
+        if changes.get("mode") is AccumulationMode.ACCUMULATING:
+            raise PipelineError(
+                "accumulating() of an as-of join: a corrected row would stand beside the wrong one; say "
+                "accumulating_and_retracting(), or discarding() for each row once"
+            )
+        return attrs.evolve(self, options=attrs.evolve(self.options, **changes))
+
+    def calls(self) -> Iterable[str]:
+        retracts, dropped = self.options.retracts, self.with_dropped
+        return (".accumulating_and_retracting()",) * retracts + (".with_dropped()",) * dropped
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        left, changes = takes
+        check_changes(changes, self.table)
+        if self.table.latest_only:
+            raise PipelineError(
+                f"as_of_join({changes.name}=...): a table of latest versions only does not know what was valid before; leave "
+                "latest_only out"
+            )
+        if self.options.grace > self.table.history:
+            raise PipelineError(
+                f"as_of_join(grace={str(self.options.grace)!r}) above the table's history {str(self.table.history)!r}: what a "
+                "row meets would be forgotten before it is joined; give a longer history"
+            )
+        if self.options.tolerance is not None and self.table.only_updated:
+            raise PipelineError(
+                "as_of_join(tolerance=...) with a table of only_updated: how old a version is could not be told, since equal "
+                "changes begin none; leave one of them out"
+            )
+        if left.is_changelog:
+            raise PipelineError(
+                f"as_of_join({left.name}=...): changes() gives no rows to join; leave it and its suppress out"
+            )
+        if not left.has_timestamps:
+            raise PipelineError(
+                f"as_of_join({left.name}=...): panes without timestamp have no time to be joined at; give their stage a "
+                "timestamp_combiner, or windows that end"
+            )
+        if left.retracts and not self.options.retracts:
+            raise PipelineError(
+                f"discarding over {left.name}, which retracts: what is taken back has come out joined; say "
+                ".accumulating_and_retracting()"
+            )
+        if str(changes.name).lower() in PANE_COLUMNS:
+            raise PipelineError(
+                f"as_of_join({changes.name}=...): the output has a column of this name; call the table otherwise"
+            )
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        left, changes = takes
+        watermarks = left.watermarks
+        if self.options.wait_for is WaitFor.BOTH_INPUTS:
+            watermarks += changes.watermarks
+        return Relation(left.keys, window=left.window, retracts=self.options.retracts, watermarks=watermarks)
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return self.table.columns if number else ()
+
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
+        return number == 0 or self.table.values is None or self.with_dropped
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        keyed = bool(takes[0].keys)
+        return AsOfOperator(make_as_of_plan(self.options, self.table, takes, self.gives(takes), shards if keyed else 1))
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        options, (left, changes) = self.options, takes
+        on = " and ".join(f"{row} = {key}" for row, key in zip(left.keys, changes.keys, strict=True)) or "one key"
+        time = "their timestamp" if left.is_panes else str(left.event_time)
+        reached = "at or before" if options.allow_exact_matches else "before"
+        within = "" if options.tolerance is None else f", begun at most {options.tolerance} earlier"
+        unmatched = "null" if options.how == "left" else "no row"
+        yield (
+            "rows",
+            f"{left.name}, on {on}: each meets the version of {changes.name} that began {reached} {time} and was still "
+            f"valid{within}; without one: {unmatched}",
+        )
+        yield str(changes.name), describe_changes(changes, self.table)
+        yield "watermark", self._describe_watermark(left, changes)
+        waits = (
+            "as it comes, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"
+        )
+        corrected = (
+            f"; when a late change alters what it met, until the watermark is {self.table.allowed_lateness} past it, a "
+            "RETRACTION takes it back and what holds now comes"
+            if options.retracts
+            else "; it is not corrected, and changes too late for rows joined before are listed as joined_already"
+        )
+        yield "panes", f"a row comes out {waits}{corrected}"
+        yield "late", describe_late(self.table)
+        yield "dropped", describe_dropped(attrs.evolve(self.table, with_dropped=self.with_dropped))
+        if isinstance(operator, AsOfOperator):
+            yield "carried", operator.plan.table.carried
+            yield "state", f"{operator.shards} shards; {operator.plan.kept}"
+
+    def _describe_grace(self) -> str:
+        return f" by {self.options.grace}" if self.options.grace else ""
+
+    def _describe_watermark(self, left: Relation, changes: Relation) -> str:
+        if self.options.wait_for is WaitFor.LEFT_INPUT:
+            return f"that of {left.name} alone: {changes.name} holds nothing back, so what it brings later is late"
+        words = f"the least of {left.name}'s and {changes.name}'s: while one has none, or is quiet, rows wait"
+        stalls = [
+            str(relation.name)
+            for relation in (left, changes)
+            if any(policy.moved_by_rows and policy.idle_timeout is None for policy in relation.watermarks)
+        ]
+        return words + (f"; {' and '.join(stalls)} without idle_timeout" if stalls else "")

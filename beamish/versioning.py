@@ -1,0 +1,178 @@
+"""What is declared of versioned tables and of joins with them: ``Pipeline.versions`` and ``bm.as_of_join``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+from beamish.durations import Duration, DurationLike, not_negative
+from beamish.errors import OptionError, PipelineError
+from beamish.modes import BOTH_INPUTS, AccumulationMode, WaitFor
+
+VALID_FROM, VALID_TO = "valid_from", "valid_to"
+"""The columns that say when a version is valid: from the one on, until before the other."""
+
+JOINS = ("inner", "left")
+
+
+def check_column(call: str, name: str, value: Any) -> str | None:
+    """The name of a column, or None.
+
+    Raises:
+        OptionError: something else.
+    """
+    if value is not None and (not isinstance(value, str) or not value):
+        raise OptionError(f"{call}({name}={value!r}): must be the name of a column")
+    return value
+
+
+@attrs.frozen
+class VersionsOptions:
+    """What is declared by ``Pipeline.versions``.
+
+    Attributes:
+        history: how far behind the watermark reads are exact.
+        values: the columns of a version; None: all but keys, ``deleted``, and the event time if it is called "timestamp".
+        deleted: the column that is true for a delete.
+        sequence_by: the column that orders changes of one key and time.
+        allowed_lateness: how far behind the watermark a change may be; at most ``history``.
+        only_updated: whether a change equal to the version before begins none.
+        latest_only: whether only latest versions come out.
+        with_dropped: whether dropped changes come out too.
+    """
+
+    history: Duration
+    values: tuple[str, ...] | None = None
+    deleted: str | None = None
+    sequence_by: str | None = None
+    allowed_lateness: Duration = Duration(0)
+    only_updated: bool = False
+    latest_only: bool = False
+    with_dropped: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names."""
+        named = (*(self.values or ()), self.deleted, self.sequence_by)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def arguments(self) -> str:
+        """Its arguments as they would be written."""
+        words = [repr(str(self.history))]
+        if self.values is not None:
+            words.append(f"values={list(self.values)!r}")
+        words += [
+            f"{name}={getattr(self, name)!r}" for name in ("deleted", "sequence_by") if getattr(self, name) is not None
+        ]
+        if self.allowed_lateness != self.history:
+            words.append(f"allowed_lateness={str(self.allowed_lateness)!r}")
+        words += [f"{name}=True" for name in ("only_updated", "latest_only") if getattr(self, name)]
+        return ", ".join(words)
+
+
+def read_versions(
+    history: DurationLike,
+    *,
+    values: Any = None,
+    deleted: str | None = None,
+    sequence_by: str | None = None,
+    allowed_lateness: DurationLike | None = None,
+    only_updated: bool = False,
+    latest_only: bool = False,
+) -> VersionsOptions:
+    """Read the arguments of ``Pipeline.versions``.
+
+    Raises:
+        OptionError: one of them is wrong.
+        PipelineError: the lateness is above the history.
+    """
+    kept = not_negative("versions(history)", history)
+    late = kept if allowed_lateness is None else not_negative("versions(allowed_lateness)", allowed_lateness)
+    if late > kept:
+        raise PipelineError(
+            f"versions(allowed_lateness={str(late)!r}) above history {str(kept)!r}: what a change that late would correct is "
+            "forgotten; give a longer history"
+        )
+    if values is not None:
+        if isinstance(values, str) or not all(isinstance(name, str) and name for name in values):
+            raise OptionError(f"versions(values={values!r}): must be names of columns, such as ['rate']")
+        values = tuple(values)
+        if len(set(values)) < len(values):
+            raise OptionError(f"versions(values={list(values)!r}): a column is named twice")
+    return VersionsOptions(
+        kept,
+        values,
+        check_column("versions", "deleted", deleted),
+        check_column("versions", "sequence_by", sequence_by),
+        late,
+        bool(only_updated),
+        bool(latest_only),
+    )
+
+
+@attrs.frozen
+class AsOfOptions:
+    """What is declared by ``bm.as_of_join``.
+
+    Attributes:
+        how: "inner": a row without a match does not come out; "left": it does, with null.
+        tolerance: how long before a row a version that it meets may have begun; None: ever so long.
+        grace: how far past a row the watermark must be before it comes out.
+        early: whether a row comes out as it comes, to be corrected.
+        wait_for: whose watermark a row waits for.
+        allow_exact_matches: whether a row meets the version that begins at its own time.
+        mode: DISCARDING, or ACCUMULATING_AND_RETRACTING: what comes out is corrected.
+        with_dropped: whether dropped rows come out too.
+    """
+
+    how: Literal["inner", "left"] = "inner"
+    tolerance: Duration | None = None
+    grace: Duration = Duration(0)
+    early: bool = False
+    wait_for: WaitFor = BOTH_INPUTS
+    allow_exact_matches: bool = True
+    mode: AccumulationMode = AccumulationMode.DISCARDING
+    with_dropped: bool = False
+
+    @property
+    def retracts(self) -> bool:
+        """Whether what came out is taken back when it was wrong."""
+        return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
+
+    @property
+    def arguments(self) -> str:
+        """Its arguments as they would be written, but for ``on`` and the inputs."""
+        words = [f"how={self.how!r}"] if self.how != "inner" else []
+        words += [f"tolerance={str(self.tolerance)!r}"] if self.tolerance is not None else []
+        words += [f"grace={str(self.grace)!r}"] if self.grace else []
+        words += ["early=True"] if self.early else []
+        words += [f"wait_for=bm.{self.wait_for.name}"] if self.wait_for is not BOTH_INPUTS else []
+        words += ["allow_exact_matches=False"] if not self.allow_exact_matches else []
+        return ", ".join(words)
+
+
+def read_as_of(
+    *,
+    how: str,
+    tolerance: DurationLike | None,
+    grace: DurationLike,
+    early: bool,
+    wait_for: WaitFor,
+    allow_exact_matches: bool,
+) -> AsOfOptions:
+    """Read the arguments of ``bm.as_of_join``.
+
+    Raises:
+        OptionError: one of them is wrong.
+    """
+    if how not in JOINS:
+        raise OptionError(f"as_of_join(how={how!r}): must be 'inner', or 'left' for rows without a match too")
+    if not isinstance(wait_for, WaitFor):
+        raise OptionError(f"as_of_join(wait_for={wait_for!r}): must be bm.BOTH_INPUTS or bm.LEFT_INPUT")
+    within = None if tolerance is None else not_negative("as_of_join(tolerance)", tolerance)
+    waits = not_negative("as_of_join(grace)", grace)
+    return AsOfOptions(
+        "left" if how == "left" else "inner", within, waits, bool(early), wait_for, bool(allow_exact_matches)
+    )
