@@ -156,7 +156,7 @@ def as_of_join(
         )
     _check_names("as_of_join", inputs)
     (left_name, left), (table_name, table) = inputs.items()
-    stage = table.flow.stage if isinstance(table, Pipeline) else None
+    stage = getattr(getattr(table, "flow", None), "stage", None)
     if not isinstance(stage, VersionsStage):
         raise PipelineError(
             f"as_of_join({table_name}={table!r}): the second input must be a table: say .key_by(...).versions('1 day') of it"
