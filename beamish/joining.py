@@ -12,7 +12,7 @@ from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.modes import BOTH_INPUTS, WaitFor
-from beamish.pipeline import Pipeline, is_complete
+from beamish.pipeline import Pipeline
 from beamish.source import Source
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.versions import VersionsStage

@@ -15,7 +15,6 @@ from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
-from beamish.options import WindowOptions
 from beamish.pane import Pane
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source, key_by_call

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from beamish.durations import Duration
 from beamish.errors import ColumnError, OptionError
-from beamish.kernels.order import is_orderable
+from beamish.plan.change_columns import check_change_columns
 from beamish.plan.inputs import find_column
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
-from beamish.plan.window_plan import is_groupable
 from beamish.suppress import Suppress, UntilWindowCloses
 
 
@@ -101,16 +100,8 @@ def make_plan(
         ColumnError: a column is missing, of the wrong type, or of a name that the output has.
     """
     schema = takes.columns
-    for name in takes.keys:
-        if not is_groupable(find_column(schema, f"key_by({name!r})", name).type):
-            raise ColumnError(f"key_by({name!r}): a column of type {schema.field(name).type} cannot be a key; cast it")
     where = f"changes({options.arguments})"
-    if options.deleted is not None and not _is_flag(find_column(schema, where, options.deleted).type):
-        raise ColumnError(f"{where}: {options.deleted!r} is {schema.field(options.deleted).type}; it must be a boolean")
-    if options.sequence_by is not None:
-        type_ = find_column(schema, where, options.sequence_by).type
-        if not is_orderable(type_):
-            raise ColumnError(f"{where}: {options.sequence_by!r} is {type_}, which has no order; cast it to a number")
+    check_change_columns(where, schema, takes.keys, options.deleted, options.sequence_by)
     if options.window is not None and not _is_window(find_column(schema, where, options.window).type):
         raise ColumnError(
             f"{where}: {options.window!r} is {schema.field(options.window).type}; it must be a struct of two timestamps, start "
@@ -131,10 +122,6 @@ def make_plan(
     preaggregates = suppress.holds and not options.with_dropped
     bound = attrs.evolve(gives, schema=pa.schema(columns))
     return ChangesPlan(options, takes, schema, values, grace, preaggregates, shards, bound)
-
-
-def _is_flag(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_boolean(type_) or pa.types.is_null(type_))
 
 
 def _is_window(type_: pa.DataType) -> bool:

@@ -23,9 +23,11 @@ class VersionsStage(Stage):
 
     Attributes:
         options: what is declared of it.
+        is_final: whether all rows are there, as in a batch: final versions come out.
     """
 
     options: VersionsOptions
+    is_final: bool = False
 
     @property
     def with_dropped(self) -> bool:
@@ -46,7 +48,7 @@ class VersionsStage(Stage):
         check_changes(takes[0], self.options)
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        return Relation(takes[0].keys, retracts=True, watermarks=takes[0].watermarks)
+        return Relation(takes[0].keys, retracts=not self.is_final, watermarks=takes[0].watermarks)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns
@@ -55,13 +57,13 @@ class VersionsStage(Stage):
         return self.options.values is None or self.options.with_dropped
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        return VersionsOperator(
-            make_versions_plan(self.options, takes[0], self.gives(takes), shards if takes[0].keys else 1)
-        )
+        shards = shards if takes[0].keys else 1
+        plan = make_versions_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final)
+        return VersionsOperator(plan)
 
     @property
     def final(self) -> VersionsStage:
-        return self
+        return VersionsStage(self.options, is_final=True)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]

@@ -1,6 +1,44 @@
-from beamish.engine.operator import Operator
+"""A versions stage bound to its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.engine.operator import Cadence, Operator, Shard
+from beamish.engine.state.store import Store
+from beamish.engine.versions.packing import pack_changes
+from beamish.engine.versions.shard import VersionsShard
+from beamish.engine.versions.table import TablePolicy
+from beamish.plan.versions_plan import VersionsPlan
 
 
+@attrs.define(slots=False, eq=False)
 class VersionsOperator(Operator):
-    def __init__(self, plan):
-        self.plan = plan
+    """The operator of a versions stage (see ``engine/operator.py``).
+
+    Attributes:
+        plan: the stage's plan.
+        policy: how its shards' tables are cut into segments.
+    """
+
+    plan: VersionsPlan
+    policy: TablePolicy = TablePolicy()
+
+    def __attrs_post_init__(self) -> None:
+        plan, policy = self.plan, self.plan.table.takes.policy
+        self.takes, self.gives, self.shards, self.identity = (plan.table.takes,), plan.gives, plan.shards, plan.identity
+        self.needs_clock = policy.needs_clock
+        self.cadence = Cadence.WHEN_DUE if policy.idle_timeout is None else Cadence.EVERY_STEP
+
+    def reads(self, number: int) -> Sequence[str]:
+        return self.plan.table.columns
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        if rows.num_rows:
+            yield from pack_changes(self.plan.table, rows, number, self.shards)
+
+    def open(self, store: Store) -> Shard:
+        return VersionsShard(self.plan, store, self.policy)

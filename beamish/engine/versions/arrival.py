@@ -1,0 +1,64 @@
+"""Changes that come: those that are too late, or say no time or no key, are dropped; the rest is folded into the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.versions.drops import JOINED_ALREADY, TAKEN, Drops, why_dropped
+from beamish.engine.versions.folding import Folded
+from beamish.engine.versions.horizon import horizon_us
+from beamish.engine.versions.note import Note
+from beamish.engine.versions.packing import null_key, time_us_of
+from beamish.engine.versions.table import VersionTable
+
+
+def arrive(
+    table: VersionTable,
+    note: Note,
+    changes: pa.Table,
+    watermark_us: int,
+    drops: Drops,
+    keys: Mapping[str, pa.Array],
+    *,
+    latest_only: bool = False,
+    joined_below_us: int | None = None,
+    row_of: str | None = None,
+) -> Folded | None:
+    """Take changes in.
+
+    Args:
+        table: the table.
+        note: the shard's; it counts.
+        changes: as ``packing.py`` gives them, n rows.
+        watermark_us: that they are judged by.
+        drops: lists what is dropped.
+        keys: the output's key columns, n rows.
+        latest_only: whether only versions without end come out.
+        joined_below_us: of a join that does not correct: rows at times below it have come out, so changes there are listed.
+        row_of: the input that they are of, where there are several.
+
+    Returns:
+        what became of the table; None if nothing was taken.
+    """
+    plan, time_us = table.plan, time_us_of(changes)
+    why = why_dropped(changes["time_us"], null_key(changes), horizon_us(watermark_us, plan.options.allowed_lateness.us))
+    taken = np.flatnonzero(why == TAKEN)
+    if joined_below_us is not None:
+        why[(why == TAKEN) & (time_us < joined_below_us)] = JOINED_ALREADY
+    drops.add(changes, why, time_us, watermark_us, keys, row_of, note.dropped)
+    if not len(taken):
+        return None
+    note.steps += 1
+    own, time_us = changes.take(pa.array(taken)), time_us[taken]
+    return table.take_in(
+        own.select(table.schema.names),
+        time_us,
+        own["deletes"].to_numpy(),
+        note.steps,
+        own["sign"].to_numpy().astype(np.int64) if plan.signed else None,
+        time_us < watermark_us,
+        latest_only=latest_only,
+    )

@@ -1,0 +1,125 @@
+"""Rows that a versioned table, or a join with one, does not take: why, how many, and as rows of output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.engine.event_times import in_range
+from beamish.engine.pane_columns import DROPPED_KIND, make_block, pane_column
+from beamish.kernels.arrays import Flags, Ints
+from beamish.pane import DropReason
+from beamish.watermarks import NO_WATERMARK_US
+
+_NAMES = (
+    DropReason.NULL_EVENT_TIME,
+    DropReason.EVENT_TIME_OUT_OF_RANGE,
+    DropReason.NULL_KEY,
+    DropReason.EXPIRED,
+    DropReason.JOINED_ALREADY,
+)
+NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE, NULL_KEY, EXPIRED, JOINED_ALREADY = range(len(_NAMES))
+TAKEN = -1
+
+
+def why_dropped(time: pa.ChunkedArray, null_key: Flags | None, expired_below_us: int) -> Ints:
+    """Why each row is dropped: int64, one per row, ``TAKEN`` if it is not.
+
+    Args:
+        time: int64, microseconds; null where there is none.
+        null_key: bool, one per row: whether it has no key; None: it needs none.
+        expired_below_us: times below it are too late, microseconds.
+    """
+    time_us = pc.fill_null(time, 0).to_numpy()
+    why = np.where(time_us < expired_below_us, EXPIRED, TAKEN)
+    if null_key is not None:
+        why[null_key] = NULL_KEY
+    why[~in_range(time_us)] = EVENT_TIME_OUT_OF_RANGE
+    why[time.is_null().to_numpy()] = NULL_EVENT_TIME
+    return why
+
+
+@attrs.define(eq=False)
+class Drops:
+    """What a step drops.
+
+    Attributes:
+        schema: of the output; with a column ``dropped`` the rows are listed.
+        tables: what is listed so far.
+    """
+
+    schema: pa.Schema
+    tables: list[pa.Table] = attrs.Factory(list)
+
+    @property
+    def lists(self) -> bool:
+        """Whether rows come out."""
+        return "dropped" in self.schema.names
+
+    def add(
+        self,
+        rows: pa.Table,
+        why: Ints,
+        time_us: Ints,
+        watermark_us: int,
+        keys: Mapping[str, pa.Array],
+        row_of: str | None,
+        counted: dict[str, int],
+    ) -> None:
+        """Count rows and, where they are listed, list them.
+
+        Args:
+            rows: n rows; ``rows``: how many each stands for (without it one), ``row``: the original ones.
+            why: int64, n: as ``why_dropped`` says.
+            time_us: int64, n: their times.
+            watermark_us: that they were judged by.
+            keys: the output's key columns, n rows.
+            row_of: the input that they are of, where there are several.
+            counted: number of rows dropped so far, by reason.
+        """
+        at = np.flatnonzero(why != TAKEN)
+        if not len(at):
+            return
+        sizes = rows["rows"].to_numpy() if "rows" in rows.schema.names else np.ones(len(why), np.int64)
+        for reason in np.unique(why[at]).tolist():
+            name = str(_NAMES[reason])
+            counted[name] = counted.get(name, 0) + int(sizes[why == reason].sum())
+        if self.lists:
+            late = np.isin(why[at], (EXPIRED, JOINED_ALREADY)) & (watermark_us != NO_WATERMARK_US)
+            late_by = pa.array(np.where(late, watermark_us - time_us[at], 0), mask=~late)
+            own = rows["row"].combine_chunks().take(pa.array(at))
+            taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
+            self.tables.append(_table(self.schema, taken, why[at], late_by, own, row_of))
+
+    def table(self) -> pa.Table:
+        """All that is listed, as rows of output."""
+        return pa.concat_tables([self.schema.empty_table(), *self.tables])
+
+
+def _table(
+    schema: pa.Schema, keys: Mapping[str, pa.Array], why: Ints, late_by: pa.Array, rows: pa.Array, row_of: str | None
+) -> pa.Table:
+    count = len(why)
+    type_ = schema.field("dropped").type
+    if row_of is not None:
+        of_inputs = type_.field("row").type
+        parts = [rows if field.name == row_of else pa.nulls(count, field.type) for field in of_inputs]
+        rows = pa.StructArray.from_arrays(parts, fields=list(of_inputs))
+    reasons = pa.array([str(name) for name in _NAMES]).take(pa.array(why))
+    dropped = pa.StructArray.from_arrays([reasons, late_by, rows], fields=list(type_))
+    block = make_block(count, kind=DROPPED_KIND)
+    columns: dict[str, pa.Array] = {**keys, "pane": pane_column(block), "dropped": dropped}
+    return pa.table([_column(columns, field, count) for field in schema], schema=schema)
+
+
+def _column(columns: Mapping[str, pa.Array], field: pa.Field, count: int) -> pa.Array:
+    return columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+
+
+def concat(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of one schema as one."""
+    return pa.concat_tables([schema.empty_table(), *tables])

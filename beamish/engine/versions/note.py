@@ -1,0 +1,82 @@
+"""What a shard with a versioned table notes about itself: an entry of its store, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from beamish.engine.clocks import Clocks
+from beamish.engine.state.store import Store
+from beamish.errors import StateError
+from beamish.kernels.identity import same_identity
+
+ENTRY = "table"
+FORMAT = 1
+
+
+@attrs.define
+class Note:
+    """What is noted.
+
+    Attributes:
+        clocks: where they stand.
+        dropped: number of rows dropped so far, by reason.
+        steps: number of steps that brought changes.
+    """
+
+    clocks: Clocks
+    dropped: dict[str, int] = attrs.Factory(dict)
+    steps: int = 0
+
+    def write(self, store: Store, identity: Mapping[str, Any], spans: Mapping[str, int]) -> None:
+        """Write it, with what the stage is."""
+        about = {
+            "format": FORMAT,
+            "identity": identity,
+            "spans": spans,
+            "clocks": attrs.asdict(self.clocks),
+            "dropped": self.dropped,
+            "steps": self.steps,
+        }
+        store.put(ENTRY, json.dumps(about).encode())
+
+
+def read_note(store: Store, identity: Mapping[str, Any], spans: Mapping[str, int], inputs: int) -> Note:
+    """The note of a shard; a new one of a new shard.
+
+    Args:
+        store: the shard's.
+        identity: of the stage: what may not change.
+        spans: of the stage: what may shrink, microseconds.
+        inputs: number of inputs whose watermark counts.
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format.
+    """
+    stored = store.get(ENTRY)
+    if stored is None:
+        return Note(Clocks.new(inputs))
+    about = json.loads(stored)
+    if about["format"] != FORMAT:
+        raise StateError(
+            f"the checkpoint has a versioned table in format {about['format']}, this version of beamish writes {FORMAT}: start "
+            "from a new checkpoint, or use the version that wrote it"
+        )
+    for what, now in identity.items():
+        then = about["identity"].get(what)
+        if not same_identity(then, now):
+            raise StateError(
+                f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start from a "
+                "new checkpoint (grace and with_dropped may change, history and allowed_lateness may shrink)"
+            )
+    for what, now_us in spans.items():
+        then_us = about["spans"][what]
+        if now_us > then_us:
+            raise StateError(
+                f"the checkpoint was written with {what} {then_us / 1e6} seconds, the pipeline now has {now_us / 1e6}: it may "
+                "only shrink, since what lies further back is forgotten; keep the old one, or start from a new checkpoint"
+            )
+    return Note(Clocks.of(about["clocks"]), about["dropped"], about["steps"])

@@ -1,0 +1,69 @@
+"""A shard of a versions stage.
+
+Panes of a stage come in before the watermark moves, rows of a source after (docs/semantics.md#steps-and-clocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from beamish.engine.operator import Shard
+from beamish.engine.state.store import Store
+from beamish.engine.versions.arrival import arrive
+from beamish.engine.versions.drops import Drops, concat
+from beamish.engine.versions.note import read_note
+from beamish.engine.versions.packing import unpack
+from beamish.engine.versions.rows import version_rows
+from beamish.engine.versions.table import TablePolicy, VersionTable
+from beamish.plan.versions_plan import VersionsPlan
+from beamish.watermarks import NO_WATERMARK_US
+
+
+class VersionsShard(Shard):
+    """Some of the keys of a versions stage (see ``engine/operator.py``).
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format.
+    """
+
+    def __init__(self, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
+        self._plan, self._store = plan, store
+        self._note = read_note(store, plan.identity, plan.table.spans, 1)
+        self._table = VersionTable(plan.table, store, policy)
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = self._note.clocks.watermark_us
+        return None if watermark_us == NO_WATERMARK_US else watermark_us
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self._table.next_due_us
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        return dict(self._note.dropped)
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        table, plan, clocks = self._plan.table, self._plan, self._note.clocks
+        before_us, _ = clocks.step([table.takes.policy], sources_us, clock_us)
+        schema = plan.gives.schema
+        assert schema is not None  # noqa: S101 - it is bound
+        drops, out = Drops(schema), []
+        if not table.takes.is_panes:
+            self._table.forget(clocks.watermark_us)
+        for changes in unpack(payloads).values():
+            judged_us = before_us if table.takes.is_panes else clocks.watermark_us
+            keys = {name: changes[f"key.{name}"].combine_chunks() for name in table.key_schema.names}
+            folded = arrive(
+                self._table, self._note, changes, judged_us, drops, keys, latest_only=table.options.latest_only
+            )
+            if folded is not None:
+                out.append(version_rows(plan, folded))
+        if table.takes.is_panes:
+            self._table.forget(clocks.watermark_us)
+        self._table.save(clocks.watermark_us)
+        self._note.write(self._store, plan.identity, table.spans)
+        return concat(schema, [*drops.tables, *out])
