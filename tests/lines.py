@@ -53,6 +53,8 @@ def seconds(us: int | None) -> str:
 
 def plain(value: Any) -> str:
     """A value without spaces."""
-    if isinstance(value, dict) and any(isinstance(one, datetime) for one in value.values()):
+    if isinstance(value, dict):
         return "{" + ",".join(f"{name!r}:{plain(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(plain, value)) + "]"
     return when(value) if isinstance(value, datetime) else repr(value).replace(", ", ",").replace(": ", ":")

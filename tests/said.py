@@ -12,10 +12,13 @@ from beamish.flow import Flow, Input, Panes
 from beamish.options import WindowOptions
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source
+from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
 from beamish.stages.stage import Stage
 from beamish.stages.suppressed import Suppressed
+from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
+from beamish.versioning import AsOfOptions, VersionsOptions
 
 
 @attrs.frozen
@@ -28,6 +31,8 @@ class Said:
         inputs: what it takes.
         suppress: what holds its updates.
         changes: what is said of it, if its rows are changes.
+        versions: what is said of the table, if it gives its versions or joins rows with them.
+        as_of: what is said of the join, if it joins rows with versions.
         the rest: as declared; None where nothing was.
     """
 
@@ -48,6 +53,8 @@ class Said:
     accumulations: Mapping[str, bm.accumulations.Accumulation]
     suppress: bm.Suppress | None = None
     changes: ChangesOptions | None = None
+    versions: VersionsOptions | None = None
+    as_of: AsOfOptions | None = None
 
     @property
     def retracts(self) -> bool:
@@ -77,19 +84,30 @@ class Said:
 
 
 def said(pipeline: bm.Pipeline | Flow) -> Said:
-    """What is said of the last stage, suppressed or not; nothing of one that is neither of windows nor of changes."""
+    """What is said of the last stage, suppressed or not; nothing of one that lives in the tests."""
     flow = pipeline.flow if isinstance(pipeline, bm.Pipeline) else pipeline
     stage, suppress = stage_of(flow), flow.stage.suppress if isinstance(flow.stage, Suppressed) else None
     options = stage.options if isinstance(stage, WindowStage) else WindowOptions()
     changes = stage.options if isinstance(stage, ChangesStage) else None
     if changes:
         options = attrs.evolve(options, with_dropped=changes.with_dropped)
+    versions, as_of = versions_of(stage)
+    if versions:
+        mode = as_of.mode if as_of else bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
+        options = attrs.evolve(options, mode=mode, with_dropped=stage.with_dropped)
     first = flow.inputs[0]
     source = first if isinstance(first, Source) and len(flow.inputs) == 1 else Source()
     declared = attrs.asdict(options, recurse=False)
     del declared["allow_data_loss"]
     place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
-    return Said(*place, **declared, suppress=suppress, changes=changes)
+    return Said(*place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of)
+
+
+def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | None]:
+    """What is said of a table and of a join with it."""
+    if isinstance(stage, AsOfStage):
+        return stage.table, stage.options
+    return (stage.options if isinstance(stage, VersionsStage) else None), None
 
 
 def stage_of(flow: Flow) -> Stage:

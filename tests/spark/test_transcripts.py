@@ -24,6 +24,7 @@ from tests.test_transcripts import by_key as lines_by_key
 pytestmark = pytest.mark.spark
 
 CHOSEN = {
+    "as_of_joins": "A join of a join: a correction below is a correction above",
     "asking": "Closing behaviour FIRE_ALWAYS: a last pane comes though nothing is new",
     "calendar": "Days of 23 and 25 hours in Paris",
     "chains": "A retraction that is too late is dropped like a row, and what it would have removed stays",
@@ -38,6 +39,7 @@ CHOSEN = {
     "suppress": "A rate limit: one net change per slot and wait of the clock, each wait from its first update on",
     "ten_scores": "Sessions: 25 retracts 7 and 10; the late 9 joins 5 and 25 to 39 (the paper's figure of retractions)",
     "values": "First, Last and Collect go by event time, then by value; nulls come first",
+    "versions": "A stage that retracts corrects its table: the pane that is taken back is a change that never was",
 }
 REFUSED_ON_SPARK = {
     "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),

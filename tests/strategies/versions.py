@@ -1,0 +1,353 @@
+"""Tables and their versions, as-of joins, the flows around them, and scripts for all of these.
+
+Every source has the same columns: its event time and its keys are called after it, ``orders_at`` and ``orders_team``. One
+without a name has ``ts`` and ``team``.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish.durations import Duration
+from beamish.flow import Panes
+from beamish.testing import TestStream
+from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Repeatedly
+from tests.said import said, versions_of
+from tests.strategies.pipelines import retracting
+
+NAN = float("nan")
+PARTS = (0.0, -0.0, NAN, None, 1.0)
+TEAMS = (*["red"] * 6, "blue", "blue", None)
+VALUES = (None, 1, 2, 2, 3)
+RATIOS = (None, 0.5, 0.5, 0.0, -0.0, NAN)
+MARKS = (None, "", "a", "b")
+SEQUENCES = (None, 1, 1, 2, 3)
+GONE = (None, False, False, False, True)
+
+yes, no = st.just(True), st.just(False)  # noqa: FBT003
+some_keys = st.sampled_from([("team",), ("team",), ("team",), (), ("team", "part")])
+spans = st.sampled_from([10, 5, 1000, 10, 5, 2, 0])
+simple = st.just(bm.BoundedOutOfOrderness(0))
+policies = st.one_of(
+    simple,
+    simple,
+    simple,
+    simple,
+    st.builds(bm.BoundedOutOfOrderness, st.just(0), idle_timeout=st.sampled_from([None, 1, 4])),
+    st.builds(bm.ProcessingTimeLag, st.integers(0, 5)),
+)
+
+
+def column(name: str | None, what: str) -> str:
+    """A column of a source that is called after it."""
+    return what if name is None else f"{name}_{what}"
+
+
+def keys_of(name: str | None, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(column(name, key) for key in keys)
+
+
+@attrs.frozen
+class Columns:
+    """What a table may say of its columns.
+
+    Attributes:
+        all: whether they may all be values.
+    """
+
+    values: tuple[str, ...]
+    deleted: tuple[str | None, ...] = (None,)
+    sequence: tuple[str | None, ...] = (None,)
+    all: bool = True
+
+
+OF_ROWS = Columns(("value", "ratio", "mark"), (None, "gone", "gone"), (None, None, "seq", "mark"))
+OF_PANES = Columns(("v0", "v1"), (None,), (None, None, "v1"))
+OF_VERSIONS = Columns(("value",), (None,), (None, None, "valid_to"), all=False)
+"""They have columns that versions of them have too."""
+
+
+@attrs.frozen
+class Drawing:
+    """What tables and joins are drawn from.
+
+    Attributes:
+        policy: of sources.
+        history: of tables, in seconds; their lateness is some of it.
+        whole: whether the lateness is all of the history.
+        mode: of joins.
+        with_dropped: of the last stage.
+        sequence: whether a table may say ``sequence_by``.
+    """
+
+    policy: st.SearchStrategy[bm.Watermark] = policies
+    history: st.SearchStrategy[float] = spans
+    whole: st.SearchStrategy[bool] = st.booleans()
+    mode: st.SearchStrategy[bm.AccumulationMode] = st.sampled_from(
+        [bm.AccumulationMode.DISCARDING, retracting, retracting]
+    )
+    with_dropped: st.SearchStrategy[bool] = st.booleans()
+
+
+ANYTHING = Drawing()
+
+
+# Tables
+
+
+def source(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], how: Drawing) -> bm.Pipeline:
+    event_time = column(name, "at") if name else draw(st.sampled_from(["ts", "ts", "timestamp"]))
+    pipeline = bm.Pipeline().event_time(event_time, draw(how.policy))
+    return pipeline.key_by(*keys_of(name, keys)) if keys else pipeline
+
+
+def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], how: Drawing) -> bm.Pipeline:
+    """A stage of windows whose panes have timestamps: most take panes back."""
+    window = draw(
+        st.sampled_from(
+            [bm.FixedWindows(5), bm.FixedWindows(2), bm.SlidingWindows(6, 3), bm.Sessions(3), bm.GlobalWindow()]
+        )
+    )
+    late = st.sampled_from([AfterWatermark(late=Always()), AfterWatermark(Always(), Always()), Always()])
+    trigger = draw(st.one_of(late, st.sampled_from([Default(), Repeatedly(AfterCount(2))])))
+    combiner = bm.TimestampCombiner.LATEST if isinstance(window, bm.GlobalWindow) else None
+    return (
+        source(draw, name, keys, how)
+        .window(window)
+        .trigger(trigger, allow_data_loss=True)
+        .allowed_lateness(draw(st.sampled_from([0, 5, 1000])))
+        .accumulation_mode(draw(st.sampled_from([*bm.AccumulationMode, retracting])))
+        .timestamp_combiner(combiner or draw(st.sampled_from(bm.TimestampCombiner)))
+        .accumulate(v0=draw(st.sampled_from([a.Sum("value"), a.Max("value")])), v1=a.Count())
+    )
+
+
+def table(  # noqa: PLR0917
+    draw: st.DrawFn,
+    before: bm.Pipeline,
+    columns: Columns,
+    how: Drawing,
+    latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+    only_updated: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+) -> bm.Pipeline:
+    """The versions of what comes from a source or, where it says its keys again, from a stage."""
+    history = draw(how.history)
+    lateness = None if draw(how.whole) else draw(spans.filter(lambda span: span <= history))
+    return before.versions(
+        history,
+        values=draw(st.sampled_from([*[None] * columns.all, columns.values[:1], columns.values[:2]])),
+        deleted=draw(st.sampled_from(columns.deleted)),
+        sequence_by=draw(st.sampled_from(columns.sequence)),
+        allowed_lateness=lateness,
+        only_updated=draw(only_updated),
+        latest_only=draw(latest_only),
+    )
+
+
+def table_of(  # noqa: PLR0917
+    draw: st.DrawFn,
+    kind: str,
+    name: str | None,
+    keys: tuple[str, ...],
+    how: Drawing,
+    latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+    only_updated: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+) -> bm.Pipeline:
+    """A table of rows, of the panes of a stage, or of the versions of another table."""
+    if kind == "rows":
+        return table(draw, source(draw, name, keys, how), OF_ROWS, how, latest_only, only_updated)
+    if kind == "panes":
+        more = draw(st.sampled_from([keys, ("team", "part")]))
+        before, columns = totals(draw, name, more, how), OF_PANES
+    else:
+        first = source(draw, name, ("team", "part"), how)
+        deleted = draw(st.sampled_from(OF_ROWS.deleted))
+        before, columns = first.versions(draw(how.history), values=["value"], deleted=deleted), OF_VERSIONS
+    later = before.then(bm.Pipeline().key_by(*keys_of(name, keys)))
+    return table(draw, later, columns, how, latest_only, only_updated)
+
+
+def listing(draw: st.DrawFn, pipeline: bm.Pipeline, how: Drawing) -> bm.Pipeline:
+    """The pipeline, which lists what it drops or does not."""
+    pipeline = pipeline.with_dropped() if draw(how.with_dropped) else pipeline
+    pipeline.flow.check()
+    return pipeline
+
+
+@st.composite
+def versions(
+    draw: st.DrawFn,
+    *,
+    how: Drawing = ANYTHING,
+    kinds: tuple[str, ...] = ("rows", "rows", "panes", "versions"),
+    latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+) -> bm.Pipeline:
+    """Any table of one source without a name, with what is before it."""
+    kind, keys = draw(st.sampled_from(kinds)), draw(some_keys)
+    return listing(draw, table_of(draw, kind, None, keys, how, latest_only=latest_only), how)
+
+
+# Joins
+
+
+def join(
+    draw: st.DrawFn,
+    left: dict[str, bm.Pipeline],
+    right: dict[str, bm.Pipeline],
+    on: dict[str, str],
+    how: Drawing,
+    **fixed: Any,
+) -> bm.Pipeline:
+    """A join of any options that its checks accept."""
+    (rows,), (changes,) = left.values(), right.values()
+    options, _ = versions_of(changes.flow.stage)
+    assert options is not None
+    mode = retracting if said(rows).retracts else draw(how.mode)
+    drawn = {
+        "how": draw(st.sampled_from(["inner", "left"])),
+        "tolerance": None if options.only_updated else draw(st.sampled_from([None, None, 0, 2, 5])),
+        "grace": draw(
+            st.sampled_from([0, 0, 1, 5]).filter(lambda grace: Duration(grace * 1_000_000) <= options.history)
+        ),
+        "early": draw(st.booleans()),
+        "wait_for": draw(st.sampled_from([bm.BOTH_INPUTS, bm.BOTH_INPUTS, bm.LEFT_INPUT])),
+        "allow_exact_matches": draw(st.sampled_from([True, True, False])),
+    }
+    return bm.as_of_join(**left, **right, on=on, **{**drawn, **fixed}).accumulation_mode(mode)
+
+
+@st.composite
+def as_of_joins(
+    draw: st.DrawFn,
+    *,
+    how: Drawing = ANYTHING,
+    lefts: tuple[str, ...] = ("rows", "rows", "panes", "join"),
+    tables: tuple[str, ...] = ("rows", "rows", "panes", "versions"),
+    **fixed: Any,
+) -> bm.Pipeline:
+    """Any join: of rows, of panes or of the rows of a join, with a table of rows, of panes or of versions.
+
+    Args:
+        how: of what it is drawn.
+        lefts: kinds of the left input.
+        tables: kinds of tables.
+        fixed: options of the last join.
+    """
+    kind, keys = draw(st.sampled_from(lefts)), draw(some_keys)
+    first = "bought" if kind == "join" else "orders"
+    if kind == "rows":
+        left = source(draw, "orders", (), how)
+    elif kind == "panes":
+        left = totals(draw, "orders", ("team", "part"), how)
+    else:
+        orders = {"orders": source(draw, "orders", (), how)}
+        users = {"users": table_of(draw, "rows", "users", ("part",), how, no)}
+        left = join(draw, orders, users, {"orders_part": "users_part"}, how)
+    rates = table_of(draw, draw(st.sampled_from(tables)), "rates", keys, how, no)
+    on = dict(zip(keys_of("orders", keys), keys_of("rates", keys), strict=True))
+    return listing(draw, join(draw, {first: left}, {"rates": rates}, on, how, **fixed), how)
+
+
+# Stages after them
+
+
+@st.composite
+def followed(draw: st.DrawFn, pipelines: st.SearchStrategy[bm.Pipeline]) -> bm.Pipeline:
+    """A table or a join that lists nothing, with a stage of windows or of versions over it."""
+    before = draw(pipelines)
+    keys, signed = said(before).keys, said(before).retracts
+    by = bm.Pipeline().key_by(*draw(st.sampled_from([(), keys[:1], keys])))
+    options, joins = versions_of(before.flow.stage)
+    assert options is not None
+    default = "v0" if isinstance(before.flow.inputs[0], Panes) else "value"
+    value = "rates" if joins else (options.values or (default,))[0]
+    if draw(st.sampled_from([True, False, False])):
+        lateness = draw(spans)
+        return before.then(by).versions(
+            draw(spans.filter(lambda span: span >= lateness)),
+            values=[value],
+            allowed_lateness=lateness,
+            only_updated=draw(st.booleans()),
+        )
+    mode = draw(st.sampled_from([*bm.AccumulationMode][1:] if signed else bm.AccumulationMode))
+    later = (
+        by.window(draw(st.sampled_from([bm.GlobalWindow(), bm.FixedWindows(5), bm.SlidingWindows(6, 3)])))
+        .trigger(draw(st.sampled_from([Always(), AfterWatermark(late=Always()), Default()])), allow_data_loss=True)
+        .allowed_lateness(draw(spans))
+        .accumulation_mode(mode)
+        .accumulate(n=a.Count(), some=a.Collect(value))
+    )
+    pipeline = before.then(later)
+    pipeline.flow.check()
+    return pipeline
+
+
+# Scripts
+
+
+def row(chance: random.Random, name: str | None, event_time: str, about: int, *, nulls: bool = True) -> dict[str, Any]:
+    """A row of a source whose event time is near ``about``, in seconds; all columns, in one order."""
+    time = about + chance.choice([*range(-6, 5), -12, -0.000001, 0.000001])
+    return {
+        event_time: None if nulls and chance.random() < 0.04 else float(time),
+        column(name, "team"): chance.choice(TEAMS if nulls else TEAMS[:-1]),
+        column(name, "part"): chance.choice(PARTS if nulls else (0.0, 1.0)),
+        "value": chance.choice(VALUES),
+        "ratio": chance.choice(RATIOS),
+        "mark": chance.choice(MARKS),
+        "seq": chance.choice(SEQUENCES),
+        "gone": chance.choice(GONE),
+    }
+
+
+def script_of(
+    number: int, pipeline: bm.Pipeline, steps: int, *, ends: bool | None = None, nulls: bool = True
+) -> TestStream:
+    """A script drawn by chance: bundles of any source, late ones and ties, leaps of its watermark or of all, whole steps."""
+    chance = random.Random(number)
+    sources = pipeline.flow.sources
+    times = {one.name: str(one.event_time) for one in sources}
+    lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
+    watermarks = dict.fromkeys(times, -20)
+    script, now, clock = TestStream(), chance.choice([0, 5]), 0
+    for _ in range(steps):
+        name, what = chance.choice(list(times)), chance.choice("rrrrrrwwaacsss")
+        size = chance.choice([0, 1, 1, 2, 3]) if what in "rs" else 0
+        bundle = [row(chance, name, times[name], now, nulls=nulls) for _ in range(size)]
+        if what == "r":
+            script = script.add(bundle, input=name)
+            continue
+        now += chance.choice([0, 0, 1, 1, 1, 2, 2, 3, 5, 20])
+        clock += chance.choice([0, 1, 1, 2])
+        moves = what in "was" and name not in lagging
+        if what == "a" and not lagging:
+            watermarks = dict.fromkeys(times, max(now, *watermarks.values()))
+            script = script.advance_watermark_to(watermarks[name])
+            continue
+        if moves:
+            watermarks[name] = max(watermarks[name], now - chance.choice([0, 0, 2]))
+        if what == "s":
+            to = watermarks[name] if moves else None
+            script = script.step(bundle, watermark=to, clock=chance.choice([None, clock]), input=name)
+        elif moves:
+            script = script.advance_watermark_to(watermarks[name], input=name)
+        else:
+            script = script.advance_processing_time_to(clock)
+    if (chance.random() < 0.5 if ends is None else ends) and not lagging:
+        script = script.advance_watermark_to_infinity()
+        last = chance.choice(list(times))
+        script = script.add([row(chance, last, times[last], now, nulls=nulls)], input=last) if ends is None else script
+    return script
+
+
+@st.composite
+def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None, nulls: bool = True) -> TestStream:
+    """A script of some length; it shrinks by its length alone."""
+    steps = draw(st.sampled_from([40, 40, 30, 20, 10, 4]))
+    return script_of(draw(st.integers(0, 2**40)), pipeline, steps, ends=ends, nulls=nulls)
