@@ -193,5 +193,7 @@ class BoundFlow:
 
     @property
     def policies(self) -> tuple[Watermark, ...]:
-        """How the watermarks of its sources move."""
-        return tuple(source.watermark for source in self.sources if source.watermark is not None)
+        """How the watermarks of its sources move, as far as they count."""
+        return tuple(
+            source.watermark for source in self.sources if source.watermark is not None and source.is_waited_for
+        )

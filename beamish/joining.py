@@ -156,7 +156,7 @@ def as_of_join(
         )
     _check_names("as_of_join", inputs)
     (left_name, left), (table_name, table) = inputs.items()
-    stage = table.flow.stage if isinstance(table, Pipeline) else None
+    stage = getattr(getattr(table, "flow", None), "stage", None)
     if not isinstance(stage, VersionsStage):
         raise PipelineError(
             f"as_of_join({table_name}={table!r}): the second input must be a table: say .key_by(...).versions('1 day') of it"
@@ -170,6 +170,8 @@ def as_of_join(
         raise PipelineError(
             f"as_of_join({table_name}={table!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
+    if isinstance(changes, Source):
+        changes = attrs.evolve(changes, is_waited_for=options.wait_for is WaitFor.BOTH_INPUTS)
     rows = _left(left_name, left)
     keys = _keys_on(on, changes.relation.keys, table_name)
     flow = Flow(AsOfStage(options, stage.options), (attrs.evolve(rows, keys=keys), changes))

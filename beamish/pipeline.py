@@ -628,7 +628,7 @@ def _repr_of_input(taken: Input) -> str:
 def _repr_of_join(stage: AsOfStage, flow: Flow) -> str:
     """The call that joins a table; the left input has its keys from ``on``."""
     left, table = flow.inputs
-    unkeyed = attrs.evolve(left, keys=None if isinstance(left, Panes) else ())
+    unkeyed = attrs.evolve(left, keys=None) if isinstance(left, Panes) else attrs.evolve(left, keys=())
     on = dict(zip(flow.takes[0].keys, flow.takes[1].keys, strict=True))
     inputs = (
         f"{left.name}={_repr_of_input(unkeyed)}, {table.name}={_repr_of_input(table)}.versions({stage.table.arguments})"

@@ -25,12 +25,14 @@ class Source:
         watermark: how the watermark follows it.
         keys: by which columns the stage that takes the rows groups them.
         name: what the rows are called in a script and where DataFrames are named; None where there is one source only.
+        is_waited_for: whether its watermark counts for the stage that takes it.
     """
 
     event_time: Any = None
     watermark: Watermark | None = None
     keys: tuple[Any, ...] = ()
     name: str | None = None
+    is_waited_for: bool = True
 
     @property
     def gives_panes(self) -> bool:

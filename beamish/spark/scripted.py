@@ -175,7 +175,7 @@ def _watermark_row(us: int, batch: int, schema: pa.Schema) -> pa.Table:
 
 def _stream(spark: SparkSession, source: Source, rows: pa.Table, stop: int) -> SourceRows:
     df = script_stream(spark, rows, stop)
-    if source.watermark is not None and source.watermark.moved_by_rows:
+    if source.watermark is not None and source.watermark.moved_by_rows and source.is_waited_for:
         df = df.withColumn(WATERMARK, F.timestamp_micros(REPORT)).withWatermark(WATERMARK, "0 seconds")
     return SourceRows(df, F.col(EVENT_TIME), F.col(REPORT), F.col(IS_ROW))
 

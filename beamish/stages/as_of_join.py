@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from beamish.durations import Duration
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
@@ -25,10 +26,12 @@ class AsOfStage(Stage):
     Attributes:
         options: what is declared of the join.
         table: what is declared of the table.
+        is_final: whether all rows are there, as in a batch: each comes out once, final.
     """
 
     options: AsOfOptions
     table: VersionsOptions
+    is_final: bool = False
 
     @property
     def with_dropped(self) -> bool:
@@ -102,8 +105,21 @@ class AsOfStage(Stage):
         return number == 0 or self.table.values is None or self.with_dropped
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        keyed = bool(takes[0].keys)
-        return AsOfOperator(make_as_of_plan(self.options, self.table, takes, self.gives(takes), shards if keyed else 1))
+        plan = make_as_of_plan(
+            self.options,
+            self.table,
+            takes,
+            self.gives(takes),
+            shards=shards if takes[0].keys else 1,
+            is_final=self.is_final,
+        )
+        return AsOfOperator(plan)
+
+    @property
+    def final(self) -> AsOfStage:
+        options = attrs.evolve(self.options, mode=AccumulationMode.DISCARDING, early=False, grace=Duration(0))
+        options = attrs.evolve(options, wait_for=WaitFor.BOTH_INPUTS)
+        return AsOfStage(options, self.table, is_final=True)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, (left, changes) = self.options, takes
@@ -112,11 +128,8 @@ class AsOfStage(Stage):
         reached = "at or before" if options.allow_exact_matches else "before"
         within = "" if options.tolerance is None else f", begun at most {options.tolerance} earlier"
         unmatched = "null" if options.how == "left" else "no row"
-        yield (
-            "rows",
-            f"{left.name}, on {on}: each meets the version of {changes.name} that began {reached} {time} and was still "
-            f"valid{within}; without one: {unmatched}",
-        )
+        meets = f"each meets the version of {changes.name} that began {reached} {time} and was still valid{within}"
+        yield "rows", f"{left.name}, on {on}: {meets}; without one: {unmatched}"
         yield str(changes.name), describe_changes(changes, self.table)
         yield "watermark", self._describe_watermark(left, changes)
         waits = (

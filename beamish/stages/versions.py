@@ -70,11 +70,8 @@ class VersionsStage(Stage):
         yield "rows", describe_changes(relation, options)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         shown = "latest versions only" if options.latest_only else "all versions"
-        yield (
-            "versions",
-            f"{shown}, each from its valid_from until before its valid_to (null: still valid); when a change alters one, a "
-            "RETRACTION takes it back and what holds now comes",
-        )
+        altered = "when a change alters one, a RETRACTION takes it back and what holds now comes"
+        yield "versions", f"{shown}, each from its valid_from until before its valid_to (null: still valid); {altered}"
         yield "late", describe_late(options)
         yield "dropped", describe_dropped(options)
         if isinstance(operator, VersionsOperator):

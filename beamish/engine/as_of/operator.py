@@ -1,6 +1,51 @@
-from beamish.engine.operator import Operator
+"""An as-of join bound to its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.engine.as_of.left_rows import pack_left
+from beamish.engine.as_of.shard import AsOfShard
+from beamish.engine.operator import Cadence, Operator, Shard
+from beamish.engine.state.store import Store
+from beamish.engine.versions.packing import pack_changes
+from beamish.engine.versions.table import TablePolicy
+from beamish.plan.as_of_plan import LEFT, AsOfPlan
 
 
+@attrs.define(slots=False, eq=False)
 class AsOfOperator(Operator):
-    def __init__(self, plan):
-        self.plan = plan
+    """The operator of an as-of join (see ``engine/operator.py``).
+
+    Attributes:
+        plan: the join's plan.
+        policy: how what its shards keep is cut into segments.
+    """
+
+    plan: AsOfPlan
+    policy: TablePolicy = TablePolicy()
+
+    def __attrs_post_init__(self) -> None:
+        plan = self.plan
+        self.takes, self.gives, self.shards, self.identity = plan.takes, plan.gives, plan.shards, plan.identity
+        self.needs_clock = any(policy.needs_clock for policy in plan.policies)
+        counts = any(policy.idle_timeout is not None for policy in plan.policies)
+        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
+        self.holds_watermark = bool(plan.options.grace)
+
+    def reads(self, number: int) -> Sequence[str]:
+        return self.plan.left_schema.names if number == LEFT else self.plan.table.columns
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        if not rows.num_rows:
+            return
+        if number == LEFT:
+            yield from pack_left(self.plan, rows)
+        else:
+            yield from pack_changes(self.plan.table, rows, number, self.shards)
+
+    def open(self, store: Store) -> Shard:
+        return AsOfShard(self.plan, store, self.policy)

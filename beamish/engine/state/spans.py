@@ -61,7 +61,8 @@ class Spans:
         """The number of the segment of each time: int64, microseconds."""
         since, span = np.array(self.since_us), np.array(self.span_us)
         at = np.maximum(np.searchsorted(since, time_us, side="right") - 1, 0)
-        return since[at] + (time_us - since[at]) // span[at] * span[at]
+        numbers: Ints = since[at] + (time_us - since[at]) // span[at] * span[at]
+        return numbers
 
     def adapt(self, new_us: Ints, numbers: Ints, rows: Ints) -> None:
         """Choose how long the next spans are.

@@ -20,9 +20,9 @@ def arrive(
     note: Note,
     changes: pa.Table,
     watermark_us: int,
+    *,
     drops: Drops,
     keys: Mapping[str, pa.Array],
-    *,
     latest_only: bool = False,
     joined_below_us: int | None = None,
     row_of: str | None = None,
@@ -48,7 +48,7 @@ def arrive(
     taken = np.flatnonzero(why == TAKEN)
     if joined_below_us is not None:
         why[(why == TAKEN) & (time_us < joined_below_us)] = JOINED_ALREADY
-    drops.add(changes, why, time_us, watermark_us, keys, row_of, note.dropped)
+    drops.add(changes, why, time_us, watermark_us, keys=keys, row_of=row_of, counted=note.dropped)
     if not len(taken):
         return None
     note.steps += 1
@@ -56,9 +56,9 @@ def arrive(
     return table.take_in(
         own.select(table.schema.names),
         time_us,
-        own["deletes"].to_numpy(),
-        note.steps,
-        own["sign"].to_numpy().astype(np.int64) if plan.signed else None,
-        time_us < watermark_us,
+        deletes=own["deletes"].to_numpy(),
+        step=note.steps,
+        signs=own["sign"].to_numpy().astype(np.int64) if plan.signed else None,
+        late=time_us < watermark_us,
         latest_only=latest_only,
     )

@@ -66,6 +66,7 @@ class Drops:
         why: Ints,
         time_us: Ints,
         watermark_us: int,
+        *,
         keys: Mapping[str, pa.Array],
         row_of: str | None,
         counted: dict[str, int],
@@ -93,27 +94,29 @@ class Drops:
             late_by = pa.array(np.where(late, watermark_us - time_us[at], 0), mask=~late)
             own = rows["row"].combine_chunks().take(pa.array(at))
             taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
-            self.tables.append(_table(self.schema, taken, why[at], late_by, own, row_of))
+            self.tables.append(_table(self.schema, taken, why[at], late_by, _of_input(self.schema, own, row_of)))
 
     def table(self) -> pa.Table:
         """All that is listed, as rows of output."""
         return pa.concat_tables([self.schema.empty_table(), *self.tables])
 
 
-def _table(
-    schema: pa.Schema, keys: Mapping[str, pa.Array], why: Ints, late_by: pa.Array, rows: pa.Array, row_of: str | None
-) -> pa.Table:
+def _table(schema: pa.Schema, keys: Mapping[str, pa.Array], why: Ints, late_by: pa.Array, rows: pa.Array) -> pa.Table:
     count = len(why)
-    type_ = schema.field("dropped").type
-    if row_of is not None:
-        of_inputs = type_.field("row").type
-        parts = [rows if field.name == row_of else pa.nulls(count, field.type) for field in of_inputs]
-        rows = pa.StructArray.from_arrays(parts, fields=list(of_inputs))
     reasons = pa.array([str(name) for name in _NAMES]).take(pa.array(why))
-    dropped = pa.StructArray.from_arrays([reasons, late_by, rows], fields=list(type_))
+    dropped = pa.StructArray.from_arrays([reasons, late_by, rows], fields=list(schema.field("dropped").type))
     block = make_block(count, kind=DROPPED_KIND)
     columns: dict[str, pa.Array] = {**keys, "pane": pane_column(block), "dropped": dropped}
     return pa.table([_column(columns, field, count) for field in schema], schema=schema)
+
+
+def _of_input(schema: pa.Schema, rows: pa.Array, name: str | None) -> pa.Array:
+    """Rows of one of several inputs as one struct per input; of one input as they are."""
+    if name is None:
+        return rows
+    inputs = list(schema.field("dropped").type.field("row").type)
+    parts = [rows if field.name == name else pa.nulls(len(rows), field.type) for field in inputs]
+    return pa.StructArray.from_arrays(parts, fields=inputs)
 
 
 def _column(columns: Mapping[str, pa.Array], field: pa.Field, count: int) -> pa.Array:

@@ -5,9 +5,12 @@ It works on whole columns, over all keys at once: one sort by key and time, then
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from beamish.engine.versions.changes import Changes
 from beamish.engine.versions.order import order_of_changes
@@ -46,7 +49,9 @@ class Folded:
 
     Attributes:
         both: what was there, then what came.
-        code: int64, the number of the key of each.
+        by_key: those of equal keys.
+        value: int64, numbers in the order of their values: equal ones have the same.
+        old: how many were there.
         kept: int64, those that are there now, by key and time.
         changes: these, as they are now.
         touched: bool, one per kept: whether it is another than was stored.
@@ -56,7 +61,9 @@ class Folded:
     """
 
     both: Changes
-    code: Ints
+    by_key: Groups
+    value: Ints
+    old: int
     kept: Ints
     changes: Changes
     touched: Flags
@@ -72,9 +79,9 @@ def fold(
     before: Changes,
     arrived: Changes,
     by_key: Groups,
+    *,
     signs: Ints | None,
     late: Flags,
-    *,
     latest_only: bool,
 ) -> Folded:
     """Fold changes into a table.
@@ -141,22 +148,24 @@ def fold(
     # What is stored of each change.
     panes_of_run, late_of_run = _no_panes(len(begins))
     panes_of_run[is_version], late_of_run[is_version] = now.panes, now.late
-    columns = dict(changes.columns)
-    whose = np.cumsum(counts[::-1])[::-1]  # one that does not count has the span of the one that does, which follows it
-    whose = len(counting) - whose
+    columns: dict[str, NDArray[Any]] = {}
+    # One that does not count has the span of the one that does, which follows it.
+    whose = len(counting) - np.cumsum(counts[::-1].astype(np.int64))[::-1]
     columns["counts"] = counts
     columns["to_us"] = to_us[whose]
     columns["version_us"] = np.where(counts & ~changes["deletes"], version_us[whose], changes["from_us"])
     columns["panes"] = np.where(counts, panes_of_run[run][whose], 0)
-    columns["late"] = np.where(counts, late_of_run[run][whose], False)
+    columns["late"] = counts & late_of_run[run][whose]
     touched = kept >= old
-    for name in ("counts", "to_us", "version_us", "panes", "late"):
-        touched |= columns[name] != changes.columns[name]
+    for name, column in columns.items():
+        touched |= column != changes[name]
     return Folded(
         both,
-        code,
+        by_key,
+        value,
+        old,
         kept,
-        Changes(changes.cells, columns),
+        changes.with_columns(**columns),
         touched,
         then,
         now,

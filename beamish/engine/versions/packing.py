@@ -25,6 +25,7 @@ from beamish.engine.event_times import in_range
 from beamish.engine.versions.order import order_of_changes
 from beamish.engine.windowing.packing import shards_of_keys
 from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import cast
 from beamish.kernels.codes import factorize_rows, normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
@@ -84,6 +85,11 @@ def signs_of(panes: pa.Table) -> pa.Array:
     return pa.array(np.where(taken_back, -1, 1).astype(np.int8))
 
 
+def key_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    """A column that rows are found by, in the type that it has in the table."""
+    return cast(normalise(column.combine_chunks()), type_)
+
+
 def key_columns(changes: pa.Table) -> list[pa.Array]:
     """The key columns of changes, and of all that is made of them."""
     return [changes[name].combine_chunks() for name in changes.schema.names if name.startswith("key.")]
@@ -95,7 +101,7 @@ def value_columns(changes: pa.Table) -> list[pa.Array]:
 
 
 def _changes(plan: TablePlan, rows: pa.Table) -> pa.Table:
-    columns = {f"key.{name}": normalise(rows[name].combine_chunks()) for name in plan.key_schema.names}
+    columns = {f"key.{field.name}": key_column(rows[field.name], field.type) for field in plan.key_schema}
     columns |= {f"value.{name}": rows[name].combine_chunks() for name in plan.value_schema.names}
     if plan.sequence is not None:
         columns["sequence"] = rows[plan.sequence.name].combine_chunks()
@@ -136,8 +142,9 @@ def _counting(changes: pa.Table) -> pa.Table:
 
 def timed_and_keyed(changes: pa.Table) -> Flags:
     """Which changes have an event time that the engine takes, and a key without null: bool, one per change."""
-    flags = in_range(time_us_of(changes)) & changes["time_us"].is_valid().to_numpy()
-    return flags & ~null_key(changes)
+    flags: Flags = in_range(time_us_of(changes)) & changes["time_us"].is_valid().to_numpy()
+    flags &= ~null_key(changes)
+    return flags
 
 
 def time_us_of(changes: pa.Table) -> Ints:

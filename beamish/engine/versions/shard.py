@@ -58,7 +58,13 @@ class VersionsShard(Shard):
             judged_us = before_us if table.takes.is_panes else clocks.watermark_us
             keys = {name: changes[f"key.{name}"].combine_chunks() for name in table.key_schema.names}
             folded = arrive(
-                self._table, self._note, changes, judged_us, drops, keys, latest_only=table.options.latest_only
+                self._table,
+                self._note,
+                changes,
+                judged_us,
+                drops=drops,
+                keys=keys,
+                latest_only=table.options.latest_only,
             )
             if folded is not None:
                 out.append(version_rows(plan, folded))

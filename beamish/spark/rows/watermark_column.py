@@ -42,7 +42,7 @@ def with_watermark(source: Source, df: DataFrame) -> SourceRows:
     event_time_us = F.unix_micros(column(source.event_time))
     policy = source.watermark
     followed = None if policy is None else policy.followed_column(source.event_time)
-    if policy is None or followed is None:
+    if policy is None or followed is None or not source.is_waited_for:
         return SourceRows(df, event_time_us)
     delay_ms, rest_us = delay_parts(policy.delay.us)
     time = column(followed)

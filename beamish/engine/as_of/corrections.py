@@ -1,0 +1,80 @@
+"""What changes of the table correct: rows that came out and meet something else now."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from beamish.engine.as_of.joined import Joined, Matches
+from beamish.engine.as_of.left_table import LeftTable
+from beamish.engine.as_of.matching import met, read_us
+from beamish.engine.pane_columns import EARLY, LATE, PANE_KIND, RETRACTION_KIND
+from beamish.engine.versions.folding import Folded
+from beamish.engine.versions.lookup import codes_of_both, find_at
+from beamish.instants import LATEST_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.plan.as_of_plan import AsOfPlan
+
+
+def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int) -> list[Joined]:
+    """Correct the rows that are kept.
+
+    Args:
+        plan: the join's.
+        kept: the rows that came out and may be corrected.
+        folded: what changes made of the table.
+        due_below_us: rows at times below it are due.
+
+    Returns:
+        what is taken back, and what holds now.
+    """
+    both, old = folded.both, folded.old
+    since_us = folded.by_key[old:].least(both["from_us"][old:])
+    at = kept.load(int(both["from_us"][old:].min()), LATEST_US)
+    if not len(at):
+        return []
+    rows = kept.rows.take(at)
+    # Their keys by the numbers that they have in the table; those that nothing changed of are left out.
+    known, of = codes_of_both(both.keys, rows.keys, len(both), len(rows))
+    code_of = np.full(known.count, -1, dtype=np.int64)
+    code_of[known.of] = folded.by_key.of
+    code = code_of[of.of]
+    concerned = np.flatnonzero((code >= 0) & (read_us(plan, rows) >= since_us[code]))
+    at, rows, code = at[concerned], rows.take(concerned), code[concerned]
+    if not len(at):
+        return []
+    time_us = read_us(plan, rows)
+    before = both.take(np.flatnonzero(both["counts"][:old]))
+    codes_before = folded.by_key.of[:old][both["counts"][:old]]
+    then = met(plan, rows, before, find_at(codes_before, before["from_us"], before["to_us"], code, time_us))
+    counting = folded.changes["counts"]
+    changes = folded.changes.take(counting)
+    codes_now = folded.by_key.of[folded.kept][counting]
+    now = met(plan, rows, changes, find_at(codes_now, changes["from_us"], changes["to_us"], code, time_us))
+    values_then = folded.value[:old][both["counts"][:old]]
+    other = _differs(then, now, values_then, folded.value[folded.kept][counting])
+    at, rows, then, now = at[other], rows.take(other), then.take(other), now.take(other)
+    taken = rows["shown"]
+    back = Joined(RETRACTION_KIND, rows.take(taken), then.take(taken), np.zeros(int(taken.sum()), dtype=bool))
+    shows = (now.at >= 0) | (plan.options.how == "left")
+    is_due = rows["time_us"] < due_below_us
+    timing = np.where(shows, np.where(is_due, LATE, EARLY), rows["timing"]).astype(np.int8)
+    rows = rows.with_columns(
+        panes=rows["panes"] + shows,
+        later_panes=rows["later_panes"] + (shows & is_due),
+        timing=timing,
+        shown=shows,
+    )
+    kept.remove(at)
+    kept.add(rows)
+    return [back, Joined(PANE_KIND, rows.take(shows), now.take(shows), np.zeros(int(shows.sum()), dtype=bool))]
+
+
+def _differs(then: Matches, now: Matches, values_then: Ints, values_now: Ints) -> Flags:
+    """Whether rows meet something else: bool, one per row."""
+    some_then, some_now = then.at >= 0, now.at >= 0
+    differs: Flags = some_then != some_now
+    both = some_then & some_now
+    one, other = then.at[both], now.at[both]
+    moved = then.changes["version_us"][one] != now.changes["version_us"][other]
+    differs[both] = moved | (values_then[one] != values_now[other])
+    return differs
