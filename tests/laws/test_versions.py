@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import random
+from itertools import pairwise
+
+import attrs
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import beamish as bm
+from beamish.engine.state import SegmentPolicy
+from beamish.instants import instant_us
 from beamish.local import Variation, run
-from tests.agreement import differences
-from tests.strategies.versions import Drawing, followed, no, scripts, versions
+from beamish.script.events import as_step
+from beamish.testing import TestStream
+from beamish.versioning import VALID_FROM, VALID_TO
+from tests.agreement import close, differences
+from tests.laws.tables import Change, dropped_ids, key_name, live, numbered, ordered_by_id, rows_of, versions_of_batch
+from tests.said import said
+from tests.strategies.versions import Drawing, followed, no, scripts, simple, versions, yes
 from tests.twin import run as run_twin
 
 UNLISTED = Drawing(with_dropped=no)
+LISTED = Drawing(policy=simple, with_dropped=yes)
+PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, with_dropped=no)
 
 
 def agree(pipeline, script):
@@ -29,7 +44,154 @@ def test_engine_and_twin_give_the_same_versions(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
     pipeline = data.draw(followed(versions(how=UNLISTED)))
     agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_shards_packing_and_stored_bytes_change_nothing_in_a_table(data):
+    pipeline = data.draw(st.one_of(versions(), followed(versions(how=UNLISTED))))
+    how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 3)), round_trip=True)
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        SegmentPolicy(few_segments=0, shortest_us=1),
+        SegmentPolicy(few_segments=1, few_windows=2, many_windows=3, shortest_us=1),
+    ],
+)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_how_a_table_is_cut_into_segments_changes_nothing(policy, data):
+    pipeline = data.draw(versions())
+    how = Variation(round_trip=True, adapt=lambda operator: attrs.evolve(operator, policy=policy))
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
+
+
+def spans_of(panes, keys):
+    """Of each key, in order: from when to when a version is valid, and what."""
+    found = {}
+    for pane in panes:
+        values = dict(pane.values)
+        start, end = values.pop(VALID_FROM), values.pop(VALID_TO)
+        span = instant_us("from", start), None if end is None else instant_us("to", end), values
+        found.setdefault(key_name(pane.key, keys), []).append(span)
+    return {key: sorted(spans, key=lambda span: span[0]) for key, spans in found.items()}
+
+
+@given(st.data())
+def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_is_live(data):
+    pipeline = data.draw(versions(how=UNLISTED))
+    script, came = data.draw(scripts(pipeline)), []
+    for event, panes in script.trace(pipeline):
+        came += panes
+        for spans in spans_of(live(came), said(pipeline).keys).values():
+            for (_, end, _), (start, _, _) in pairwise(spans):
+                assert end is not None, (event, spans)
+                assert end <= start, (event, spans)
+
+
+@given(st.data())
+def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
+    """Over the changes that were not dropped; no two are equal, or it matters when they came."""
+    pipeline = ordered_by_id(data.draw(versions(how=LISTED, kinds=("rows",))))
+    script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
+    panes = pipeline.run(script)
+    (source,) = pipeline.flow.sources
+    came = live(panes)
+    names = [name for name in came[0].values if name not in (VALID_FROM, VALID_TO)] if came else []
+    batch = versions_of_batch(pipeline, rows_of(script, source, source.keys, dropped_ids(panes)), names)
+    ours = spans_of(came, source.keys)
+    assert ours.keys() == batch.keys(), f"{pipeline!r}\n{script!r}"
+    assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
+
+
+@given(st.data())
+def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(data):
+    """Where each pane of a key has a time of its own, and nothing is too late."""
+    keys = data.draw(st.sampled_from([(), ("team",)]))
+    totals = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by(*keys)
+        .window(data.draw(st.sampled_from([bm.FixedWindows(5), bm.SlidingWindows(6, 3)])))
+        .trigger(bm.triggers.AfterWatermark(early=bm.triggers.AfterCount(2), late=bm.triggers.Always()))
+        .allowed_lateness(10)
+        .accumulating_and_retracting()
+        .accumulate(v0=bm.accumulations.Sum("value"))
+    )
+    only_updated = data.draw(st.booleans())
+    pipeline = totals.then(bm.Pipeline().key_by(*keys)).versions(10**6, values=["v0"], only_updated=only_updated)
+    script = data.draw(scripts(pipeline, ends=True))
+    changes = [
+        Change(instant_us("timestamp", pane.timestamp), key_name(pane.key, keys), pane.values)
+        for pane in live(totals.run(script))
+        if None not in pane.key.values()
+    ]
+    batch = versions_of_batch(pipeline, changes, ["v0"])
+    assert spans_of(live(pipeline.run(script)), keys) == batch, f"{pipeline!r}\n{script!r}"
+
+
+@given(st.data())
+def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_the_end(data):
+    """Where their times or sequences differ."""
+    pipeline = ordered_by_id(data.draw(versions(how=PATIENT, kinds=("rows",))))
+    script = numbered(data.draw(scripts(pipeline, ends=False)), data.draw(st.integers(0, 99)))
+    changes = [row for event in script.events for row in as_step(event).rows]
+    random.Random(data.draw(st.integers(0, 99))).shuffle(changes)
+    shuffled = TestStream()
+    while changes:
+        size = data.draw(st.integers(1, 5))
+        bundle, changes = changes[:size], changes[size:]
+        shuffled = shuffled.add(bundle).advance_watermark_to(len(shuffled.events))
+    keys = said(pipeline).keys
+    one, other = (spans_of(live(pipeline.run(each)), keys) for each in (script, shuffled))
+    assert one.keys() == other.keys()
+    assert all(close(one[key], other[key]) for key in one), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
+
+
+@given(st.data())
+def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
+    plain = data.draw(versions(how=UNLISTED, latest_only=no))
+    stage = plain.flow.stage
+    latest = bm.Pipeline(
+        attrs.evolve(plain.flow, stage=attrs.evolve(stage, options=attrs.evolve(stage.options, latest_only=True)))
+    )
+    script = data.draw(scripts(plain))
+    came, shown = [], []
+    for (_, all_of_them), (_, some) in zip(script.trace(plain), script.trace(latest), strict=True):
+        came, shown = live([*came, *all_of_them]), live([*shown, *some])
+        still = [pane.values for pane in came if pane.values[VALID_TO] is None]
+        assert sorted(map(repr, still)) == sorted(repr(pane.values) for pane in shown), f"{plain!r}\n{script!r}"
+
+
+@given(st.data())
+def test_only_updated_joins_adjoining_versions_of_equal_values_and_nothing_else(data):
+    plain = data.draw(versions(how=UNLISTED, kinds=("rows",), latest_only=no))
+    stage = plain.flow.stage
+    one, other = (
+        bm.Pipeline(
+            attrs.evolve(
+                plain.flow, stage=attrs.evolve(stage, options=attrs.evolve(stage.options, only_updated=updated))
+            )
+        )
+        for updated in (False, True)
+    )
+    script, keys = data.draw(scripts(plain)), said(plain).keys
+    merged = {}
+    for key, spans in spans_of(live(one.run(script)), keys).items():
+        for start, end, values in spans:
+            last = merged.setdefault(key, [])
+            if last and last[-1][1] == start and close(last[-1][2], values):
+                last[-1] = (last[-1][0], end, last[-1][2])
+            else:
+                last.append((start, end, values))
+    found = spans_of(live(other.run(script)), keys)
+    assert found.keys() == merged.keys()
+    assert all(close(found[key], merged[key]) for key in merged), f"{plain!r}\n{script!r}"

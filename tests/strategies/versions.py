@@ -349,5 +349,5 @@ def script_of(
 @st.composite
 def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None, nulls: bool = True) -> TestStream:
     """A script of some length; it shrinks by its length alone."""
-    steps = draw(st.sampled_from([40, 40, 30, 20, 10, 4]))
+    steps = draw(st.sampled_from([25, 25, 20, 15, 10, 4]))
     return script_of(draw(st.integers(0, 2**40)), pipeline, steps, ends=ends, nulls=nulls)

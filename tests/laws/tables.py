@@ -1,0 +1,127 @@
+"""What a batch makes of changes and of rows that meet them: plain lists, sorted (semantics.md#versions, #as-of-joins)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+import beamish as bm
+from beamish import Pane, PaneKind
+from beamish.flow import Flow
+from beamish.instants import instant_us
+from beamish.script.events import as_step
+from beamish.stages.versions import VersionsStage
+from beamish.testing import TestStream
+from tests.lines import line
+from tests.said import versions_of
+from tests.twin.order import normal, same, spark_order
+
+Versions = Mapping[str, Sequence[tuple[int, int | None, Mapping[str, Any]]]]
+"""Of each key, in order: from when to when something was valid, and what."""
+
+
+@attrs.frozen
+class Change:
+    """A change that was taken, or a row of the left input that was."""
+
+    time_us: int
+    key: str
+    row: Mapping[str, Any]
+
+
+def key_name(row: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """A key, to look up by."""
+    return repr([normal(row.get(name)) for name in keys])
+
+
+def rows_of(script: TestStream, source: Any, keys: Iterable[str], left_out: Iterable[Any] = ()) -> list[Change]:
+    """The rows of a source that have a time, but for those of these ids."""
+    gone = set(left_out)
+    return [
+        Change(instant_us("time", row[source.event_time]), key_name(row, keys), row)
+        for step in map(as_step, script.events)
+        if step.input == source.name
+        for row in step.rows
+        if row[source.event_time] is not None and row["id"] not in gone
+    ]
+
+
+def numbered(script: TestStream, number: int) -> TestStream:
+    """The script with an ``id`` in each row; they come in any order."""
+    chance = random.Random(number)
+    ids = chance.sample(range(10_000), sum(len(as_step(event).rows) for event in script.events))
+    events = [
+        attrs.evolve(event, rows=tuple({**row, "id": ids.pop()} for row in event.rows))
+        if hasattr(event, "rows")
+        else event
+        for event in script.events
+    ]
+    return TestStream(tuple(events))
+
+
+def dropped_ids(panes: Iterable[Pane], name: str | None = None) -> list[int]:
+    """The ids of the rows (of an input) that are listed as dropped, but for those that are in the table all the same."""
+    rows = [
+        pane.values if name is None else pane.values[name]
+        for pane in panes
+        if pane.kind is PaneKind.DROPPED and pane.reason is not bm.pane.DropReason.JOINED_ALREADY
+    ]
+    return [row["id"] for row in rows if row is not None]
+
+
+def ordered_by_id(pipeline: bm.Pipeline) -> bm.Pipeline:
+    """The table with ``sequence_by="id"``: no two changes are equal."""
+    stage = pipeline.flow.stage
+    assert isinstance(stage, VersionsStage)
+    stage = VersionsStage(attrs.evolve(stage.options, sequence_by="id"))
+    return bm.Pipeline(Flow(stage, pipeline.flow.inputs))
+
+
+def versions_of_batch(pipeline: bm.Pipeline, changes: Iterable[Change], names: Sequence[str]) -> Versions:
+    """The versions of a table whose changes came all at once.
+
+    Args:
+        pipeline: it says what the columns are.
+        changes: those that were taken.
+        names: of the columns that are values.
+    """
+    options, _ = versions_of(pipeline.flow.stage)
+    assert options is not None
+    by_key: dict[str, list[Change]] = {}
+    for change in changes:
+        by_key.setdefault(change.key, []).append(change)
+    found: dict[str, Any] = {}
+    for key, several in by_key.items():
+        spans: list[Any] = []
+        several.sort(key=lambda one: (one.time_us, [spark_order(one.row.get(name)) for name in (options.sequence_by,)]))
+        last_of = {change.time_us: change.row for change in several}
+        times = list(last_of)
+        for time_us, end in zip(times, [*times[1:], None], strict=True):
+            values = {name: last_of[time_us].get(name) for name in names}
+            if options.deleted is not None and last_of[time_us].get(options.deleted) is True:
+                continue
+            if options.only_updated and spans and spans[-1][1] == time_us and same(spans[-1][2], values):
+                spans[-1] = (spans[-1][0], end, spans[-1][2])
+            else:
+                spans.append((time_us, end, values))
+        found[key] = [span for span in spans if span[1] is None or not options.latest_only]
+    return {key: spans for key, spans in found.items() if spans}
+
+
+def live(panes: Iterable[Pane]) -> list[Pane]:
+    """Read the rows in order and strike out what is retracted; each retraction repeats a row that is live."""
+    rows: list[tuple[str, Pane]] = []
+    for pane in panes:
+        if pane.kind is PaneKind.DROPPED:
+            continue
+        words = line(attrs.evolve(pane, kind=PaneKind.PANE))
+        if pane.kind is PaneKind.PANE:
+            rows.append((words, pane))
+            continue
+        at = [i for i, (other, _) in enumerate(rows) if other == words]
+        assert at, f"{line(pane)}: nothing is live"
+        del rows[at[0]]
+    return [pane for _, pane in rows]
