@@ -117,7 +117,8 @@ def live(panes: Iterable[Pane]) -> list[Pane]:
     for pane in panes:
         if pane.kind is PaneKind.DROPPED:
             continue
-        words = line(attrs.evolve(pane, kind=PaneKind.PANE))
+        values = {name: zeros_alike(value) for name, value in pane.values.items()}
+        words = line(attrs.evolve(pane, kind=PaneKind.PANE, values=values))
         if pane.kind is PaneKind.PANE:
             rows.append((words, pane))
             continue
@@ -125,3 +126,10 @@ def live(panes: Iterable[Pane]) -> list[Pane]:
         assert at, f"{line(pane)}: nothing is live"
         del rows[at[0]]
     return [pane for _, pane in rows]
+
+
+def zeros_alike(value: Any) -> Any:
+    """A value in which -0.0 is 0.0, which it equals."""
+    if isinstance(value, dict):
+        return {name: zeros_alike(one) for name, one in value.items()}
+    return normal(value)
