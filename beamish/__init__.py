@@ -35,7 +35,7 @@ from beamish.modes import (
 )
 from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline
-from beamish.state import CheckpointState, Held, ScriptState
+from beamish.state import CheckpointState, Held, ScriptState, StoredVersion
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
@@ -94,6 +94,7 @@ __all__ = [
     "SparkSetupError",
     "SqlError",
     "StateError",
+    "StoredVersion",
     "Suppress",
     "TimestampCombiner",
     "UntilTimeLimit",

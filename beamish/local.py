@@ -8,10 +8,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows
+from beamish.engine.versions.operator import VersionsOperator
+from beamish.engine.versions.reading import StoredTable
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane
 from beamish.plan.relation import Relation
@@ -78,6 +81,24 @@ def held_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Relation, 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
+    for operator, stores in _stores_after(flow, events):
+        if isinstance(operator, SuppressOperator):
+            yield operator.gives, pa.concat_tables([held_rows(operator, store) for store in stores])
+
+
+def tables_after(flow: Flow, events: Sequence[Event]) -> Iterator[StoredTable]:
+    """The versioned tables after a script.
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+    """
+    for operator, (store, *_) in _stores_after(flow, events):
+        if isinstance(operator, (VersionsOperator, AsOfOperator)):
+            yield StoredTable(store)
+
+
+def _stores_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
+    """The operator of each stage, and the stores of its shards after a script."""
     flow.check()
     check_script(flow, events)
     rows = script_rows(flow, events)
@@ -86,7 +107,7 @@ def held_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Relation, 
     root = _Node(flow.bind(rows.schemas, shards=1), Variation())
     for _ in _run(root, events, rows):
         pass
-    yield from root.held()
+    yield from root.stores()
 
 
 class _Leaf:
@@ -116,13 +137,12 @@ class _Node:
         """The watermark that it hands on; all its shards come to the same."""
         return self._shards[0].watermark_us
 
-    def held(self) -> Iterator[tuple[Relation, pa.Table]]:
-        """What the suppresses below it and its own hold."""
+    def stores(self) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
+        """The operators below it and its own, with the stores of their shards."""
         for below in self._inputs:
             if isinstance(below, _Node):
-                yield from below.held()
-        if isinstance(self._operator, SuppressOperator):
-            yield self._operator.gives, pa.concat_tables([held_rows(self._operator, store) for store in self._stores])
+                yield from below.stores()
+        yield self._operator, self._stores
 
     def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
         """A step of what is below, then of its own shards; ``rows`` are those of the step."""

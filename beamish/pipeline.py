@@ -523,7 +523,8 @@ class Pipeline:
             batch: the number of the batch after which it is read; None: the last one.
 
         Returns:
-            a value with ``held()``: what its suppresses hold, a list of ``bm.Held`` or a DataFrame.
+            a value with ``held()``: what its suppresses hold, a list of ``bm.Held`` or a DataFrame; and ``versions(as_of=...)``:
+            what its versioned table holds, a list of ``bm.StoredVersion`` or a DataFrame.
 
         Raises:
             PipelineError: a session without a checkpoint, or a script with one.

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from beamish.errors import PipelineError
+from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
+from beamish.instants import instant, instant_us
 from beamish.kernels.named import Named
-from beamish.local import held_after
+from beamish.local import held_after, tables_after
 from beamish.pane import PaneKind, Window
 from beamish.script.events import Event
 from beamish.script.panes import windows_of
+from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.suppressed import Suppressed
+from beamish.stages.versions import VersionsStage
+from beamish.versioning import VALID_FROM, VALID_TO
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +49,23 @@ class Held:
     timestamp: datetime | None
     since: datetime | None
     due: datetime | None
+
+
+@attrs.frozen
+class StoredVersion:
+    """A version in a versioned table.
+
+    Attributes:
+        key: the key columns.
+        values: the values.
+        valid_from: since when it is valid.
+        valid_to: until before when; None: still.
+    """
+
+    key: Named[Any]
+    values: Named[Any]
+    valid_from: datetime
+    valid_to: datetime | None
 
 
 @attrs.frozen
@@ -82,6 +103,32 @@ class ScriptState:
                 )
                 for row, window in zip(table.drop_columns(["window"]).to_pylist(), windows_of(table), strict=True)
             ]
+        return found
+
+    def versions(self, name: str | None = None, *, as_of: Any = None) -> list[StoredVersion]:
+        """What its versioned table holds.
+
+        Args:
+            name: which table, where there are several: its input's name.
+            as_of: what was valid then (seconds since the epoch or an aware datetime); None: all that exact reads can reach.
+
+        Raises:
+            PipelineError: there is no such table, or several.
+            OptionError: ``as_of`` lies further back than exact reads can reach.
+        """
+        name = table_name(self.flow, name)
+        as_of_us = None if as_of is None else instant_us("versions(as_of)", as_of)
+        found = []
+        for table in tables_after(self.flow, self.events):
+            if table.name != name:
+                continue
+            check_as_of(as_of, as_of_us, table.oldest_us)
+            rows = table.rows(as_of_us)
+            keys = [field.name.partition(".")[2] for field in table.cells if field.name.startswith("key.")]
+            for row in rows.to_pylist():
+                times = {VALID_FROM: row.pop(VALID_FROM), VALID_TO: row.pop(VALID_TO)}
+                key = Named({key: row.pop(key) for key in keys})
+                found.append(StoredVersion(key, Named(row), **times))
         return found
 
 
@@ -125,6 +172,29 @@ class CheckpointState:
         folder = str(self.checkpoint)
         return held_in_checkpoint(self.flow, self.spark, folder, batch=self.batch, name=name or names[0])
 
+    def versions(self, name: str | None = None, *, as_of: Any = None) -> DataFrame:
+        """What its versioned table holds.
+
+        Args:
+            name: which table, where there are several: its input's name.
+            as_of: what was valid then (seconds since the epoch or an aware datetime); None: all that exact reads can reach.
+
+        Returns:
+            the key columns, the values, ``valid_from``, ``valid_to`` (null: still valid).
+
+        Raises:
+            PipelineError: there is no such table, or several.
+            OptionError: ``as_of`` lies further back than exact reads can reach.
+            StateError: the checkpoint has none.
+        """
+        from beamish.spark.stored_versions import stored_versions, table_in_checkpoint
+
+        name = table_name(self.flow, name)
+        as_of_us = None if as_of is None else instant_us("versions(as_of)", as_of)
+        table, entries = table_in_checkpoint(self.spark, str(self.checkpoint), self.batch, name)
+        check_as_of(as_of, as_of_us, table.oldest_us)
+        return stored_versions(table, entries, as_of_us)
+
 
 def check_suppressed(flow: Flow) -> list[str]:
     """The names of a flow's suppresses.
@@ -136,3 +206,37 @@ def check_suppressed(flow: Flow) -> list[str]:
     if not names:
         raise PipelineError("held(): the pipeline has no suppress, so nothing is held; say .suppress(...)")
     return names
+
+
+def table_name(flow: Flow, name: str | None) -> str | None:
+    """The name of the versioned table that is meant; None: that of the stage ``versions(...)``, which has none.
+
+    Raises:
+        PipelineError: there is no such table, or several.
+    """
+    names: list[str | None] = []
+    for below in flow.flows:
+        if isinstance(below.stage, VersionsStage):
+            names.append(None)
+        elif isinstance(below.stage, AsOfStage):
+            names.append(below.takes[1].name)
+    if not names:
+        raise PipelineError("versions(): the pipeline has no versioned table; say .versions(...) or bm.as_of_join(...)")
+    if len(names) == 1 and name is None:
+        return names[0]
+    if names.count(name) != 1:
+        raise PipelineError(f"versions({name!r}): the pipeline's versioned tables are {names!r}; name one")
+    return name
+
+
+def check_as_of(as_of: Any, as_of_us: int | None, oldest_us: int) -> None:
+    """Check that a whole table can be read as of a time.
+
+    Raises:
+        OptionError: it lies further back than exact reads can reach.
+    """
+    if as_of_us is not None and as_of_us < oldest_us:
+        raise OptionError(
+            f"versions(as_of={as_of!r}): further back than the history, which begins at {instant(oldest_us)}; give a later time, "
+            "or the table a longer history from its first run on"
+        )

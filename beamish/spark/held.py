@@ -1,4 +1,4 @@
-"""What a suppress holds in a checkpoint, read by Spark's own reader of state (docs/spark-notes.md#state-from-outside)."""
+"""What a suppress holds in a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
@@ -18,6 +17,7 @@ from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows, held_schema
 from beamish.errors import StateError
 from beamish.flow import Flow
+from beamish.spark.checkpoint import shard_with, stateful_operators, store_of
 from beamish.spark.rows.types import spark_schema
 from beamish.stages.suppressed import Suppressed
 
@@ -35,26 +35,12 @@ def held_in_checkpoint(flow: Flow, spark: SparkSession, checkpoint: str, *, batc
     Raises:
         StateError: the checkpoint holds nothing of it, or is another pipeline's.
     """
-    metadata = spark.read.format("state-metadata").load(checkpoint)
-    for row in metadata.select("operatorId").distinct().orderBy("operatorId").collect():
-        entries = _entries(spark, checkpoint, batch, row.operatorId)
-        first = entries.where(F.col("name") == entry_name(name, INDEX)).limit(1).collect()
-        if first:
-            shard = DictStore()
-            for entry in entries.where(F.col("shard") == first[0].shard).collect():
-                shard.put(entry.name, bytes(entry.value))
+    for entries in stateful_operators(spark, checkpoint, batch):
+        shard = shard_with(entries, entry_name(name, INDEX))
+        if shard is not None:
             operator = _operator(flow, name, shard)
             return entries.groupBy("shard").applyInArrow(_held(operator), spark_schema(held_schema(operator)))
     raise StateError(f"held({name!r}): the checkpoint {checkpoint!r} has nothing of a suppress of this name")
-
-
-def _entries(spark: SparkSession, checkpoint: str, batch: int | None, operator_id: int) -> DataFrame:
-    """The store entries of an operator: ``shard``, ``name``, ``value``."""
-    reader = spark.read.format("statestore").option("operatorId", operator_id).option("stateVarName", "shard")
-    if batch is not None:
-        reader = reader.option("batchId", batch)
-    name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
-    return reader.load(checkpoint).select("key.shard", name, value)
 
 
 def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
@@ -81,7 +67,6 @@ def _held(operator: SuppressOperator) -> Callable[[pa.Table], pa.Table]:
     """A function for ``applyInArrow``: the entries of a shard to what it holds."""
 
     def held(entries: pa.Table) -> pa.Table:
-        store = DictStore(zip(entries["name"].to_pylist(), entries["value"].to_pylist(), strict=True))
-        return held_rows(operator, store)
+        return held_rows(operator, store_of(entries))
 
     return held

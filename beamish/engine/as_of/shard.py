@@ -45,7 +45,7 @@ class AsOfShard(Shard):
 
     def __init__(self, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
         self._plan, self._store = plan, store
-        self._note = read_note(store, plan.identity, plan.table.spans, len(plan.counted))
+        self._note = read_note(store, plan.identity, plan.table, len(plan.counted))
         self._table = VersionTable(plan.table, store, policy)
         self._waiting = LeftTable(plan, store, "waiting", policy.spans)
         self._kept = LeftTable(plan, store, "kept", policy.spans)
@@ -88,7 +88,7 @@ class AsOfShard(Shard):
         self._table.save(watermark_us)
         self._waiting.save(_EVER.min)
         self._kept.save(horizon_us(watermark_us, self._lateness_us))
-        self._note.write(self._store, self._plan.identity, self._plan.table.spans)
+        self._note.write(self._store, self._plan.identity, self._plan.table)
 
     def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
         """Take in what came, at a watermark: the table's changes, then the rows that meet it."""

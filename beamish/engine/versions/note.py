@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +11,10 @@ import attrs
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.state.store import Store
+from beamish.engine.versions.changes import cells_schema
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
+from beamish.plan.versions_plan import TablePlan
 
 ENTRY = "table"
 FORMAT = 1
@@ -31,12 +34,14 @@ class Note:
     dropped: dict[str, int] = attrs.Factory(dict)
     steps: int = 0
 
-    def write(self, store: Store, identity: Mapping[str, Any], spans: Mapping[str, int]) -> None:
+    def write(self, store: Store, identity: Mapping[str, Any], table: TablePlan) -> None:
         """Write it, with what the stage is."""
         about = {
             "format": FORMAT,
             "identity": identity,
-            "spans": spans,
+            "name": table.takes.name,
+            "spans": table.spans,
+            "cells": base64.b64encode(cells_schema(table).serialize().to_pybytes()).decode(),
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "steps": self.steps,
@@ -44,13 +49,13 @@ class Note:
         store.put(ENTRY, json.dumps(about).encode())
 
 
-def read_note(store: Store, identity: Mapping[str, Any], spans: Mapping[str, int], inputs: int) -> Note:
+def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, inputs: int) -> Note:
     """The note of a shard; a new one of a new shard.
 
     Args:
         store: the shard's.
         identity: of the stage: what may not change.
-        spans: of the stage: what may shrink, microseconds.
+        table: the plan of its table.
         inputs: number of inputs whose watermark counts.
 
     Raises:
@@ -72,7 +77,7 @@ def read_note(store: Store, identity: Mapping[str, Any], spans: Mapping[str, int
                 f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start from a "
                 "new checkpoint (grace and with_dropped may change, history and allowed_lateness may shrink)"
             )
-    for what, now_us in spans.items():
+    for what, now_us in table.spans.items():
         then_us = about["spans"][what]
         if now_us > then_us:
             raise StateError(

@@ -30,7 +30,7 @@ class VersionsShard(Shard):
 
     def __init__(self, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
         self._plan, self._store = plan, store
-        self._note = read_note(store, plan.identity, plan.table.spans, 1)
+        self._note = read_note(store, plan.identity, plan.table, 1)
         self._table = VersionTable(plan.table, store, policy)
 
     @property
@@ -71,5 +71,5 @@ class VersionsShard(Shard):
         if table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
         self._table.save(clocks.watermark_us)
-        self._note.write(self._store, plan.identity, table.spans)
+        self._note.write(self._store, plan.identity, table)
         return concat(schema, [*drops.tables, *out])

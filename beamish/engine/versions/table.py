@@ -31,6 +31,7 @@ from beamish.plan.versions_plan import TablePlan
 from beamish.triggers.trigger import NEVER_US
 
 NAME = "versions"
+INDEX_COLUMNS = ("start_us", "end_us", "expires_us")
 _FIRST_HASHED, _LAST_HASHED = -(2**62), -(2**62) + 2**32
 """The numbers of the segments of open changes; those of what has ended are above, since times are."""
 
@@ -64,7 +65,7 @@ class VersionTable:
     def __init__(self, plan: TablePlan, store: Store, policy: TablePolicy) -> None:
         self.plan, self._policy = plan, policy
         self.schema = cells_schema(plan)
-        self._stored = Segmented(store, NAME, Changes.none(self.schema), ("start_us", "end_us", "expires_us"))
+        self._stored = Segmented(store, NAME, Changes.none(self.schema), INDEX_COLUMNS)
         about = self._stored.segments.about
         self._spans = Spans.of(policy.spans, about.get("spans"))
         self._hashed: int = about.get("hashed", 1)

@@ -1,0 +1,44 @@
+"""The entries of the shards' stores in a checkpoint, read by Spark's own reader of state (docs/spark-notes.md#state-from-outside)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from beamish.engine.state import DictStore
+
+
+def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:
+    """Per stage of a query the entries of its shards' stores: ``shard``, ``name``, ``value``; the stages in no known order.
+
+    Args:
+        spark: the session that reads it.
+        checkpoint: its folder.
+        batch: the number of the batch after which it is read; None: the last one.
+    """
+    metadata = spark.read.format("state-metadata").load(checkpoint)
+    for row in metadata.select("operatorId").distinct().orderBy("operatorId").collect():
+        reader = spark.read.format("statestore").option("operatorId", row.operatorId).option("stateVarName", "shard")
+        if batch is not None:
+            reader = reader.option("batchId", batch)
+        name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
+        yield reader.load(checkpoint).select("key.shard", name, value)
+
+
+def shard_with(entries: DataFrame, name: str) -> DictStore | None:
+    """The entries of a shard that has one of this name; None: none has."""
+    first = entries.where(F.col("name") == name).limit(1).collect()
+    if not first:
+        return None
+    store = DictStore()
+    for entry in entries.where(F.col("shard") == first[0].shard).collect():
+        store.put(entry.name, bytes(entry.value))
+    return store
+
+
+def store_of(entries: pa.Table) -> DictStore:
+    """Entries of one shard as its store."""
+    return DictStore(zip(entries["name"].to_pylist(), entries["value"].to_pylist(), strict=True))
