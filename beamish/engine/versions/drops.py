@@ -92,7 +92,10 @@ class Drops:
             counted[name] = counted.get(name, 0) + int(sizes[why == reason].sum())
         if self.lists:
             late = np.isin(why[at], (EXPIRED, JOINED_ALREADY)) & (watermark_us != NO_WATERMARK_US)
-            late_by = pa.array(np.where(late, _late_by_us(watermark_us, time_us[at]), 0), mask=~late)
+            late_by_us = np.zeros(len(at), dtype=np.int64)
+            if late.any():
+                late_by_us[late] = _late_by_us(watermark_us, time_us[at][late])
+            late_by = pa.array(late_by_us, mask=~late)
             own = rows["row"].combine_chunks().take(pa.array(at))
             taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
             self.tables.append(_table(self.schema, taken, why[at], late_by, _of_input(self.schema, own, row_of)))
