@@ -690,7 +690,10 @@ def _changes(triples: Iterable[Any]) -> Iterable[Change]:
             raise OptionError(
                 f"load(changes): #{number} is {triple!r}, but must be a triple (key, value, ts)"
             ) from None
-        yield _change("load", key, value, ts)
+        try:
+            yield _change("load", key, value, ts)
+        except OptionError as refused:
+            raise OptionError(f"load(changes): #{number}: {refused}") from None
 
 
 def _version(found: Found | None) -> Version | None:
