@@ -691,9 +691,10 @@ def _changes(triples: Iterable[Any]) -> Iterable[Change]:
                 f"load(changes): #{number} is {triple!r}, but must be a triple (key, value, ts)"
             ) from None
         try:
-            yield _change("load", key, value, ts)
+            change = _change("load", key, value, ts)
         except OptionError as refused:
             raise OptionError(f"load(changes): #{number}: {refused}") from None
+        yield change
 
 
 def _version(found: Found | None) -> Version | None:

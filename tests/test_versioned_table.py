@@ -413,7 +413,7 @@ def test_a_call_after_close_is_refused(call):
     table.put("EUR", 1, 10)
     table.close()
     table.close()
-    with pytest.raises(bm.ClosedError, match="VersionedTable\\('100 seconds'\\) is closed: .*open it anew"):
+    with pytest.raises(bm.ClosedError, match=r"VersionedTable\('100 seconds'\) is closed: .*open it anew"):
         call(table)
     assert (table.stream_time, table.oldest, table.dropped) == (at(10), at(-90), 0)
 
@@ -478,7 +478,7 @@ def test_with_a_shorter_history_oldest_moves_at_once_and_not_back(path):
 def test_a_file_in_use_is_refused_and_not_touched(path):
     with reopened(path) as table:
         table.put("EUR", 1, 10)
-        with pytest.raises(bm.StateError, match="in use.*close"):
+        with pytest.raises(bm.StateError, match=r"in use.*close"):
             reopened(path)
         table.put("EUR", 2, 20)
         assert values(table.versions("EUR")) == [1, 2]

@@ -6,6 +6,7 @@ import sqlite3
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import inf, nan
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,7 +21,7 @@ TENTH = "0.1000000000000000055511151231257827021181583404541015625"
 """What the float 0.1 is."""
 
 # Within a row all are equal; of two rows none are.
-EQUAL = [
+EQUAL: list[list[Any]] = [
     [1, 1.0, True, Decimal(1), Decimal("1.000")],
     [0, 0.0, -0.0, False, Decimal("-0"), Decimal("0E+5"), Decimal("0E+999999")],
     ["1"],
@@ -62,7 +63,10 @@ EQUAL = [
     [date(2024, 1, 1)],
     [datetime(2024, 1, 1), datetime(2024, 1, 1, fold=1)],  # noqa: DTZ001 - naive on purpose
     [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 1, tzinfo=BERLIN)],
-    [frozenset({datetime(2024, 1, 1, tzinfo=UTC)}), frozenset({datetime(2024, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))})],
+    [
+        frozenset({datetime(2024, 1, 1, tzinfo=UTC)}),
+        frozenset({datetime(2024, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))}),
+    ],
     [datetime(2024, 10, 27, 2, 30, tzinfo=BERLIN), datetime(2024, 10, 27, 0, 30, tzinfo=UTC)],
     [datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=BERLIN), datetime(2024, 10, 27, 1, 30, tzinfo=UTC)],
     [datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))],
@@ -135,7 +139,8 @@ def test_texts_ints_and_floats_are_stored_as_they_are(key):
 
 
 @pytest.mark.parametrize(
-    "key", [[1], {1: 2}, {1}, object(), np.int64(1), np.float64(1.5), (1, [2]), frozenset({1j}), Decimal("sNaN"), range(3)]
+    "key",
+    [[1], {1: 2}, {1}, object(), np.int64(1), np.float64(1.5), (1, [2]), frozenset({1j}), Decimal("sNaN"), range(3)],
 )
 def test_other_keys_are_refused(key):
     with pytest.raises(TypeError, match=r"^a "):

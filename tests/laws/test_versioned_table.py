@@ -128,7 +128,7 @@ class Tables(RuleBasedStateMachine):
         found: dict[Any, list[Found]] = {}
         for row in self.table.to_arrow(None if at is None else instant(at)).to_pylist():
             version = bm.Version(row["value"], row["valid_from"], row["valid_to"])
-            found.setdefault(row["key"], []).append(read(version))  # type: ignore[arg-type]
+            found.setdefault(row["key"], []).append(read(version))
         assert found == self.twin.whole(at)
 
     @precondition(lambda self: self.path is not None)
@@ -149,7 +149,9 @@ class Tables(RuleBasedStateMachine):
         if self.twin.oldest is None:
             return
         due = self.twin.oldest - self.twin.oldest % self.table.segment.us
-        rows = self.table._store._connection.execute("SELECT key, at_us, value FROM changes ORDER BY key, at_us").fetchall()
+        rows = self.table._store._connection.execute(
+            "SELECT key, at_us, value FROM changes ORDER BY key, at_us"
+        ).fetchall()
         assert all(at >= due for _, at, value in rows if value is None), "a delete"
         assert all(after[1] >= due for row, after in pairwise(rows) if row[0] == after[0]), "a version that has ended"
 
