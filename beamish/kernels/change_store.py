@@ -27,6 +27,9 @@ Error = sqlite3.Error
 _APPLICATION, _FORMAT = 0x6265_616D, 1
 """What the head of a file says: whose it is ("beam"), and how it is to be read."""
 
+_LOG_PAGES = 10_000
+"""How long the log beside the file becomes, in pages of 4 kB: the longer, the fewer times a page is written to the file."""
+
 _SCHEMA = (
     """CREATE TABLE changes (
         key NOT NULL, at_us INTEGER NOT NULL, written BLOB, value BLOB, PRIMARY KEY (key, at_us)
@@ -175,6 +178,7 @@ def _set_up(connection: sqlite3.Connection, path: Path | None) -> None:
         if path is not None:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
     except Error as error:
         raise _cannot_open(path, error) from None
 

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from beamish.kernels.plain_keys import key_as_written, stored_key, written_key
+from tests.accumulations.laws import PATIENT
 
 BERLIN = ZoneInfo("Europe/Berlin")
 TENTH = "0.1000000000000000055511151231257827021181583404541015625"
@@ -116,7 +117,7 @@ def test_keys_are_stored_equal_exactly_if_they_are(stored):
             assert (one == another) == (number == other_number), (key, other)
 
 
-@settings(max_examples=300)
+@settings(PATIENT, max_examples=300)
 @given(PLAIN, PLAIN)
 @example(1.5, Decimal("1.5"))
 def test_drawn_keys_are_stored_equal_exactly_if_python_finds_them_equal(one, other):
@@ -124,7 +125,7 @@ def test_drawn_keys_are_stored_equal_exactly_if_python_finds_them_equal(one, oth
         assert (of(one) == of(other)) == (one == other)
 
 
-@settings(max_examples=200)
+@settings(PATIENT, max_examples=200)
 @given(PLAIN)
 def test_a_key_comes_back_as_it_was_written(key):
     stored = stored_key(key)
