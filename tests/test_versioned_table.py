@@ -154,6 +154,11 @@ def test_a_late_write_ends_where_the_next_change_is_be_it_a_delete(table):
     assert [plain(version) for version in table.versions("EUR")] == [(1, 10, 20)]
 
 
+def test_a_write_just_before_the_latest_ends_where_that_begins(table):
+    table.put("EUR", 1, 10)
+    assert table.put("EUR", 2, at(10) - MICROSECOND) == bm.Validity(at(10) - MICROSECOND, at(10))
+
+
 def test_a_write_past_the_lateness_changes_nothing_moves_no_time_and_is_counted():
     with bm.VersionedTable(100, allowed_lateness=10) as table:
         table.put("EUR", 1, 50)
