@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -111,6 +112,7 @@ def test_versions_are_those_valid_at_any_instant_of_both_bounds_included(table):
     table.load([("EUR", 1, 10), ("EUR", 2, 20), ("EUR", None, 30), ("EUR", 3, 40)])
     assert [plain(version) for version in table.versions("EUR")] == [(1, 10, 20), (2, 20, 30), (3, 40, None)]
     assert values(table.versions("EUR", 20, 40)) == [2, 3]
+    assert [plain(version) for version in table.versions("EUR", 15, 20)] == [(1, 10, 20), (2, 20, 30)]
     assert values(table.versions("EUR", at(20) - MICROSECOND, at(40) - MICROSECOND)) == [1, 2]
     assert values(table.versions("EUR", 30, 39)) == []
     assert values(table.versions("EUR", until=9)) == []
@@ -287,6 +289,13 @@ def test_what_is_forgotten_is_forgotten_by_puts_deletes_and_loads_alike():
             assert [row for row in rows(table) if row[0] == "EUR"] == [("EUR", 25)]
 
 
+def test_a_long_load_forgets_as_it_goes_and_writes_nothing_again(monkeypatch):
+    monkeypatch.setattr(versioned_table, "_CHUNK", 2)
+    with bm.VersionedTable(100, segment=10) as table:
+        table.load([("EUR", None, 25), ("USD", 1, 500), ("USD", 2, 501)])
+        assert rows(table) == [("USD", 500), ("USD", 501)]
+
+
 @pytest.mark.parametrize(
     ("history", "segment"),
     [
@@ -420,6 +429,8 @@ def test_a_call_after_close_is_refused(call):
     table.close()
     with pytest.raises(bm.ClosedError, match=r"VersionedTable\('100 seconds'\) is closed: .*open it anew"):
         call(table)
+    with ThreadPoolExecutor(1) as other, pytest.raises(bm.ClosedError):
+        other.submit(table.get, "EUR").result(timeout=60)
     assert (table.stream_time, table.oldest, table.dropped) == (at(10), at(-90), 0)
 
 
