@@ -166,6 +166,23 @@ of_one: a.Accumulation = Product("amount").of("orders")
 several_columns: list[a.Accumulation] = [a.CountDistinct("user", "item"), a.CoGroup("orders", "clicks")]
 
 
+# A table without Spark.
+
+
+def rates_of(changes: Iterator[tuple[str, float | None, datetime]]) -> float:
+    """Answers are checked for None before they are looked into."""
+    with bm.VersionedTable("1 day", path="rates.table", allowed_lateness=timedelta(hours=1)) as table:
+        assert_type(table.load(changes), int)
+        assert_type(table.put("EUR", 1.08, 10), bm.Validity | None)
+        assert_type(table.delete(("EUR", 3), datetime.now(UTC)), bm.Version | None)
+        assert_type(table.versions("EUR", since=10, newest_first=True), list[bm.Version])
+        assert_type(table.oldest, datetime | None)
+        table.get(["EUR"])  # type: ignore[arg-type]
+        table.get("EUR").value  # type: ignore[union-attr]
+        version = table.get("EUR", as_of=10.5)
+        return 0.0 if version is None else float(version.value)
+
+
 # On Spark.
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from math import isfinite
 from typing import Any, TypeAlias
 
 from beamish.instants import EPOCH
@@ -23,7 +22,6 @@ ALLOWED = "str, int, bool, float, bytes, Decimal, date, datetime, timedelta, and
 
 StoredKey: TypeAlias = str | int | float | bytes
 
-_NAN = float("nan")
 _MOST_DIGITS = 400
 """Whole numbers of more digits are compared as Decimals: some of these are too long to be written out. No float has as many."""
 _TOO_LONG = 10**_MOST_DIGITS
@@ -89,9 +87,7 @@ def _int(key: int) -> Any:
 
 
 def _float(key: float) -> Any:
-    if not isfinite(key):
-        return key if key == key else _NAN  # noqa: PLR0124 - NaN is not
-    return int(key) if key.is_integer() else key
+    return int(key) if key.is_integer() else key  # neither NaN nor the infinite are
 
 
 def _decimal(key: Decimal) -> Any:

@@ -54,6 +54,7 @@ EQUAL: list[list[Any]] = [
     [inf, Decimal("Infinity")],
     [-inf, Decimal("-Infinity")],
     [nan, -nan, Decimal("NaN"), Decimal("-NaN")],
+    [frozenset({nan}), frozenset({nan, float("nan")})],
     [(1, "x"), (1.0, "x"), (True, "x")],
     [(1, ("x",))],
     [(None,)],
