@@ -177,8 +177,6 @@ def rates_of(changes: Iterator[tuple[str, float | None, datetime]]) -> float:
         assert_type(table.delete(("EUR", 3), datetime.now(UTC)), bm.Version | None)
         assert_type(table.versions("EUR", since=10, newest_first=True), list[bm.Version])
         assert_type(table.oldest, datetime | None)
-        table.get(["EUR"])  # type: ignore[arg-type]
-        table.get("EUR").value  # type: ignore[union-attr]
         version = table.get("EUR", as_of=10.5)
         return 0.0 if version is None else float(version.value)
 
@@ -210,5 +208,8 @@ def refused() -> None:
     a.Sum(3)  # type: ignore[arg-type]
     bm.FixedWindows()  # type: ignore[call-arg]
     a.CoGroup(1)  # type: ignore[arg-type]
+    bm.VersionedTable("1 day").get(["EUR"])  # type: ignore[arg-type]
+    repr(bm.VersionedTable("1 day").get("EUR").value)  # type: ignore[union-attr]
+    bm.VersionedTable("1 day", "rates.table")  # type: ignore[call-arg]
     bm.sql("SELECT 1")  # type: ignore[call-arg]
     bm.sql("SELECT 1", event_time="ts", watermark=30)  # type: ignore[arg-type]
