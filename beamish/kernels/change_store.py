@@ -59,7 +59,7 @@ _OF_ALL = (
 _FORGET = (
     "DELETE FROM changes WHERE (key, at_us) IN (SELECT old.key, old.at_us FROM "
     "(SELECT key, max(at_us) + (value IS NULL) AS until_us FROM changes WHERE at_us >= ?1 AND at_us < ?2 GROUP BY key) "
-    "AS ended JOIN changes AS old ON old.key = ended.key AND old.at_us < ended.until_us)"
+    "AS ended CROSS JOIN changes AS old ON old.key = ended.key AND old.at_us < ended.until_us)"
 )
 
 Change: TypeAlias = tuple[StoredKey, int, bytes | None, bytes | None]
