@@ -31,6 +31,8 @@ from beamish.plan.versions_plan import TablePlan
 from beamish.triggers.trigger import NEVER_US
 
 NAME = "versions"
+LATEST = END_OF_TIME_US - 1
+"""The time at which a key's latest change counts."""
 INDEX_COLUMNS = ("start_us", "end_us", "expires_us")
 _FIRST_HASHED, _LAST_HASHED = -(2**62), -(2**62) + 2**32
 """The numbers of the segments of open changes; those of what has ended are above, since times are."""
@@ -152,14 +154,16 @@ class VersionTable:
 
         Args:
             keys: key columns, n rows, in the table's types.
-            time_us: int64, n: microseconds since the epoch.
+            time_us: int64, n: microseconds since the epoch; or ``LATEST``.
 
         Returns:
             changes; and int64, n: which of them, deletes included; -1: none.
         """
         if len(time_us):
             self._load_open(keys, len(time_us))
-            self._load_ended(int(time_us.min()) + 1, int(time_us.max()))
+        earlier = time_us[time_us < LATEST]
+        if len(earlier):
+            self._load_ended(int(earlier.min()) + 1, int(earlier.max()))
         stored = self._stored.records
         changes = stored.take(self._stored.alive & stored["counts"])
         of, other = codes_of_both(changes.keys, keys, len(changes), len(time_us))
