@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import beamish as bm
@@ -84,10 +85,11 @@ def reports() -> pd.DataFrame:
 def write(rows: pd.DataFrame, cuts: pd.DatetimeIndex, folder: Path) -> None:
     """Write a file for each span of the replay, with modification times in their order: so Spark takes them."""
     folder.mkdir()
+    schema = pa.Schema.from_pandas(rows.drop(columns="entered"), preserve_index=False)  # a span without rows has it too
     for number, (start, end) in enumerate(pairwise(cuts)):
         path = folder / f"{number:04d}.parquet"
         part = rows[(rows["entered"] >= start) & (rows["entered"] < end)].drop(columns="entered")
-        part.to_parquet(path, index=False, coerce_timestamps="us")
+        part.to_parquet(path, index=False, coerce_timestamps="us", schema=schema)
         os.utime(path, (number, number))
 
 
