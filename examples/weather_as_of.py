@@ -86,7 +86,9 @@ def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> boo
     old = [row for row in first if row["weather"] is not None and [*met(row)] != final[row["flight_id"]]]
     taken_back = sum(row["pane"]["kind"] == "RETRACTION" for row in joined)
     print(f"{len(flights):,} flights, {len(weather):,} reports of the weather")
-    print(f"{len(first):,} flights came out as they left: {len(alone):,} without weather, {len(old):,} with old weather")
+    print(
+        f"{len(first):,} flights came out as they left: {len(alone):,} without weather, {len(old):,} with old weather"
+    )
     print(f"{taken_back:,} rows were taken back; {len(rows) - len(joined)} flights or reports were dropped")
     for example in (alone[:1] or old[:1]) + old[-1:]:
         show([row for row in joined if row["flight_id"] == example["flight_id"]])
@@ -98,7 +100,9 @@ def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> boo
 
 def show(rows: list[Row]) -> None:
     """What came of one flight, in order."""
-    print(f"flight {rows[0]['flight_id']} should leave {rows[0]['origin']} on {rows[0]['scheduled']:%d %B at %H:%M} (UTC):")
+    print(
+        f"flight {rows[0]['flight_id']} should leave {rows[0]['origin']} on {rows[0]['scheduled']:%d %B at %H:%M} (UTC):"
+    )
     for row in sorted(rows, key=lambda row: (row["pane"]["index"], row["pane"]["kind"])):
         hour, temp = met(row)
         weather = "no weather" if hour is None else f"{temp:g} degrees Fahrenheit, reported for {hour:%H:%M}"
@@ -142,7 +146,12 @@ def year(flights: pd.DataFrame, weather: pd.DataFrame, folder: Path) -> bool:
     print(f"the {len(flights):,} flights of the year, as a batch:")
     holds = True
     for tolerance in (TOLERANCE, None):
-        without = with_weather(tolerance).apply(**frames).where(F.col("weather").isNull()).count()
+        without = (
+            with_weather(tolerance)
+            .apply(flights=frames["flights"], weather=frames["weather"])
+            .where(F.col("weather").isNull())
+            .count()
+        )
         expected = sum(hour is None for _, hour, _ in batch(flights, weather, tolerance))
         words = "without tolerance" if tolerance is None else f"with tolerance={tolerance!r}"
         print(f"  {words} {without:,} stay without weather (pandas.merge_asof: {expected:,})")
