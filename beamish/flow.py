@@ -111,6 +111,27 @@ class Flow:
                 if isinstance(taken, Source):
                     yield taken, flow, number
 
+    def initial(self, given: Any) -> dict[str | None, Any]:
+        """What tables begin with, by the names of their sources.
+
+        Args:
+            given: by name; or where there is one table only, itself; None: nothing.
+
+        Raises:
+            PipelineError: there is no such table, or several.
+        """
+        if given is None:
+            return {}
+        tables = [source.name for source, flow, number in self.leaves if flow.stage.may_begin_with(number)]
+        named = given if isinstance(given, Mapping) else {tables[0] if len(tables) == 1 else "...": given}
+        for name in named:
+            if name not in tables:
+                known = (
+                    f"its tables are {tables!r}" if tables else "only versions(...) of a source's rows begins with some"
+                )
+                raise PipelineError(f"initial={{{name!r}: ...}}: the pipeline has no such table; {known}")
+        return dict(named)
+
     def on_sources(self, change: Callable[[Source], Input]) -> Flow:
         """The same flow over other leaves."""
         return attrs.evolve(self, inputs=tuple(taken.on_sources(change) for taken in self.inputs))

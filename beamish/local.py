@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -41,8 +42,16 @@ class Variation:
     adapt: Callable[[Operator], Operator] = lambda operator: operator
 
 
-def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> list[tuple[Event, list[Pane]]]:
+def trace(
+    flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None
+) -> list[tuple[Event, list[Pane]]]:
     """Run a script; gives each event with what came out at it.
+
+    Args:
+        flow: what is run.
+        events: the script.
+        how: how it is run.
+        initial: rows that tables begin with, as ``Flow.initial`` takes them.
 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
@@ -50,11 +59,11 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> 
     how = how or Variation()
     flow.check()
     check_script(flow, events)
-    rows = script_rows(flow, events)
+    rows = script_rows(flow, events, initial)
     if not rows.any:
         return [(event, []) for event in events]
     bound = flow.bind(rows.schemas, shards=how.shards)
-    tables = _run(_Node(bound, how), events, rows)
+    tables = _run(_Node(bound, how, rows.initial), events, rows)
     return [(event, panes_from_table(out, bound.operator.gives)) for event, out in zip(events, tables, strict=True)]
 
 
@@ -66,13 +75,13 @@ def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.
         yield root.step(step, next(bundles[step.input]) if step.rows else None)
 
 
-def run(flow: Flow, events: Sequence[Event], how: Variation | None = None) -> list[Pane]:
-    """Run a script; gives all that came out, in order.
+def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> list[Pane]:
+    """Run a script, as ``trace`` does; gives all that came out, in order.
 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    return [pane for _, panes in trace(flow, events, how) for pane in panes]
+    return [pane for _, panes in trace(flow, events, how, initial) for pane in panes]
 
 
 def held_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Relation, pa.Table]]:
@@ -97,14 +106,16 @@ def tables_after(flow: Flow, events: Sequence[Event]) -> Iterator[StoredTable]:
             yield StoredTable(store)
 
 
-def _stores_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
+def _stores_after(
+    flow: Flow, events: Sequence[Event], initial: Any = None
+) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
     """The operator of each stage, and the stores of its shards after a script."""
     flow.check()
     check_script(flow, events)
-    rows = script_rows(flow, events)
+    rows = script_rows(flow, events, initial)
     if not rows.any:
         return
-    root = _Node(flow.bind(rows.schemas, shards=1), Variation())
+    root = _Node(flow.bind(rows.schemas, shards=1), Variation(), rows.initial)
     for _ in _run(root, events, rows):
         pass
     yield from root.stores()
@@ -126,11 +137,20 @@ class _Leaf:
 class _Node:
     """A stage of the flow with all its shards, and what is below it."""
 
-    def __init__(self, flow: BoundFlow, how: Variation) -> None:
+    def __init__(self, flow: BoundFlow, how: Variation, initial: Mapping[str | None, pa.Table]) -> None:
         self._operator, self._how = how.adapt(flow.operator), how
-        self._inputs = [_Leaf(taken) if isinstance(taken, Source) else _Node(taken, how) for taken in flow.inputs]
+        self._inputs = [
+            _Leaf(taken) if isinstance(taken, Source) else _Node(taken, how, initial) for taken in flow.inputs
+        ]
         self._stores = [DictStore() for _ in range(flow.operator.shards)]
         self._shards = [self._operator.open(store) for store in self._stores]
+        for number, taken in enumerate(flow.inputs):
+            if isinstance(taken, Source) and taken.name in initial:
+                payloads: dict[int, list[bytes]] = {}
+                for shard, payload in self._operator.pack(number, initial[taken.name]):
+                    payloads.setdefault(shard, []).append(payload)
+                for shard, of_shard in payloads.items():
+                    self._shards[shard].begin(of_shard)
 
     @property
     def watermark_us(self) -> int | None:

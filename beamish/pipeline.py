@@ -489,11 +489,13 @@ class Pipeline:
             flow.check()
         return Pipeline(flow)
 
-    def run(self, test_stream: TestStream) -> list[Pane]:
+    def run(self, test_stream: TestStream, *, initial: Any = None) -> list[Pane]:
         """Run a script in process, without Spark.
 
         Args:
             test_stream: the script; of a merge each bundle says its input.
+            initial: rows that a versioned table begins with, before the first event; of several tables by the name of
+                their input. None of them is late, and their versions count as shown.
 
         Returns:
             panes, retractions and, with ``with_dropped``, dropped rows of the last stage, in the order in which they
@@ -506,7 +508,7 @@ class Pipeline:
             raise ScriptError(
                 f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
             )
-        return run(self.flow, test_stream.events)
+        return run(self.flow, test_stream.events, initial=initial)
 
     @overload
     def state(self, of: TestStream) -> ScriptState: ...
@@ -554,11 +556,20 @@ class Pipeline:
             raise PipelineError(f"state({of!r}): must be a script, or a session and a checkpoint: state(spark, folder)")
         return CheckpointState(self.flow, of, checkpoint, batch)
 
-    def apply(self, df: DataFrame | None = None, *, shards: int | None = None, **inputs: DataFrame) -> DataFrame:
+    def apply(
+        self,
+        df: DataFrame | None = None,
+        *,
+        initial: DataFrame | Mapping[str, DataFrame] | None = None,
+        shards: int | None = None,
+        **inputs: DataFrame,
+    ) -> DataFrame:
         """Apply it to streaming or batch DataFrames, all stages in one query; lazy, output mode append.
 
         Args:
             df: has the event time, key and value columns. A pipeline without event time takes the panes of another.
+            initial: a batch DataFrame of changes that a versioned table begins with (of several tables by the name of their
+                input): what a new checkpoint takes in before its first batch. None of them is late.
             shards: number of parts that the keys' state is cut into, at least 1; default
                 ``spark.sql.shuffle.partitions``. It is fixed with the checkpoint.
             inputs: of a merge, in place of ``df``: a DataFrame for each source, by its name, all streaming or all batch.
@@ -575,7 +586,7 @@ class Pipeline:
         """
         from beamish.spark import apply
 
-        return apply(self.flow, df, inputs, shards)
+        return apply(self.flow, df, inputs, shards, initial)
 
     __call__ = apply
 

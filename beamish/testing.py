@@ -146,8 +146,12 @@ class TestStream:
             _check_moves_on("clock", self._clock_us, step.clock_us)
         return attrs.evolve(self, events=(*self.events, event))
 
-    def trace(self, pipeline: Runnable) -> list[tuple[Event, list[Pane]]]:
+    def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
         """Run the script in process; gives each event with what came out at it.
+
+        Args:
+            pipeline: what is run.
+            initial: rows that a versioned table begins with; of several by the name of their input.
 
         Raises:
             PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
@@ -165,7 +169,7 @@ class TestStream:
             >>> [[pane.values for pane in panes] for event, panes in script.trace(counts)]
             [[], [{'n': 1}], [{'n': 1}]]
         """
-        return trace(pipeline.flow, self.events)
+        return trace(pipeline.flow, self.events, initial=initial)
 
     def on_spark(self, spark: SparkSession, pipeline: Runnable, **options: Any) -> list[Pane]:
         """Run the script as real micro-batches, one event per batch, without sleeping.
@@ -192,7 +196,7 @@ class TestStream:
             options: ``shards``; ``partitions`` of the shuffle (2); ``restart_after``: numbers of events, from 0, after
                 which the query is stopped and restarted from its checkpoint; ``heartbeats``: whether every shard
                 is called in every batch (where the pipeline needs the clock); ``checkpoint``: a folder that the run
-                is kept in, and goes on from.
+                is kept in, and goes on from; ``initial`` as of ``trace``.
 
         Raises:
             ScriptError: a watermark that is not a whole number of milliseconds above 0.

@@ -51,6 +51,10 @@ class Shard(Protocol):
     def dropped(self) -> Mapping[str, int]:
         return {}
 
+    def begin(self, payloads: Sequence[bytes]) -> None:
+        """Take in rows that are there before the first step; asked of the inputs that a stage ``may_begin_with``."""
+        raise TypeError(f"{type(self).__name__} begins with nothing")
+
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         """Advance the clocks and take rows in; what comes in from stages comes before the clocks move.
 

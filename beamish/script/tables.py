@@ -23,16 +23,18 @@ class ScriptRows:
     Attributes:
         tables: the rows of each source, by its name: of each step that brings it some, in order, the rows' columns and
             ``EVENT_TIME``.
+        initial: the rows that tables begin with, by the name of their source.
         schemas: the columns of each source.
     """
 
     tables: Mapping[str | None, Sequence[pa.Table]]
+    initial: Mapping[str | None, pa.Table]
     schemas: Mapping[str | None, pa.Schema]
 
     @property
     def any(self) -> bool:
         """Whether there is a row at all."""
-        return any(self.tables.values())
+        return any(self.tables.values()) or bool(self.initial)
 
 
 def check_script(flow: Flow, events: Sequence[Event]) -> None:
@@ -67,22 +69,27 @@ def watermark_of(source: Source, step: Step) -> int | None:
     return step.watermark_us if step.input in (None, source.name) else None
 
 
-def script_rows(flow: Flow, events: Sequence[Event]) -> ScriptRows:
-    """The rows of a script.
+def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> ScriptRows:
+    """The rows of a script, and those that tables begin with (as ``Flow.initial`` takes them).
 
     Raises:
         ColumnError: a column is missing, or has a name of beamish's own.
         ScriptError: a column holds values that cannot be of one type, or an event time that is no time.
     """
-    steps, tables = [as_step(event) for event in events], {}
+    steps, tables, begins = [as_step(event) for event in events], {}, {}
+    given = flow.initial(initial)
     for source in flow.sources:
         bundles = [step.rows for step in steps if step.rows and step.input == source.name]
-        tables[source.name] = tables_of(bundles, source.event_time)
+        if source.name in given:
+            begins[source.name], *tables[source.name] = tables_of([given[source.name], *bundles], source.event_time)
+        else:
+            tables[source.name] = tables_of(bundles, source.event_time)
     schemas: dict[str | None, pa.Schema] = {}
     for source, taker, number in flow.leaves:
         asked = taker.stage.asks(taker.takes, number)
-        schemas[source.name] = _schema(source, asked, tables[source.name])
-    return ScriptRows(tables, schemas)
+        known = [*([begins[source.name]] if source.name in begins else []), *tables[source.name]]
+        schemas[source.name] = _schema(source, asked, known)
+    return ScriptRows(tables, begins, schemas)
 
 
 def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) -> pa.Schema:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from beamish.flow import BoundFlow, Flow
 
 
-def apply(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shards: int | None = None) -> DataFrame:
+def apply(
+    flow: Flow,
+    df: DataFrame | None,
+    inputs: Mapping[str, DataFrame],
+    shards: int | None = None,
+    initial: DataFrame | Mapping[str, DataFrame] | None = None,
+) -> DataFrame:
     """The panes of a flow's last stage.
 
     Args:
@@ -26,6 +32,7 @@ def apply(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], sha
         df: the rows of its only source; of a source without event time the panes of another query.
         inputs: in place of ``df`` the rows of each source, by its name.
         shards: number of shards of each stage, at least 1; None: ``spark.sql.shuffle.partitions``.
+        initial: what versioned tables begin with, as ``Flow.initial`` takes it.
 
     Raises:
         PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the
@@ -33,15 +40,17 @@ def apply(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], sha
     """
     check_packages()
     from beamish.spark.compile.batch import panes_of_batch
+    from beamish.spark.compile.initial import name_initial, with_initial
     from beamish.spark.compile.inputs import name_inputs
     from beamish.spark.compile.stream import panes_of_stream
 
     named = name_inputs(flow, df, inputs)
     bound = named.bind(shard_count(named.spark, shards))
+    begins = name_initial(named, flow.initial(initial))
     if not named.streaming:
-        return panes_of_batch(bound, named.frames)
+        return panes_of_batch(bound, with_initial(named.frames, begins))
     check_streaming(named.spark)
-    return panes_of_stream(bound, named.rows)
+    return panes_of_stream(bound, named.rows, initial=begins)
 
 
 def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shards: int | None = None) -> BoundFlow:

@@ -52,6 +52,7 @@ def trace_on_spark(
     restart_after: Sequence[int] = (),
     heartbeats: bool | None = None,
     checkpoint: str | Path | None = None,
+    initial: Any = None,
 ) -> list[tuple[Event, list[Pane]]]:
     """Run a script as micro-batches; gives each event with what came out at it.
 
@@ -65,6 +66,7 @@ def trace_on_spark(
         heartbeats: whether every shard is called in every batch; None: where the flow needs the clock.
         checkpoint: a folder to keep the run in; where one is kept, it goes on after the events that it has had (what moves
             the watermark must not come first). None: a temporary one.
+        initial: rows that versioned tables begin with, as ``Flow.initial`` takes them.
 
     Raises:
         ScriptError: a watermark that Spark cannot have.
@@ -75,7 +77,7 @@ def trace_on_spark(
     _check(events, restart_after)
     _check_session(spark)
     check_streams(flow)
-    rows = script_rows(flow, events)
+    rows = script_rows(flow, events, initial)
     if not rows.any:
         return [(event, []) for event in events]
     confs = {"spark.sql.shuffle.partitions": str(partitions), "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
@@ -88,10 +90,13 @@ def trace_on_spark(
             source.name: cut(source, events, rows.tables[source.name], rows.schemas[source.name])
             for source in flow.sources
         }
+        begins = {
+            name: SourceRows(spark.createDataFrame(table), F.col(EVENT_TIME)) for name, table in rows.initial.items()
+        }
         for stop in _stops(events, restart_after):
             sources = {source.name: _stream(spark, source, batches[source.name], stop) for source in flow.sources}
             ticks = script_stream(spark, clock_rows(events), stop) if ticking else None
-            _run_query(panes_of_stream(bound, sources, ticks), folder)
+            _run_query(panes_of_stream(bound, sources, ticks, initial=begins), folder)
         return _by_event(folder, bound.operator.gives, events)
 
 

@@ -12,7 +12,7 @@ from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
 from beamish.modes import AccumulationMode, WaitFor
-from beamish.plan.as_of_plan import make_as_of_plan
+from beamish.plan.as_of_plan import TABLE, make_as_of_plan
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.stages.stage import Stage
 from beamish.stages.versions import check_changes, describe_changes, describe_dropped, describe_late
@@ -103,6 +103,9 @@ class AsOfStage(Stage):
 
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
         return number == 0 or self.table.values is None or self.with_dropped
+
+    def may_begin_with(self, number: int) -> bool:
+        return number == TABLE
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         plan = make_as_of_plan(

@@ -73,6 +73,10 @@ class Stage(Protocol):
         """Whether it takes all columns of input ``number``, beside those that it names."""
         return True
 
+    def may_begin_with(self, number: int) -> bool:
+        """Whether rows of input ``number`` may be there before the first step (``Shard.begin``)."""
+        return False
+
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         """Bind it to columns and types.
 

@@ -56,6 +56,9 @@ class VersionsStage(Stage):
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
         return self.options.values is None or self.options.with_dropped
 
+    def may_begin_with(self, number: int) -> bool:
+        return True
+
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         shards = shards if takes[0].keys else 1
         plan = make_versions_plan(self.options, takes[0], self.gives(takes), shards, is_final=self.is_final)

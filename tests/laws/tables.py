@@ -10,11 +10,11 @@ import attrs
 
 import beamish as bm
 from beamish import Pane, PaneKind
-from beamish.flow import Flow
-from beamish.instants import instant_us
+from beamish.instants import instant, instant_us
 from beamish.script.events import as_step
-from beamish.stages.versions import VersionsStage
+from beamish.stages.as_of_join import AsOfStage
 from beamish.testing import TestStream
+from beamish.versioning import VALID_FROM
 from tests.lines import line
 from tests.said import versions_of
 from tests.twin.order import normal, same, spark_order
@@ -73,11 +73,16 @@ def dropped_ids(panes: Iterable[Pane], name: str | None = None) -> list[int]:
 
 
 def ordered_by_id(pipeline: bm.Pipeline) -> bm.Pipeline:
-    """The table with ``sequence_by="id"``: no two changes are equal."""
-    stage = pipeline.flow.stage
-    assert isinstance(stage, VersionsStage)
-    stage = VersionsStage(attrs.evolve(stage.options, sequence_by="id"))
-    return bm.Pipeline(Flow(stage, pipeline.flow.inputs))
+    """The table, or the join with it, with ``sequence_by="id"``: no two changes are equal."""
+    return declaring(pipeline, sequence_by="id")
+
+
+def declaring(pipeline: bm.Pipeline, **options: Any) -> bm.Pipeline:
+    """The same with something else declared of its table."""
+    flow, (table, _) = pipeline.flow, versions_of(pipeline.flow.stage)
+    assert table is not None
+    name = "table" if isinstance(flow.stage, AsOfStage) else "options"
+    return bm.Pipeline(attrs.evolve(flow, stage=attrs.evolve(flow.stage, **{name: attrs.evolve(table, **options)})))
 
 
 def versions_of_batch(pipeline: bm.Pipeline, changes: Iterable[Change], names: Sequence[str]) -> Versions:
@@ -117,7 +122,8 @@ def live(panes: Iterable[Pane]) -> list[Pane]:
     for pane in panes:
         if pane.kind is PaneKind.DROPPED:
             continue
-        words = line(attrs.evolve(pane, kind=PaneKind.PANE))
+        values = {name: zeros_alike(value) for name, value in pane.values.items()}
+        words = line(attrs.evolve(pane, kind=PaneKind.PANE, values=values))
         if pane.kind is PaneKind.PANE:
             rows.append((words, pane))
             continue
@@ -125,3 +131,37 @@ def live(panes: Iterable[Pane]) -> list[Pane]:
         assert at, f"{line(pane)}: nothing is live"
         del rows[at[0]]
     return [pane for _, pane in rows]
+
+
+def zeros_alike(value: Any) -> Any:
+    """A value in which -0.0 is 0.0, which it equals."""
+    if isinstance(value, dict):
+        return {name: zeros_alike(one) for name, one in value.items()}
+    return normal(value)
+
+
+def matches_of_batch(
+    pipeline: bm.Pipeline, changes: Iterable[Change], rows: Iterable[Change], names: Sequence[str]
+) -> dict[int, dict[str, Any] | None]:
+    """What each row meets, by its id, when all has come: one that comes out of the join, with null or without.
+
+    Args:
+        pipeline: a join of rows with the rows of a table.
+        changes: those that were taken.
+        rows: those that were.
+        names: of the columns that are values.
+    """
+    _, options = versions_of(pipeline.flow.stage)
+    assert options is not None
+    versions = versions_of_batch(pipeline, changes, names)
+    found: dict[int, dict[str, Any] | None] = {}
+    for row in rows:
+        time_us = row.time_us - (not options.allow_exact_matches)
+        reached = [
+            one for one in versions.get(row.key, ()) if one[0] <= time_us and (one[1] is None or time_us < one[1])
+        ]
+        if options.tolerance is not None:
+            reached = [one for one in reached if row.time_us - one[0] <= options.tolerance.us]
+        if reached or options.how == "left":
+            found[row.row["id"]] = {**reached[0][2], VALID_FROM: instant(reached[0][0])} if reached else None
+    return found

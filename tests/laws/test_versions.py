@@ -5,20 +5,27 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-import attrs
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.engine.state import SegmentPolicy
 from beamish.instants import instant_us
 from beamish.local import Variation, run
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from beamish.versioning import VALID_FROM, VALID_TO
 from tests.agreement import close, differences
-from tests.laws.tables import Change, dropped_ids, key_name, live, numbered, ordered_by_id, rows_of, versions_of_batch
+from tests.laws.tables import (
+    Change,
+    declaring,
+    dropped_ids,
+    key_name,
+    live,
+    numbered,
+    ordered_by_id,
+    rows_of,
+    versions_of_batch,
+)
 from tests.said import said
 from tests.strategies.versions import Drawing, followed, no, scripts, simple, versions, yes
 from tests.twin import run as run_twin
@@ -38,39 +45,25 @@ def changes_nothing(pipeline, script, how):
     assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
 
 
+@settings(max_examples=70)
 @given(st.data())
 def test_engine_and_twin_give_the_same_versions(data):
     pipeline = data.draw(versions())
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
-    pipeline = data.draw(followed(versions(how=UNLISTED)))
+    pipeline = data.draw(followed(versions(of=UNLISTED)))
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_table(data):
-    pipeline = data.draw(st.one_of(versions(), followed(versions(how=UNLISTED))))
+    pipeline = data.draw(st.one_of(versions(), followed(versions(of=UNLISTED))))
     how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 3)), round_trip=True)
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        SegmentPolicy(few_segments=0, shortest_us=1),
-        SegmentPolicy(few_segments=1, few_windows=2, many_windows=3, shortest_us=1),
-    ],
-)
-@settings(max_examples=30)
-@given(data=st.data())
-def test_how_a_table_is_cut_into_segments_changes_nothing(policy, data):
-    pipeline = data.draw(versions())
-    how = Variation(round_trip=True, adapt=lambda operator: attrs.evolve(operator, policy=policy))
     changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
 
 
@@ -87,7 +80,7 @@ def spans_of(panes, keys):
 
 @given(st.data())
 def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_is_live(data):
-    pipeline = data.draw(versions(how=UNLISTED))
+    pipeline = data.draw(versions(of=UNLISTED))
     script, came = data.draw(scripts(pipeline)), []
     for event, panes in script.trace(pipeline):
         came += panes
@@ -100,7 +93,7 @@ def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_
 @given(st.data())
 def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
     """Over the changes that were not dropped; no two are equal, or it matters when they came."""
-    pipeline = ordered_by_id(data.draw(versions(how=LISTED, kinds=("rows",))))
+    pipeline = ordered_by_id(data.draw(versions(of=LISTED, kinds=("rows",))))
     script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
     panes = pipeline.run(script)
     (source,) = pipeline.flow.sources
@@ -112,6 +105,7 @@ def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
     assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(data):
     """Where each pane of a key has a time of its own, and nothing is too late."""
@@ -138,10 +132,11 @@ def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(d
     assert spans_of(live(pipeline.run(script)), keys) == batch, f"{pipeline!r}\n{script!r}"
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_the_end(data):
     """Where their times or sequences differ."""
-    pipeline = ordered_by_id(data.draw(versions(how=PATIENT, kinds=("rows",))))
+    pipeline = ordered_by_id(data.draw(versions(of=PATIENT, kinds=("rows",))))
     script = numbered(data.draw(scripts(pipeline, ends=False)), data.draw(st.integers(0, 99)))
     changes = [row for event in script.events for row in as_step(event).rows]
     random.Random(data.draw(st.integers(0, 99))).shuffle(changes)
@@ -156,13 +151,11 @@ def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_
     assert all(close(one[key], other[key]) for key in one), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
     plain = data.draw(versions(how=UNLISTED, latest_only=no))
-    stage = plain.flow.stage
-    latest = bm.Pipeline(
-        attrs.evolve(plain.flow, stage=attrs.evolve(stage, options=attrs.evolve(stage.options, latest_only=True)))
-    )
+    latest = declaring(plain, latest_only=True)
     script = data.draw(scripts(plain))
     came, shown = [], []
     for (_, all_of_them), (_, some) in zip(script.trace(plain), script.trace(latest), strict=True):
@@ -171,18 +164,11 @@ def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
         assert sorted(map(repr, still)) == sorted(repr(pane.values) for pane in shown), f"{plain!r}\n{script!r}"
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_only_updated_joins_adjoining_versions_of_equal_values_and_nothing_else(data):
     plain = data.draw(versions(how=UNLISTED, kinds=("rows",), latest_only=no))
-    stage = plain.flow.stage
-    one, other = (
-        bm.Pipeline(
-            attrs.evolve(
-                plain.flow, stage=attrs.evolve(stage, options=attrs.evolve(stage.options, only_updated=updated))
-            )
-        )
-        for updated in (False, True)
-    )
+    one, other = (declaring(plain, only_updated=updated) for updated in (False, True))
     script, keys = data.draw(scripts(plain)), said(plain).keys
     merged = {}
     for key, spans in spans_of(live(one.run(script)), keys).items():

@@ -101,13 +101,13 @@ ANYTHING = Drawing()
 # Tables
 
 
-def source(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], how: Drawing) -> bm.Pipeline:
+def source(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing) -> bm.Pipeline:
     event_time = column(name, "at") if name else draw(st.sampled_from(["ts", "ts", "timestamp"]))
-    pipeline = bm.Pipeline().event_time(event_time, draw(how.policy))
+    pipeline = bm.Pipeline().event_time(event_time, draw(of.policy))
     return pipeline.key_by(*keys_of(name, keys)) if keys else pipeline
 
 
-def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], how: Drawing) -> bm.Pipeline:
+def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], of: Drawing) -> bm.Pipeline:
     """A stage of windows whose panes have timestamps: most take panes back."""
     window = draw(
         st.sampled_from(
@@ -118,7 +118,7 @@ def totals(draw: st.DrawFn, name: str | None, keys: tuple[str, ...], how: Drawin
     trigger = draw(st.one_of(late, st.sampled_from([Default(), Repeatedly(AfterCount(2))])))
     combiner = bm.TimestampCombiner.LATEST if isinstance(window, bm.GlobalWindow) else None
     return (
-        source(draw, name, keys, how)
+        source(draw, name, keys, of)
         .window(window)
         .trigger(trigger, allow_data_loss=True)
         .allowed_lateness(draw(st.sampled_from([0, 5, 1000])))
@@ -132,13 +132,13 @@ def table(  # noqa: PLR0917
     draw: st.DrawFn,
     before: bm.Pipeline,
     columns: Columns,
-    how: Drawing,
+    of: Drawing,
     latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     only_updated: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
     """The versions of what comes from a source or, where it says its keys again, from a stage."""
-    history = draw(how.history)
-    lateness = None if draw(how.whole) else draw(spans.filter(lambda span: span <= history))
+    history = draw(of.history)
+    lateness = None if draw(of.whole) else draw(spans.filter(lambda span: span <= history))
     return before.versions(
         history,
         values=draw(st.sampled_from([*[None] * columns.all, columns.values[:1], columns.values[:2]])),
@@ -155,27 +155,27 @@ def table_of(  # noqa: PLR0917
     kind: str,
     name: str | None,
     keys: tuple[str, ...],
-    how: Drawing,
+    of: Drawing,
     latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     only_updated: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
     """A table of rows, of the panes of a stage, or of the versions of another table."""
     if kind == "rows":
-        return table(draw, source(draw, name, keys, how), OF_ROWS, how, latest_only, only_updated)
+        return table(draw, source(draw, name, keys, of), OF_ROWS, of, latest_only, only_updated)
     if kind == "panes":
         more = draw(st.sampled_from([keys, ("team", "part")]))
-        before, columns = totals(draw, name, more, how), OF_PANES
+        before, columns = totals(draw, name, more, of), OF_PANES
     else:
-        first = source(draw, name, ("team", "part"), how)
+        first = source(draw, name, ("team", "part"), of)
         deleted = draw(st.sampled_from(OF_ROWS.deleted))
-        before, columns = first.versions(draw(how.history), values=["value"], deleted=deleted), OF_VERSIONS
+        before, columns = first.versions(draw(of.history), values=["value"], deleted=deleted), OF_VERSIONS
     later = before.then(bm.Pipeline().key_by(*keys_of(name, keys)))
-    return table(draw, later, columns, how, latest_only, only_updated)
+    return table(draw, later, columns, of, latest_only, only_updated)
 
 
-def listing(draw: st.DrawFn, pipeline: bm.Pipeline, how: Drawing) -> bm.Pipeline:
+def listing(draw: st.DrawFn, pipeline: bm.Pipeline, of: Drawing) -> bm.Pipeline:
     """The pipeline, which lists what it drops or does not."""
-    pipeline = pipeline.with_dropped() if draw(how.with_dropped) else pipeline
+    pipeline = pipeline.with_dropped() if draw(of.with_dropped) else pipeline
     pipeline.flow.check()
     return pipeline
 
@@ -184,13 +184,13 @@ def listing(draw: st.DrawFn, pipeline: bm.Pipeline, how: Drawing) -> bm.Pipeline
 def versions(
     draw: st.DrawFn,
     *,
-    how: Drawing = ANYTHING,
+    of: Drawing = ANYTHING,
     kinds: tuple[str, ...] = ("rows", "rows", "panes", "versions"),
     latest_only: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
     """Any table of one source without a name, with what is before it."""
     kind, keys = draw(st.sampled_from(kinds)), draw(some_keys)
-    return listing(draw, table_of(draw, kind, None, keys, how, latest_only=latest_only), how)
+    return listing(draw, table_of(draw, kind, None, keys, of, latest_only=latest_only), of)
 
 
 # Joins
@@ -201,14 +201,14 @@ def join(
     left: dict[str, bm.Pipeline],
     right: dict[str, bm.Pipeline],
     on: dict[str, str],
-    how: Drawing,
+    of: Drawing,
     **fixed: Any,
 ) -> bm.Pipeline:
     """A join of any options that its checks accept."""
     (rows,), (changes,) = left.values(), right.values()
     options, _ = versions_of(changes.flow.stage)
     assert options is not None
-    mode = retracting if said(rows).retracts else draw(how.mode)
+    mode = retracting if said(rows).retracts else draw(of.mode)
     drawn = {
         "how": draw(st.sampled_from(["inner", "left"])),
         "tolerance": None if options.only_updated else draw(st.sampled_from([None, None, 0, 2, 5])),
@@ -226,7 +226,7 @@ def join(
 def as_of_joins(
     draw: st.DrawFn,
     *,
-    how: Drawing = ANYTHING,
+    of: Drawing = ANYTHING,
     lefts: tuple[str, ...] = ("rows", "rows", "panes", "join"),
     tables: tuple[str, ...] = ("rows", "rows", "panes", "versions"),
     **fixed: Any,
@@ -234,7 +234,7 @@ def as_of_joins(
     """Any join: of rows, of panes or of the rows of a join, with a table of rows, of panes or of versions.
 
     Args:
-        how: of what it is drawn.
+        of: what it is drawn from.
         lefts: kinds of the left input.
         tables: kinds of tables.
         fixed: options of the last join.
@@ -242,16 +242,16 @@ def as_of_joins(
     kind, keys = draw(st.sampled_from(lefts)), draw(some_keys)
     first = "bought" if kind == "join" else "orders"
     if kind == "rows":
-        left = source(draw, "orders", (), how)
+        left = source(draw, "orders", (), of)
     elif kind == "panes":
-        left = totals(draw, "orders", ("team", "part"), how)
+        left = totals(draw, "orders", ("team", "part"), of)
     else:
-        orders = {"orders": source(draw, "orders", (), how)}
-        users = {"users": table_of(draw, "rows", "users", ("part",), how, no)}
-        left = join(draw, orders, users, {"orders_part": "users_part"}, how)
-    rates = table_of(draw, draw(st.sampled_from(tables)), "rates", keys, how, no)
+        orders = {"orders": source(draw, "orders", (), of)}
+        users = {"users": table_of(draw, "rows", "users", ("part",), of, no)}
+        left = join(draw, orders, users, {"orders_part": "users_part"}, of)
+    rates = table_of(draw, draw(st.sampled_from(tables)), "rates", keys, of, no)
     on = dict(zip(keys_of("orders", keys), keys_of("rates", keys), strict=True))
-    return listing(draw, join(draw, {first: left}, {"rates": rates}, on, how, **fixed), how)
+    return listing(draw, join(draw, {first: left}, {"rates": rates}, on, of, **fixed), of)
 
 
 # Stages after them
@@ -316,6 +316,8 @@ def script_of(
     lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
     watermarks = dict.fromkeys(times, -20)
     script, now, clock = TestStream(), chance.choice([0, 5]), 0
+    for name, event_time in times.items():  # its columns would not be known without a row
+        script = script.add([row(chance, name, event_time, now, nulls=nulls)], input=name)
     for _ in range(steps):
         name, what = chance.choice(list(times)), chance.choice("rrrrrrwwaacsss")
         size = chance.choice([0, 1, 1, 2, 3]) if what in "rs" else 0

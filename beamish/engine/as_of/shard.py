@@ -22,7 +22,7 @@ from beamish.engine.as_of.taking_back import net, taken_back
 from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND
 from beamish.engine.state.store import Store
-from beamish.engine.versions.arrival import arrive
+from beamish.engine.versions.arrival import arrive, begin
 from beamish.engine.versions.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
 from beamish.engine.versions.horizon import horizon_us
 from beamish.engine.versions.note import read_note
@@ -69,6 +69,10 @@ class AsOfShard(Shard):
     @property
     def dropped(self) -> Mapping[str, int]:
         return dict(self._note.dropped)
+
+    def begin(self, payloads: Sequence[bytes]) -> None:
+        begin(self._table, self._note, payloads)
+        self._note.write(self._store, self._plan.identity, self._plan.table)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         plan, clocks = self._plan, self._note.clocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,17 @@ from beamish.engine.versions.drops import JOINED_ALREADY, TAKEN, Drops, why_drop
 from beamish.engine.versions.folding import Folded
 from beamish.engine.versions.horizon import horizon_us
 from beamish.engine.versions.note import Note
-from beamish.engine.versions.packing import null_key, time_us_of
+from beamish.engine.versions.packing import null_key, time_us_of, unpack
 from beamish.engine.versions.table import VersionTable
+from beamish.watermarks import NO_WATERMARK_US
+
+
+def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
+    """Take in changes that are there before the first step: none is late, and their versions count as shown."""
+    for changes in unpack(payloads).values():
+        latest_only = table.plan.options.latest_only
+        arrive(table, note, changes, NO_WATERMARK_US, drops=Drops(pa.schema([])), keys={}, latest_only=latest_only)
+    table.save(NO_WATERMARK_US)
 
 
 def arrive(

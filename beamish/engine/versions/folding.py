@@ -98,81 +98,107 @@ def fold(
     both, code, old = Changes.concat([before, arrived]), by_key.of, len(before)
     value = value_ranks(both.values, len(both))
     kept, counts = _kept(both, code, value, old, signs)
-    changes = both.take(kept)
-    counting = np.flatnonzero(counts)
-    at, own_code, own_value = kept[counting], code[kept][counting], value[kept][counting]
-    from_us, sets = changes["from_us"][counting], ~changes["deletes"][counting]
-    to_us = np.full(len(counting), END_OF_TIME_US, dtype=np.int64)
-    follows = own_code[1:] == own_code[:-1]
-    to_us[:-1][follows] = from_us[1:][follows]
-    # Versions: runs of changes; the first of a key may go on with what lies before it.
-    goes_on = np.zeros(len(counting), dtype=bool)
-    if plan.options.only_updated:
-        goes_on[1:] = follows & sets[1:] & sets[:-1] & (own_value[1:] == own_value[:-1])
-    begins = np.flatnonzero(~goes_on)
-    run = np.cumsum(~goes_on) - 1
-    # Nothing that lies before the earliest change of a key has altered.
-    unaltered = from_us < Groups(code[old:], by_key.count).least(both["from_us"][old:])[own_code]
-    began_us = np.where(unaltered, changes["version_us"][counting], from_us)
-    version_us = began_us[begins][run]
-    ends = np.append(begins[1:], len(counting)) - 1 if len(begins) else begins
-    is_version = sets[begins]
-    then = _versions_before(both, code, old)
-    now = Versions(ends, own_code[ends], version_us[ends], to_us[ends], *_no_panes(len(ends)))
-    now = _some(now, is_version)
-    # Which are as they were?
-    of = np.concatenate([then.code, now.code])
-    pair = factorize_tuples(
-        [Groups(of, by_key.count), factorize_values(np.concatenate([then.from_us, now.from_us]))], len(of)
-    )
-    was = np.full(pair.count, -1, dtype=np.int64)
-    was[pair.of[: len(then.code)]] = np.arange(len(then.code))
-    was = was[pair.of[len(then.code) :]]
-    known = was >= 0
-    same = known.copy()
-    same[known] = (then.to_us[was[known]] == now.to_us[known]) & (
-        value[then.at[was[known]]] == own_value[now.at[known]]
-    )
+    earliest_us = Groups(code[old:], by_key.count).least(both["from_us"][old:])
+    runs = _runs(both, kept[counts], code, value, earliest_us, joins_equal=plan.options.only_updated)
+    then, now = _versions_before(both, code, old), runs.versions()
+    was, same = _as_before(then, now, value, by_key.count)
     shown_then = (then.to_us == END_OF_TIME_US) | (not latest_only)
     shown_now = (now.to_us == END_OF_TIME_US) | (not latest_only)
     stays = np.zeros(len(then.code), dtype=bool)
     stays[was[same]] = True
     came = shown_now & ~same
-    before_panes, was_late = _no_panes(len(known))
-    before_panes[known], was_late[known] = then.panes[was[known]], then.late[was[known]]
+    came_before, was_late = _no_panes(len(was))
+    came_before[was >= 0], was_late[was >= 0] = then.panes[was[was >= 0]], then.late[was[was >= 0]]
     late_keys = np.zeros(by_key.count, dtype=bool)
     late_keys[code[old:][late]] = True
-    now = attrs.evolve(
-        now, at=at[now.at], panes=before_panes + came, late=np.where(came, late_keys[now.code], was_late)
+    now = attrs.evolve(now, panes=came_before + came, late=np.where(came, late_keys[now.code], was_late))
+    changes, touched = _as_they_are_now(both, kept, counts, runs, now, old)
+    went = np.flatnonzero(shown_then & ~stays)
+    return Folded(
+        both, by_key, value, old, kept, changes, touched, then, now, went, np.flatnonzero(came), came_before[came]
     )
-    # What is stored of each change.
-    panes_of_run, late_of_run = _no_panes(len(begins))
-    panes_of_run[is_version], late_of_run[is_version] = now.panes, now.late
-    columns: dict[str, NDArray[Any]] = {}
+
+
+@attrs.frozen(eq=False)
+class _Runs:
+    """The changes that count, by key and time, cut into runs: a version, or a delete.
+
+    Attributes:
+        at: int64, one per change: where it is.
+        code: int64, one per change: the number of its key.
+        to_us: int64, one per change: until before when it counts.
+        of: int64, one per change: the number of its run.
+        ends: int64, one per run: its last change.
+        began_us: int64, one per run: since when it is.
+        sets: bool, one per run: whether it is a version.
+    """
+
+    at: Ints
+    code: Ints
+    to_us: Ints
+    of: Ints
+    ends: Ints
+    began_us: Ints
+    sets: Flags
+
+    def versions(self) -> Versions:
+        """The runs that are versions; nothing is known of their panes."""
+        ends = self.ends[self.sets]
+        none = _no_panes(len(ends))
+        return Versions(self.at[ends], self.code[ends], self.began_us[self.sets], self.to_us[ends], *none)
+
+
+def _runs(both: Changes, at: Ints, code: Ints, value: Ints, earliest_us: Ints, *, joins_equal: bool) -> _Runs:
+    """Cut the changes that count into runs; what lies before the earliest change of a key goes on as it was."""
+    own_code, own_value = code[at], value[at]
+    from_us, sets = both["from_us"][at], ~both["deletes"][at]
+    follows = own_code[1:] == own_code[:-1]
+    to_us = np.full(len(at), END_OF_TIME_US, dtype=np.int64)
+    to_us[:-1][follows] = from_us[1:][follows]
+    goes_on = np.zeros(len(at), dtype=bool)
+    if joins_equal:
+        goes_on[1:] = follows & sets[1:] & sets[:-1] & (own_value[1:] == own_value[:-1])
+    begins = np.flatnonzero(~goes_on)
+    began_us = np.where(from_us < earliest_us[own_code], both["version_us"][at], from_us)[begins]
+    ends = np.append(begins[1:], len(at))[: len(begins)] - 1
+    return _Runs(at, own_code, to_us, np.cumsum(~goes_on) - 1, ends, began_us, sets[begins])
+
+
+def _as_before(then: Versions, now: Versions, value: Ints, keys: int) -> tuple[Ints, Flags]:
+    """Which version began there before, int64, one per version now, -1: none; and whether it is the same."""
+    codes = Groups(np.concatenate([then.code, now.code]), keys)
+    begins = factorize_values(np.concatenate([then.from_us, now.from_us]))
+    pair = factorize_tuples([codes, begins], len(codes))
+    of_pair = np.full(pair.count, -1, dtype=np.int64)
+    of_pair[pair.of[: len(then.code)]] = np.arange(len(then.code))
+    was = of_pair[pair.of[len(then.code) :]]
+    same = was >= 0
+    one = was[same]
+    same[same] = (then.to_us[one] == now.to_us[same]) & (value[then.at[one]] == value[now.at[same]])
+    return was, same
+
+
+def _as_they_are_now(
+    both: Changes, kept: Ints, counts: Flags, runs: _Runs, now: Versions, old: int
+) -> tuple[Changes, Flags]:
+    """What is kept with its spans and versions, and whether each is another than was stored."""
+    changes = both.take(kept)
+    panes, late = _no_panes(len(runs.ends))
+    panes[runs.sets], late[runs.sets] = now.panes, now.late
     # One that does not count has the span of the one that does, which follows it.
-    whose = len(counting) - np.cumsum(counts[::-1].astype(np.int64))[::-1]
-    columns["counts"] = counts
-    columns["to_us"] = to_us[whose]
-    columns["version_us"] = np.where(counts & ~changes["deletes"], version_us[whose], changes["from_us"])
-    columns["panes"] = np.where(counts, panes_of_run[run][whose], 0)
-    columns["late"] = counts & late_of_run[run][whose]
+    whose = len(runs.at) - np.cumsum(counts[::-1].astype(np.int64))[::-1]
+    run = runs.of[whose]
+    columns: dict[str, NDArray[Any]] = {
+        "counts": counts,
+        "to_us": runs.to_us[whose],
+        "version_us": np.where(counts & runs.sets[run], runs.began_us[run], changes["from_us"]),
+        "panes": np.where(counts, panes[run], 0),
+        "late": counts & late[run],
+    }
     touched = kept >= old
     for name, column in columns.items():
         touched |= column != changes[name]
-    return Folded(
-        both,
-        by_key,
-        value,
-        old,
-        kept,
-        changes.with_columns(**columns),
-        touched,
-        then,
-        now,
-        np.flatnonzero(shown_then & ~stays),
-        np.flatnonzero(came),
-        before_panes[came],
-    )
+    return changes.with_columns(**columns), touched
 
 
 def _kept(both: Changes, code: Ints, value: Ints, old: int, signs: Ints | None) -> tuple[Ints, Flags]:
@@ -217,7 +243,3 @@ def _versions_before(both: Changes, code: Ints, old: int) -> Versions:
 
 def _no_panes(count: int) -> tuple[Ints, Flags]:
     return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
-
-
-def _some(versions: Versions, which: Flags) -> Versions:
-    return Versions(*(column[which] for column in attrs.astuple(versions, recurse=False)))

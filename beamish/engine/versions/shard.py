@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from beamish.engine.operator import Shard
 from beamish.engine.state.store import Store
-from beamish.engine.versions.arrival import arrive
+from beamish.engine.versions.arrival import arrive, begin
 from beamish.engine.versions.drops import Drops, concat
 from beamish.engine.versions.note import read_note
 from beamish.engine.versions.packing import unpack
@@ -45,6 +45,10 @@ class VersionsShard(Shard):
     @property
     def dropped(self) -> Mapping[str, int]:
         return dict(self._note.dropped)
+
+    def begin(self, payloads: Sequence[bytes]) -> None:
+        begin(self._table, self._note, payloads)
+        self._note.write(self._store, self._plan.identity, self._plan.table)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         table, plan, clocks = self._plan.table, self._plan, self._note.clocks

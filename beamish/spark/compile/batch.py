@@ -49,6 +49,9 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     for subject, words in flow.stage.describe(flow.operator.takes, None):
         if subject in ("takes", "rows", "windows"):
             yield subject, words
+    if not isinstance(flow.operator, WindowOperator):
+        yield "batch", "final rows, by one pass of the engine per shard; what waits for a watermark is not asked"
+        return
     how = []
     for name, operator in _windowings(flow.operator).items():
         why_not = _why_not_native(operator)

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from types import MappingProxyType
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from beamish.engine.operator import Cadence, Operator
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
+from beamish.source import Source
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
@@ -35,7 +37,11 @@ from beamish.spark.sources.heartbeats import heartbeats
 
 
 def panes_of_stream(
-    flow: BoundFlow, rows: Mapping[str | None, SourceRows], ticks: DataFrame | None = None
+    flow: BoundFlow,
+    rows: Mapping[str | None, SourceRows],
+    ticks: DataFrame | None = None,
+    *,
+    initial: Mapping[str | None, SourceRows] = MappingProxyType({}),
 ) -> DataFrame:
     """The panes of streams.
 
@@ -43,6 +49,7 @@ def panes_of_stream(
         flow: bound to their columns.
         rows: the rows of each source.
         ticks: heartbeats (``clock_us``), one per batch; None: those of the clock, where they are needed.
+        initial: what tables begin with, by the names of their sources.
     """
     spark = next(iter(rows.values())).df.sparkSession
     if needs_ticks(flow) and ticks is None:
@@ -54,7 +61,7 @@ def panes_of_stream(
     reports = needs_reports(flow)
     if len(rows) > 1 and not reports:
         check_least_watermark(spark)
-    operated = _operated(flow, rows, ticks, reports=reports, hands_on=False)
+    operated = _operated(flow, rows, ticks, initial, reports=reports, hands_on=False)
     return operated.mapInArrow(panes_from_bytes, spark_schema(flow.operator.gives.schema))
 
 
@@ -81,6 +88,7 @@ def _operated(
     flow: BoundFlow,
     rows: Mapping[str | None, SourceRows],
     ticks: DataFrame | None,
+    initial: Mapping[str | None, SourceRows],
     *,
     reports: bool,
     hands_on: bool,
@@ -90,7 +98,7 @@ def _operated(
     # Over the only source the query's watermark is the stage's own.
     own = reports and not (len(rows) == 1 and flow.takes_source)
     frames = [
-        _operated(taken, rows, ticks, reports=reports, hands_on=reports).mapInArrow(
+        _operated(taken, rows, ticks, initial, reports=reports, hands_on=reports).mapInArrow(
             pane_packer(operator, number, streaming=True, read=panes_from_bytes), spark_schema(PACKED)
         )
         if isinstance(taken, BoundFlow)
@@ -106,8 +114,24 @@ def _operated(
     return (
         union(frames)
         .groupBy("shard")
-        .transformWithStateInPandas(processor, outputStructType=OUTPUT, outputMode="Append", timeMode="EventTime")
+        .transformWithStateInPandas(
+            processor,
+            outputStructType=OUTPUT,
+            outputMode="Append",
+            timeMode="EventTime",
+            initialState=_initial_state(flow, initial),
+        )
     )
+
+
+def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:
+    """What a stage's table begins with, as payloads."""
+    for number, taken in enumerate(flow.inputs):
+        if isinstance(taken, Source) and taken.name in initial:
+            operator = flow.operator
+            rows = select_read(operator, number, initial[taken.name], report=False)
+            return rows.mapInArrow(source_packer(operator, number), spark_schema(PACKED)).groupBy("shard")
+    return None
 
 
 def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:

@@ -62,6 +62,12 @@ class ShardProcessor(StatefulProcessor):
         self._store = MapStore(handle.getMapState("shard", "name string", "value binary"))
         self._stepped: set[int] = set()
 
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+        note, stored = read_note(self._store, self._operator.shards)
+        self._operator.open(self._store).begin([bytes(payload) for payload in initialState["payload"]])
+        if not stored:
+            write_note(self._store, note)
+
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         payloads, clock_us, reports = _read(rows)
         note, stored = read_note(self._store, self._operator.shards)

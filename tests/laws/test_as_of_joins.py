@@ -1,0 +1,168 @@
+"""Laws of as-of joins (semantics.md#as-of-joins): the engine is the twin, and in the end all is as in a batch."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import PaneKind
+from beamish.local import Variation
+from beamish.script.events import as_step
+from beamish.testing import TestStream
+from tests.agreement import close
+from tests.laws.tables import dropped_ids, key_name, live, matches_of_batch, numbered, ordered_by_id, rows_of
+from tests.laws.test_versions import agree, changes_nothing
+from tests.lines import line
+from tests.said import said
+from tests.strategies.pipelines import retracting
+from tests.strategies.versions import Drawing, as_of_joins, followed, no, scripts, simple, yes
+
+UNLISTED = Drawing(with_dropped=no)
+ROWS = {"lefts": ("rows",), "tables": ("rows",)}
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_engine_and_twin_give_the_same_rows_of_a_join_of_rows(data):
+    pipeline = data.draw(as_of_joins(**ROWS))
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):
+    pipeline = data.draw(as_of_joins(lefts=("panes", "join", "rows"), tables=("panes", "rows", "versions")))
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_engine_and_twin_give_the_same_panes_of_a_stage_over_a_join(data):
+    pipeline = data.draw(followed(as_of_joins(of=UNLISTED)))
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
+    pipeline = data.draw(st.one_of(as_of_joins(), followed(as_of_joins(of=UNLISTED))))
+    how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 3)), round_trip=True)
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_every_retraction_of_a_join_repeats_a_row_that_is_live(data):
+    pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting))))
+    live(pipeline.run(data.draw(scripts(pipeline))))
+
+
+def met(pipeline, panes):
+    """The id of each row that came out, and what it met; each is there once."""
+    found = {pane.values["id"]: pane.values[table_name(pipeline)] for pane in panes}
+    assert len(found) == len(panes), "a row came out twice"
+    return found
+
+
+def table_name(pipeline):
+    return pipeline.flow.takes[1].name
+
+
+def value_names(pipeline, script):
+    """The columns of a version; of a table of rows."""
+    options, source = said(pipeline).versions, pipeline.flow.inputs[1]
+    rows = (row for step in map(as_step, script.events) if step.input == source.name for row in step.rows)
+    hidden = {*source.keys, source.event_time, options.deleted, options.sequence_by}
+    return options.values or [name for name in next(rows) if name not in hidden]
+
+
+def batch_of(pipeline, script, panes):
+    """What each row meets in a batch of all that was not dropped."""
+    left, table = pipeline.flow.inputs
+    changes, rows = (rows_of(script, one, one.keys, dropped_ids(panes, one.name)) for one in (table, left))
+    return matches_of_batch(pipeline, changes, rows, value_names(pipeline, script))
+
+
+@given(st.data())
+def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(data):
+    """Whatever is early, whatever the grace, whoever is waited for; no two changes are equal."""
+    of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
+    pipeline = ordered_by_id(data.draw(as_of_joins(of=of, **ROWS)))
+    script = numbered(data.draw(scripts(pipeline, ends=True)), data.draw(st.integers(0, 99)))
+    panes = pipeline.run(script)
+    ours, batch = met(pipeline, live(panes)), batch_of(pipeline, script, panes)
+    assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
+
+
+PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, mode=st.just(retracting), with_dropped=no)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_nothing_in_the_end(data):
+    pipeline = ordered_by_id(data.draw(as_of_joins(of=PATIENT, **ROWS)))
+    script = numbered(data.draw(scripts(pipeline, ends=True)), data.draw(st.integers(0, 99)))
+    rows = [(step.input, row) for step in map(as_step, script.events) for row in step.rows]
+    chance = random.Random(data.draw(st.integers(0, 99)))
+    chance.shuffle(rows)
+    shuffled = TestStream()
+    for number, (name, row) in enumerate(rows):
+        shuffled = shuffled.add([row], input=name)
+        if chance.random() < 0.3:
+            shuffled = shuffled.advance_watermark_to(number)
+    shuffled = shuffled.advance_watermark_to_infinity()
+    one, other = (met(pipeline, live(pipeline.run(each))) for each in (script, shuffled))
+    assert close(dict(sorted(one.items())), dict(sorted(other.items()))), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_row(data):
+    pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting)), **ROWS, how="left"))
+    script = numbered(data.draw(scripts(pipeline)), 0)
+    first = [pane for pane in pipeline.run(script) if pane.is_first and pane.kind is PaneKind.PANE]
+    once = pipeline.discarding().run(script)
+    assert [line(attrs.evolve(pane, is_last=True)) for pane in first] == list(map(line, once)), (
+        f"{pipeline!r}\n{script!r}"
+    )
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
+    of = Drawing(policy=simple, mode=st.just(bm.AccumulationMode.DISCARDING), with_dropped=yes)
+    pipeline = data.draw(as_of_joins(of=of, **ROWS, how="left"))
+    script = numbered(data.draw(scripts(pipeline, ends=True)), 0)
+    panes = pipeline.run(script)
+    came = [pane.values["id"] for pane in panes if pane.kind is PaneKind.PANE] + dropped_ids(panes, "orders")
+    rows = [row["id"] for step in map(as_step, script.events) if step.input == "orders" for row in step.rows]
+    assert sorted(came) == sorted(rows), f"{pipeline!r}\n{script!r}"
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_stage_over_a_join_is_in_the_end_the_batch_of_both(data):
+    """It counts, of each key, the rows of the batch join."""
+    of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=no)
+    pipeline = ordered_by_id(data.draw(as_of_joins(of=of, **ROWS)))
+    script = numbered(data.draw(scripts(pipeline, ends=True)), data.draw(st.integers(0, 99)))
+    keys = said(pipeline).keys
+    counted = pipeline.then(
+        bm.Pipeline()
+        .key_by(*keys)
+        .window(bm.GlobalWindow())
+        .trigger(bm.triggers.AfterWatermark(early=bm.triggers.Always()))
+        .accumulating_and_retracting()
+        .accumulate(n=bm.accumulations.Count())
+    )
+    listed = pipeline.with_dropped()
+    batch = batch_of(listed, script, listed.run(script))
+    orders = pipeline.flow.inputs[0]
+    expected = Counter(row.key for row in rows_of(script, orders, keys) if row.row["id"] in batch)
+    found = {key_name(pane.key, keys): pane.values["n"] for pane in live(counted.run(script))}
+    assert found == expected, f"{pipeline!r}\n{script!r}"
