@@ -6,6 +6,7 @@ from beamish import accumulations, testing, triggers
 from beamish.errors import (
     BeamishError,
     BufferFullError,
+    ClosedError,
     ColumnError,
     NumericOverflowError,
     OptionError,
@@ -38,6 +39,7 @@ from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, ScriptState, StoredVersion
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.versioned_table import Validity, Version, VersionedTable
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
@@ -69,6 +71,7 @@ __all__ = [
     "BufferFullError",
     "CalendarWindows",
     "CheckpointState",
+    "ClosedError",
     "ClosingBehavior",
     "ColumnError",
     "DropReason",
@@ -100,6 +103,9 @@ __all__ = [
     "UntilTimeLimit",
     "UntilWindowCloses",
     "UserFunctionError",
+    "Validity",
+    "Version",
+    "VersionedTable",
     "WaitFor",
     "Watermark",
     "WhenFull",

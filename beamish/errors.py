@@ -42,7 +42,11 @@ class SparkSetupError(BeamishError, RuntimeError):
 
 
 class StateError(BeamishError, RuntimeError):
-    """The checkpoint was written by another pipeline, shard count or format, or is damaged. Nothing in it was changed."""
+    """A checkpoint or a table's file is of another pipeline, shard count or format, damaged, or in use. It was not changed."""
+
+
+class ClosedError(BeamishError, ValueError):
+    """A call on a table that was closed. The caller's fault: open it again with the same ``path``, or close it later."""
 
 
 class UserFunctionError(BeamishError, RuntimeError):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
-from beamish.errors import ScriptError
+from beamish.errors import BeamishError, ScriptError
+
+InstantLike: TypeAlias = datetime | float
+"""What is taken for an instant: an aware datetime, or seconds since the epoch."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
@@ -20,21 +23,24 @@ END_OF_TIME_US = 2**63 - 1
 """The end of the global window, and the watermark after the last row of all."""
 
 
-def instant_us(where: str, value: Any) -> int:
+def instant_us(where: str, value: Any, error: type[BeamishError] = ScriptError) -> int:
     """Microseconds since the epoch of an aware datetime or a number of seconds.
 
     Raises:
-        ScriptError: it is neither, a datetime without a time zone, or does not fit into 64 bits.
+        ScriptError: (or ``error``) it is neither, a datetime without a time zone, or does not fit into 64 bits.
     """
     if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ScriptError(f"{where}={value!r}: has no time zone; write it with tzinfo=UTC")
+        if value.utcoffset() is None:
+            raise error(f"{where}={value!r}: has no time zone; write it with tzinfo=UTC")
         return (value - EPOCH) // _US
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ScriptError(f"{where}={value!r}: a time is seconds since the epoch or an aware datetime")
-    us = round(Fraction(value) * 1_000_000)
+    if isinstance(value, int) and not isinstance(value, bool):
+        us = value * 1_000_000
+    elif isinstance(value, float) and math.isfinite(value):
+        us = round(Fraction(value) * 1_000_000)
+    else:
+        raise error(f"{where}={value!r}: a time is seconds since the epoch or an aware datetime")
     if abs(us) > END_OF_TIME_US:
-        raise ScriptError(f"{where}={value!r}: beyond 292,000 years; give seconds, not micro- or nanoseconds")
+        raise error(f"{where}={value!r}: beyond 292,000 years; give seconds, not micro- or nanoseconds")
     return us
 
 

@@ -6,6 +6,7 @@ end. Windows are forgotten ten minutes after their end.
 
 from __future__ import annotations
 
+import bisect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -169,3 +170,61 @@ class _Newest(StatefulProcessor):
         time, x = self._newest.get()
         self._newest.clear()
         yield pd.DataFrame({"k": [key[0]], "ts": [time], "x": [x]})
+
+
+def as_of_by_hand(rows: DataFrame, rates: DataFrame) -> DataFrame:
+    """What was valid for each row's key at its time: one call per key and batch, lists of versions and of waiting rows."""
+    left = rows.withWatermark("ts", "1 minute").select(
+        "k", F.col("ts").alias("at"), "x", F.lit(None).cast("long").alias("rate")
+    )
+    right = rates.withWatermark("changed", "1 minute").select(
+        "k", F.col("changed").alias("at"), F.lit(None).cast("long").alias("x"), "rate"
+    )
+    return (
+        left.unionAll(right)
+        .groupBy("k")
+        .transformWithStateInPandas(
+            _Versions(),
+            outputStructType="k string, at timestamp, x bigint, rate bigint",
+            outputMode="Append",
+            timeMode="EventTime",
+        )
+    )
+
+
+class _Versions(StatefulProcessor):
+    """Versions of the last ten minutes and the latest before, rows until the watermark is past them."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = handle.getValueState("all", "versions string, waiting string")
+
+    def _read(self) -> tuple[list[list[int]], list[list[int]]]:
+        stored = self._state.get()
+        return ([], []) if stored is None else (json.loads(stored[0]), json.loads(stored[1]))
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        versions, waiting = self._read()
+        for frame in rows:
+            for at, x, rate in zip(frame["at"], frame["x"], frame["rate"], strict=True):
+                us = at.value // 1000
+                if pd.isna(x):
+                    bisect.insort(versions, [us, int(rate)])
+                else:
+                    waiting.append([us, int(x)])
+        if waiting:
+            self._handle.registerTimer(max(us for us, _ in waiting) // 1000 + 1)
+        self._state.update((json.dumps(versions), json.dumps(waiting)))
+        yield from ()
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        versions, waiting = self._read()
+        now_us = timerValues.getCurrentWatermarkInMs() * 1000
+        due = sorted(row for row in waiting if row[0] < now_us)
+        found = [bisect.bisect_right(versions, [us, 2**62]) - 1 for us, _ in due]
+        joined = [(key[0], us, x, versions[at][1]) for (us, x), at in zip(due, found, strict=True) if at >= 0]
+        first = max(bisect.bisect_right(versions, [now_us - 10 * MINUTE_MS * 1000, 2**62]) - 1, 0)
+        self._state.update((json.dumps(versions[first:]), json.dumps([row for row in waiting if row[0] >= now_us])))
+        if joined:
+            frame = pd.DataFrame(joined, columns=["k", "at", "x", "rate"])
+            yield frame.assign(at=pd.to_datetime(frame["at"], unit="us"))

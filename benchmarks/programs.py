@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-from by_hand import apply_in_pandas_with_state, limited_by_hand, product_by_hand, transform_with_state
+from by_hand import apply_in_pandas_with_state, as_of_by_hand, limited_by_hand, product_by_hand, transform_with_state
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -132,6 +132,37 @@ def _native_join(df: DataFrame) -> tuple[DataFrame, str]:
     return even.join(odd, both, "inner"), "append"
 
 
+def _rows_and_changes(df: DataFrame) -> dict[str, DataFrame]:
+    """Ten rows to meet a table per change of it."""
+    is_change = F.col("x") % 11 == 0
+    changes = df.where(is_change).select(F.col("k"), F.col("ts").alias("changed"), F.col("x").alias("rate"))
+    return {"rows": df.where(~is_change), "rates": changes}
+
+
+def _as_of(delay: str, *, retracting: bool = False) -> Program:
+    """Rows that meet what was valid for their key; with a shorter delay one change in a hundred is late."""
+    policy = bm.BoundedOutOfOrderness(delay)
+    table = bm.Pipeline().event_time("changed", policy).key_by("k").versions("10 minutes")
+    join = bm.as_of_join(rows=bm.Pipeline().event_time("ts", policy), rates=table)
+    join = join.accumulating_and_retracting() if retracting else join
+    return lambda df: (join.apply(**_rows_and_changes(df)), "append")
+
+
+def _range_join(df: DataFrame) -> tuple[DataFrame, str]:
+    """The same by a join on key and time range, then the latest of what each row met."""
+    rows, rates = _rows_and_changes(df).values()
+    left, right = rows.withWatermark("ts", "1 minute").alias("l"), rates.withWatermark("changed", "1 minute").alias("r")
+    in_range = F.expr("r.changed <= l.ts AND r.changed > l.ts - INTERVAL 10 MINUTES")
+    joined = left.join(right, (F.col("l.k") == F.col("r.k")) & in_range, "inner")
+    one_row = (
+        F.window("l.ts", "1 minute"),
+        F.col("l.k").alias("k"),
+        F.col("l.ts").alias("at"),
+        F.col("l.x").alias("x"),
+    )
+    return joined.groupBy(*one_row).agg(F.max_by("r.rate", "r.changed").alias("rate")), "append"
+
+
 def _chain(df: DataFrame) -> tuple[DataFrame, str]:
     """How many keys had n rows in a minute, for every ten minutes."""
     later = bm.Pipeline().key_by("n").window(bm.FixedWindows("10 minutes")).accumulate(keys=Count(), s=Sum("s"))
@@ -185,6 +216,11 @@ PROGRAMS: dict[str, Program] = {
     ),
     "beamish join": _join,
     "Spark join": _native_join,
+    "beamish as of": _as_of("1 minute"),
+    "beamish as of retracting": _as_of("57 seconds", retracting=True),
+    "Spark range join": _range_join,
+    "transformWithState as of": lambda df: (as_of_by_hand(**_rows_and_changes(df)), "append"),
+    "beamish versions": _beamish(_ROWS.versions("10 minutes")),
     "beamish chain": _chain,
     "Spark chain": _native_chain,
     "beamish seven": _beamish(_EARLY.accumulating().accumulate(**_SEVEN)),

@@ -21,6 +21,11 @@ def test_import_loads_no_pyspark_and_no_pandas(statement):
     assert not {"pyspark", "py4j", "pandas"} & loaded_by(statement)
 
 
+def test_import_loads_no_sqlite():
+    assert "sqlite3" not in loaded_by("import beamish")
+    assert "sqlite3" in loaded_by("import beamish; beamish.VersionedTable('1 day')")
+
+
 def test_triggers_and_accumulations_are_installed_under_beamish_only():
     assert not {"triggers", "accumulations"} & loaded_by("import beamish.triggers, beamish.accumulations")
 

@@ -166,6 +166,21 @@ of_one: a.Accumulation = Product("amount").of("orders")
 several_columns: list[a.Accumulation] = [a.CountDistinct("user", "item"), a.CoGroup("orders", "clicks")]
 
 
+# A table without Spark.
+
+
+def rates_of(changes: Iterator[tuple[str, float | None, datetime]]) -> float:
+    """Answers are checked for None before they are looked into."""
+    with bm.VersionedTable("1 day", path="rates.table", allowed_lateness=timedelta(hours=1)) as table:
+        assert_type(table.load(changes), int)
+        assert_type(table.put("EUR", 1.08, 10), bm.Validity | None)
+        assert_type(table.delete(("EUR", 3), datetime.now(UTC)), bm.Version | None)
+        assert_type(table.versions("EUR", since=10, newest_first=True), list[bm.Version])
+        assert_type(table.oldest, datetime | None)
+        version = table.get("EUR", as_of=10.5)
+        return 0.0 if version is None else float(version.value)
+
+
 # On Spark.
 
 
@@ -193,5 +208,8 @@ def refused() -> None:
     a.Sum(3)  # type: ignore[arg-type]
     bm.FixedWindows()  # type: ignore[call-arg]
     a.CoGroup(1)  # type: ignore[arg-type]
+    bm.VersionedTable("1 day").get(["EUR"])  # type: ignore[arg-type]
+    repr(bm.VersionedTable("1 day").get("EUR").value)  # type: ignore[union-attr]
+    bm.VersionedTable("1 day", "rates.table")  # type: ignore[call-arg]
     bm.sql("SELECT 1")  # type: ignore[call-arg]
     bm.sql("SELECT 1", event_time="ts", watermark=30)  # type: ignore[arg-type]

@@ -33,14 +33,17 @@ def encode(value: Any) -> bytes:
         TypeError: it is, or holds, something else than ``ALLOWED``.
     """
     try:
-        return json.dumps(_tagged(value), separators=(",", ":")).encode("ascii")
+        return _to_json(_tagged(value)).encode("ascii")
     except RecursionError:
         raise TypeError("a value that holds itself, or is nested too deeply") from None
 
 
 def decode(data: bytes) -> Any:
     """The value of bytes that ``encode`` made."""
-    return json.loads(data, object_hook=_untagged)
+    return _from_json(data.decode("ascii"))
+
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _tagged(value: Any) -> Any:
@@ -53,6 +56,9 @@ def _tagged(value: Any) -> Any:
 def _untagged(tagged: dict[str, Any]) -> Any:
     ((tag, content),) = tagged.items()
     return _READ[tag](content)
+
+
+_from_json = json.JSONDecoder(object_hook=_untagged).decode
 
 
 def _same(value: Any) -> Any:
@@ -91,7 +97,7 @@ def _write_datetime(value: datetime) -> Any:
 
 def _write_set(tag: str) -> Callable[[Any], Any]:
     def write(value: Any) -> Any:
-        return {tag: sorted(map(_tagged, value), key=lambda item: json.dumps(item, separators=(",", ":")))}
+        return {tag: sorted(map(_tagged, value), key=_to_json)}
 
     return write
 

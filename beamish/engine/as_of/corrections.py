@@ -53,8 +53,9 @@ def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int
     values_then = folded.value[:old][both["counts"][:old]]
     other = _differs(then, now, values_then, folded.value[folded.kept][counting])
     at, rows, then, now = at[other], rows.take(other), then.take(other), now.take(other)
-    taken = rows["shown"]
-    back = Joined(RETRACTION_KIND, rows.take(taken), then.take(taken), np.zeros(int(taken.sum()), dtype=bool))
+    taken, number = np.flatnonzero(rows["shown"]), np.arange(len(rows))
+    never_last = np.zeros(len(rows), dtype=bool)
+    back = Joined(RETRACTION_KIND, rows.take(taken), then.take(taken), never_last[taken], number[taken])
     shows = (now.at >= 0) | (plan.options.how == "left")
     is_due = rows["time_us"] < due_below_us
     timing = np.where(shows, np.where(is_due, LATE, EARLY), rows["timing"]).astype(np.int8)
@@ -66,7 +67,7 @@ def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int
     )
     kept.remove(at)
     kept.add(rows)
-    return [back, Joined(PANE_KIND, rows.take(shows), now.take(shows), np.zeros(int(shows.sum()), dtype=bool))]
+    return [back, Joined(PANE_KIND, rows.take(shows), now.take(shows), never_last[shows], number[shows])]
 
 
 def _differs(then: Matches, now: Matches, values_then: Ints, values_now: Ints) -> Flags:

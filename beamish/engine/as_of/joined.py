@@ -50,12 +50,14 @@ class Joined:
         rows: as they were when they came out: ``panes`` counts this one, ``timing`` is its.
         matches: what they meet.
         is_last: bool, one per row.
+        of: int64, one per row: a number that a row's retraction and its pane share.
     """
 
     kind: int
     rows: LeftRows
     matches: Matches
     is_last: Flags
+    of: Ints
 
 
 def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
@@ -68,9 +70,9 @@ def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
     rows = LeftRows.concat([part.rows for part in parts])
     kind = np.concatenate([np.full(len(part.rows), part.kind) for part in parts])
     retracts = kind == RETRACTION_KIND
-    # Equal rows one after the other, each with its own retraction and pane: they differ in how many panes came of them.
-    number = rows["panes"] + retracts
-    order = sort_order([ranks(rows.order()), number, (kind == PANE_KIND).astype(np.int64)])
+    # Equal rows one after the other, each with its own retraction and pane; they may differ in how many panes came of them.
+    number, of = rows["panes"] + retracts, np.concatenate([part.of for part in parts])
+    order = sort_order([ranks(rows.order()), number, of, (kind == PANE_KIND).astype(np.int64)])
     rows, kind = rows.take(order), kind[order]
     timing, index = rows["timing"], rows["panes"] - 1
     later = np.where(timing == EARLY, -1, rows["later_panes"] - 1)

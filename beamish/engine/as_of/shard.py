@@ -27,7 +27,7 @@ from beamish.engine.versions.drops import EXPIRED, TAKEN, Drops, concat, why_dro
 from beamish.engine.versions.horizon import horizon_us
 from beamish.engine.versions.note import read_note
 from beamish.engine.versions.packing import time_us_of, unpack
-from beamish.engine.versions.table import TablePolicy, VersionTable
+from beamish.engine.versions.table import LATEST, TablePolicy, VersionTable
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.plan.as_of_plan import LEFT, TABLE, AsOfPlan
@@ -165,8 +165,8 @@ class AsOfShard(Shard):
         live, gone = taken_back(rows.take(removes), self._waiting, self._kept)
         self._kept.remove(gone)
         shown = live.take(live["shown"])
-        is_last = np.zeros(len(shown), dtype=bool)
-        self._out.append(joined_table(plan, [Joined(RETRACTION_KIND, shown, self._match(shown), is_last)]))
+        never_last, of = np.zeros(len(shown), dtype=bool), np.arange(len(shown))
+        self._out.append(joined_table(plan, [Joined(RETRACTION_KIND, shown, self._match(shown), never_last, of)]))
         return at[adds]
 
     def _drop_rows(self, arrived: pa.Table, why: Ints, time_us: Ints, watermark_us: int) -> None:
@@ -176,7 +176,7 @@ class AsOfShard(Shard):
 
     def _come_out(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
         """Rows come out for the first time; under retractions they are kept as long as they may be corrected."""
-        plan, first = self._plan, np.ones(len(rows), dtype=bool)
+        plan = self._plan
         past = rows["time_us"] < horizon_us(watermark_us, self._lateness_us)
         shows = (matches.at >= 0) | (plan.options.how == "left")
         rows = rows.with_columns(
@@ -185,8 +185,10 @@ class AsOfShard(Shard):
             timing=timing,
             shown=shows,
         )
-        is_last = past if plan.options.retracts else first
-        self._out.append(joined_table(plan, [Joined(PANE_KIND, rows.take(shows), matches.take(shows), is_last[shows])]))
+        is_last = past if plan.options.retracts else np.ones(len(rows), dtype=bool)
+        of = np.arange(int(shows.sum()))
+        shown = Joined(PANE_KIND, rows.take(shows), matches.take(shows), is_last[shows], of)
+        self._out.append(joined_table(plan, [shown]))
         if plan.options.retracts:
             self._kept.add(rows.take(~past))
 
@@ -195,11 +197,12 @@ class AsOfShard(Shard):
         return met(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
 
     def _match_now(self, rows: LeftRows, watermark_us: int) -> tuple[Matches, Flags]:
-        """What rows meet, and whether they read too far back: there only the latest change of a key is known."""
+        """What rows meet, and whether they read too far back: there only the latest version of a key is known."""
         time_us = read_us(self._plan, rows)
-        changes, at = self._table.find(rows.keys, time_us)
         past = time_us < horizon_us(watermark_us, self._plan.table.options.history.us)
-        known = (changes["to_us"] == END_OF_TIME_US) & (self._table.expires_us(changes) >= watermark_us)
-        far = past & (at >= 0)
-        at[far] = np.where(known[at[far]], at[far], -1)
+        changes, at = self._table.find(rows.keys, np.where(past, LATEST, time_us))
+        far = np.flatnonzero(past & (at >= 0))
+        had_begun = changes["version_us"][at[far]] <= time_us[far]
+        is_known = self._table.expires_us(changes)[at[far]] >= watermark_us
+        at[far] = np.where(had_begun & is_known, at[far], -1)
         return met(self._plan, rows, changes, at), past

@@ -9,18 +9,23 @@ columns (one entry per change; ``_us``: int64, microseconds since the epoch):
     version_us      when the version that it is part of began; its own time unless equal values before it are one version
     panes           int64: how many panes came of that version; of several of one version its last change says it
     late            bool: whether the last of them was LATE
+    hash            uint32: of its key
 cells: keys as ``key.<name>``, values as ``value.<name>``, ``sequence`` where there is one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from beamish.engine.state.records import Records
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.codes import hash_rows
 from beamish.plan.versions_plan import TablePlan
 
 
@@ -37,12 +42,23 @@ class Changes(Records):
         "version_us": ("int64", 0),
         "panes": ("int64", 0),
         "late": ("bool", False),
+        "hash": ("uint32", 0),
     }
 
     @property
     def values(self) -> list[pa.Array]:
         """The value columns."""
         return self.named("value.")
+
+
+def hash_keys(keys: Sequence[pa.Array], count: int) -> NDArray[np.uint32]:
+    """A hash of each key: the same in every process for equal keys.
+
+    Args:
+        keys: normalised key columns.
+        count: number of rows.
+    """
+    return (hash_rows(keys, count) & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
 def cells_schema(plan: TablePlan) -> pa.Schema:

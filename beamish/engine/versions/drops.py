@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from beamish.engine.event_times import in_range
 from beamish.engine.pane_columns import DROPPED_KIND, make_block, pane_column
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
@@ -91,7 +92,10 @@ class Drops:
             counted[name] = counted.get(name, 0) + int(sizes[why == reason].sum())
         if self.lists:
             late = np.isin(why[at], (EXPIRED, JOINED_ALREADY)) & (watermark_us != NO_WATERMARK_US)
-            late_by = pa.array(np.where(late, watermark_us - time_us[at], 0), mask=~late)
+            late_by_us = np.zeros(len(at), dtype=np.int64)
+            if late.any():
+                late_by_us[late] = _late_by_us(watermark_us, time_us[at][late])
+            late_by = pa.array(late_by_us, mask=~late)
             own = rows["row"].combine_chunks().take(pa.array(at))
             taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
             self.tables.append(_table(self.schema, taken, why[at], late_by, _of_input(self.schema, own, row_of)))
@@ -99,6 +103,11 @@ class Drops:
     def table(self) -> pa.Table:
         """All that is listed, as rows of output."""
         return pa.concat_tables([self.schema.empty_table(), *self.tables])
+
+
+def _late_by_us(watermark_us: int, time_us: Ints) -> Ints:
+    """How far the watermark is past times, microseconds; at most to the end of time."""
+    return watermark_us - np.maximum(time_us, min(watermark_us - END_OF_TIME_US, 0))
 
 
 def _table(schema: pa.Schema, keys: Mapping[str, pa.Array], why: Ints, late_by: pa.Array, rows: pa.Array) -> pa.Table:

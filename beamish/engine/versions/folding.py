@@ -112,7 +112,7 @@ def fold(
     late_keys = np.zeros(by_key.count, dtype=bool)
     late_keys[code[old:][late]] = True
     now = attrs.evolve(now, panes=came_before + came, late=np.where(came, late_keys[now.code], was_late))
-    changes, touched = _as_they_are_now(both, kept, counts, runs, now, old)
+    changes, touched = _as_they_are_now(both, kept, counts, runs=runs, now=now, old=old)
     went = np.flatnonzero(shown_then & ~stays)
     return Folded(
         both, by_key, value, old, kept, changes, touched, then, now, went, np.flatnonzero(came), came_before[came]
@@ -179,7 +179,7 @@ def _as_before(then: Versions, now: Versions, value: Ints, keys: int) -> tuple[I
 
 
 def _as_they_are_now(
-    both: Changes, kept: Ints, counts: Flags, runs: _Runs, now: Versions, old: int
+    both: Changes, kept: Ints, counts: Flags, *, runs: _Runs, now: Versions, old: int
 ) -> tuple[Changes, Flags]:
     """What is kept with its spans and versions, and whether each is another than was stored."""
     changes = both.take(kept)

@@ -111,7 +111,7 @@ def _changes(plan: TablePlan, rows: pa.Table) -> pa.Table:
         columns["sign"] = signs_of(rows)
     columns["rows"] = pa.array(np.ones(rows.num_rows, np.int64))
     if plan.with_dropped:
-        own = [rows[name].combine_chunks() for name in plan.takes.columns.names]
+        own = [cast(rows[field.name].combine_chunks(), field.type) for field in plan.takes.columns]
         columns["row"] = pa.StructArray.from_arrays(own, fields=list(plan.takes.columns))
     return pa.table(columns)
 

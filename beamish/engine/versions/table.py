@@ -16,24 +16,31 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from beamish.engine.state.segmented import Segmented
 from beamish.engine.state.spans import SpanPolicy, Spans
 from beamish.engine.state.store import Store
-from beamish.engine.versions.changes import Changes, cells_schema
+from beamish.engine.versions.changes import Changes, cells_schema, hash_keys
 from beamish.engine.versions.folding import Folded, fold
 from beamish.engine.versions.horizon import horizon_us
 from beamish.engine.versions.lookup import codes_of_both, find_at
+from beamish.engine.versions.packing import key_columns
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.codes import hash_rows
+from beamish.kernels.groups import Groups
 from beamish.plan.versions_plan import TablePlan
 from beamish.triggers.trigger import NEVER_US
 
 NAME = "versions"
+LATEST = END_OF_TIME_US - 1
+"""The time at which a key's latest change counts."""
 INDEX_COLUMNS = ("start_us", "end_us", "expires_us")
 _FIRST_HASHED, _LAST_HASHED = -(2**62), -(2**62) + 2**32
 """The numbers of the segments of open changes; those of what has ended are above, since times are."""
+
+_ALIKE = np.uint32(2**20)
+"""Hashes are alike if they leave the same rest by this number; a table of so many flags finds them."""
 
 
 @attrs.frozen
@@ -72,13 +79,19 @@ class VersionTable:
 
     # What is read
 
-    def _load_open(self, keys: Sequence[pa.Array], count: int) -> None:
+    def _load_open(self, hashes: NDArray[np.uint32]) -> None:
         """Read the open changes of keys."""
-        self._stored.load(np.unique(self._segments_of(keys, count)).tolist())
+        self._stored.load(np.unique(self._segments_of(hashes)).tolist())
 
-    def _segments_of(self, keys: Sequence[pa.Array], count: int) -> Ints:
+    def _segments_of(self, hashes: NDArray[np.uint32]) -> Ints:
         """The segments of open changes of keys."""
-        return _FIRST_HASHED + (hash_rows(keys, count) % np.uint64(self._hashed)).astype(np.int64)
+        return _FIRST_HASHED + (hashes % np.uint32(self._hashed)).astype(np.int64)
+
+    def _of_keys(self, hashes: NDArray[np.uint32]) -> Ints:
+        """Which changes in memory may be of keys: those whose hashes are alike, as indices."""
+        alike = np.zeros(_ALIKE, dtype=bool)
+        alike[hashes % _ALIKE] = True
+        return np.flatnonzero(alike[self._stored.records["hash"] % _ALIKE] & self._stored.alive)
 
     def _load_ended(self, since_us: int, until_us: int = END_OF_TIME_US) -> None:
         """Read changes whose span reaches a time or a later one, and begins at another or before."""
@@ -114,19 +127,19 @@ class VersionTable:
             late: bool, n: whether each came behind the watermark.
             latest_only: whether only versions without end come out.
         """
-        steps = np.full(len(time_us), step)
-        arrived = Changes.new(cells, from_us=time_us, version_us=time_us, deletes=deletes, step=steps)
-        self._load_open(arrived.keys, len(arrived))
+        keys = key_columns(cells)
+        steps, hashes = np.full(len(time_us), step), hash_keys(keys, len(time_us))
+        arrived = Changes.new(cells, from_us=time_us, version_us=time_us, deletes=deletes, step=steps, hash=hashes)
+        self._load_open(hashes)
         self._load_reached(arrived)
-        stored = self._stored.records
-        of, other = codes_of_both(stored.keys, arrived.keys, len(stored), len(arrived))
-        least = other.least(time_us)
-        suffix = np.flatnonzero(self._stored.alive & (stored["to_us"] >= least[of.of]))
+        at, of, other = self._codes(arrived)
+        reached = other.occupied()[of.of] & (self._stored.records["to_us"][at] >= other.least(time_us)[of.of])
+        suffix = at[reached]
         folded = fold(
             self.plan,
-            stored.take(suffix),
+            self._stored.records.take(suffix),
             arrived,
-            of[suffix].followed_by(other),
+            of[reached].followed_by(other),
             signs=signs,
             late=late,
             latest_only=latest_only,
@@ -137,13 +150,17 @@ class VersionTable:
         self._stored.add(folded.changes.take(folded.touched))
         return folded
 
+    def _codes(self, arrived: Changes) -> tuple[Ints, Groups, Groups]:
+        """Which changes in memory are of the same keys or alike, as indices; their keys as numbers, and those of what came."""
+        at = self._of_keys(arrived["hash"])
+        return at, *codes_of_both(self._stored.records.take(at).keys, arrived.keys, len(at), len(arrived))
+
     def _load_reached(self, arrived: Changes) -> None:
         """Read what changes reach, where they come before their key's latest."""
-        stored, alive = self._stored.records, self._stored.alive
-        of, other = codes_of_both(stored.keys, arrived.keys, len(stored), len(arrived))
-        latest, least = of[alive].greatest(stored["from_us"][alive]), other.least(arrived["from_us"])
+        at, of, other = self._codes(arrived)
+        latest, least = of.greatest(self._stored.records["from_us"][at]), other.least(arrived["from_us"])
         with_last = self.plan.signed or self.plan.options.only_updated
-        before = of[alive].occupied() & (least <= latest if with_last else least < latest)
+        before = of.occupied() & other.occupied() & (least <= latest if with_last else least < latest)
         if before.any():
             self._load_ended(int(least[before].min()))
 
@@ -152,16 +169,18 @@ class VersionTable:
 
         Args:
             keys: key columns, n rows, in the table's types.
-            time_us: int64, n: microseconds since the epoch.
+            time_us: int64, n: microseconds since the epoch; or ``LATEST``.
 
         Returns:
             changes; and int64, n: which of them, deletes included; -1: none.
         """
-        if len(time_us):
-            self._load_open(keys, len(time_us))
-            self._load_ended(int(time_us.min()) + 1, int(time_us.max()))
-        stored = self._stored.records
-        changes = stored.take(self._stored.alive & stored["counts"])
+        hashes = hash_keys(keys, len(time_us))
+        self._load_open(hashes)
+        earlier = time_us[time_us < LATEST]
+        if len(earlier):
+            self._load_ended(int(earlier.min()) + 1, int(earlier.max()))
+        at = self._of_keys(hashes)
+        changes = self._stored.records.take(at[self._stored.records["counts"][at]])
         of, other = codes_of_both(changes.keys, keys, len(changes), len(time_us))
         return changes, find_at(of.of, changes["from_us"], changes["to_us"], other.of, time_us)
 
@@ -218,8 +237,8 @@ class VersionTable:
     def _targets(self, changes: Changes) -> Ints:
         """The segment that each belongs to."""
         target = self._spans.number(changes["to_us"])
-        is_open = np.flatnonzero(changes["to_us"] == END_OF_TIME_US)
-        target[is_open] = self._segments_of(changes.take(is_open).keys, len(is_open))
+        is_open = changes["to_us"] == END_OF_TIME_US
+        target[is_open] = self._segments_of(changes["hash"][is_open])
         return target
 
     def _entry(self, changes: Changes) -> Mapping[str, int]:
