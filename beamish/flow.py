@@ -123,7 +123,11 @@ class Flow:
         if given is None:
             return {}
         tables = [source.name for source, flow, number in self.leaves if flow.stage.may_begin_with(number)]
-        named = given if isinstance(given, Mapping) else {tables[0] if len(tables) == 1 else "...": given}
+        if not isinstance(given, Mapping) and len(tables) > 1:
+            raise PipelineError(
+                f"initial={given!r}: the pipeline has tables {tables!r}; say whose it is: initial={{{tables[0]!r}: ...}}"
+            )
+        named = given if isinstance(given, Mapping) else dict.fromkeys(tables or [None], given)
         for name in named:
             if name not in tables:
                 known = (

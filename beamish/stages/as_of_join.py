@@ -69,7 +69,7 @@ class AsOfStage(Stage):
             )
         if self.options.tolerance is not None and self.table.only_updated:
             raise PipelineError(
-                "as_of_join(tolerance=...) with a table of only_updated: how old a version is could not be told, since equal "
+                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: how old a version is could not be told, since equal "
                 "changes begin none; leave one of them out"
             )
         if left.is_changelog:
