@@ -33,6 +33,13 @@ def test_engine_and_twin_give_the_same_rows_of_a_join_of_rows(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
+    at = {name: bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)) for name in ("orders", "rates")}
+    pipeline = bm.as_of_join(orders=at["orders"], rates=at["rates"].versions(1)).with_dropped()
+    script = TestStream().add([{"ts": -5, "rate": 1}], input="rates").advance_watermark_to(-10)
+    agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):

@@ -7,6 +7,7 @@ without a name has ``ts`` and ``team``.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -21,14 +22,29 @@ from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Repeat
 from tests.said import said, versions_of
 from tests.strategies.pipelines import retracting
 
-NAN = float("nan")
-PARTS = (0.0, -0.0, NAN, None, 1.0)
 TEAMS = (*["red"] * 6, "blue", "blue", None)
-VALUES = (None, 1, 2, 2, 3)
-RATIOS = (None, 0.5, 0.5, 0.0, -0.0, NAN)
-MARKS = (None, "", "a", "b")
-SEQUENCES = (None, 1, 1, 2, 3)
-GONE = (None, False, False, False, True)
+KEYS = ("team", "part")
+VARIED = {
+    "time": (*range(-6, 5), -12, -0.000001, 0.000001),
+    "team": TEAMS,
+    "part": (0.0, -0.0, float("nan"), None, 1.0),
+    "value": (None, 1, 2, 2, 3),
+    "ratio": (None, 0.5, 0.5, 0.0, -0.0, float("nan")),
+    "mark": (None, "", "a", "b"),
+    "seq": (None, 1, 1, 2, 3),
+    "gone": (None, False, False, False, True),
+}
+"""What a row may hold; ``time``: how far from now, in seconds."""
+ALIKE = VARIED | {
+    "time": (-4, -2, -1, 0, 1),
+    "part": (1.0,),
+    "value": (1, 1, 2),
+    "ratio": (0.5,),
+    "mark": ("a",),
+    "seq": (1,),
+    "gone": (False, False, True),
+}
+"""Many rows are equal, and many changes are of one time."""
 
 yes, no = st.just(True), st.just(False)  # noqa: FBT003
 some_keys = st.sampled_from([("team",), ("team",), ("team",), (), ("team", "part")])
@@ -291,37 +307,30 @@ def followed(draw: st.DrawFn, pipelines: st.SearchStrategy[bm.Pipeline]) -> bm.P
 # Scripts
 
 
-def row(chance: random.Random, name: str | None, event_time: str, about: int, *, nulls: bool = True) -> dict[str, Any]:
+def row(
+    chance: random.Random, name: str | None, event_time: str, about: int, choices: Mapping[str, Any]
+) -> dict[str, Any]:
     """A row of a source whose event time is near ``about``, in seconds; all columns, in one order."""
-    time = about + chance.choice([*range(-6, 5), -12, -0.000001, 0.000001])
-    return {
-        event_time: None if nulls and chance.random() < 0.04 else float(time),
-        column(name, "team"): chance.choice(TEAMS if nulls else TEAMS[:-1]),
-        column(name, "part"): chance.choice(PARTS if nulls else (0.0, 1.0)),
-        "value": chance.choice(VALUES),
-        "ratio": chance.choice(RATIOS),
-        "mark": chance.choice(MARKS),
-        "seq": chance.choice(SEQUENCES),
-        "gone": chance.choice(GONE),
-    }
+    time = None if chance.random() < 0.04 else float(about + chance.choice(choices["time"]))
+    columns = {what: chance.choice(several) for what, several in choices.items() if what != "time"}
+    return {event_time: time, **{column(name, what) if what in KEYS else what: one for what, one in columns.items()}}
 
 
-def script_of(
-    number: int, pipeline: bm.Pipeline, steps: int, *, ends: bool | None = None, nulls: bool = True
-) -> TestStream:
+def script_of(number: int, pipeline: bm.Pipeline, steps: int, *, ends: bool | None = None) -> TestStream:
     """A script drawn by chance: bundles of any source, late ones and ties, leaps of its watermark or of all, whole steps."""
     chance = random.Random(number)
+    choices = chance.choice([VARIED, VARIED, ALIKE])
     sources = pipeline.flow.sources
     times = {one.name: str(one.event_time) for one in sources}
     lagging = [one.name for one in sources if isinstance(one.watermark, bm.ProcessingTimeLag)]
     watermarks = dict.fromkeys(times, -20)
     script, now, clock = TestStream(), chance.choice([0, 5]), 0
     for name, event_time in times.items():  # its columns would not be known without a row
-        script = script.add([row(chance, name, event_time, now, nulls=nulls)], input=name)
+        script = script.add([row(chance, name, event_time, now, choices)], input=name)
     for _ in range(steps):
         name, what = chance.choice(list(times)), chance.choice("rrrrrrwwaacsss")
         size = chance.choice([0, 1, 1, 2, 3]) if what in "rs" else 0
-        bundle = [row(chance, name, times[name], now, nulls=nulls) for _ in range(size)]
+        bundle = [row(chance, name, times[name], now, choices) for _ in range(size)]
         if what == "r":
             script = script.add(bundle, input=name)
             continue
@@ -344,12 +353,12 @@ def script_of(
     if (chance.random() < 0.5 if ends is None else ends) and not lagging:
         script = script.advance_watermark_to_infinity()
         last = chance.choice(list(times))
-        script = script.add([row(chance, last, times[last], now, nulls=nulls)], input=last) if ends is None else script
+        script = script.add([row(chance, last, times[last], now, choices)], input=last) if ends is None else script
     return script
 
 
 @st.composite
-def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None, nulls: bool = True) -> TestStream:
+def scripts(draw: st.DrawFn, pipeline: bm.Pipeline, *, ends: bool | None = None) -> TestStream:
     """A script of some length; it shrinks by its length alone."""
     steps = draw(st.sampled_from([25, 25, 20, 15, 10, 4]))
-    return script_of(draw(st.integers(0, 2**40)), pipeline, steps, ends=ends, nulls=nulls)
+    return script_of(draw(st.integers(0, 2**40)), pipeline, steps, ends=ends)
