@@ -163,4 +163,5 @@ class AsOfStage(Stage):
             for relation in (left, changes)
             if any(policy.moved_by_rows and policy.idle_timeout is None for policy in relation.watermarks)
         ]
-        return words + (f"; {' and '.join(stalls)} without idle_timeout" if stalls else "")
+        has = "has" if len(stalls) == 1 else "have"
+        return words + (f" ({' and '.join(stalls)} {has} no idle_timeout)" if stalls else "")
