@@ -7,11 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 import beamish as bm
 from beamish import Pane, PaneKind
-from beamish.instants import instant, instant_us
+from beamish.engine.state import DictStore
+from beamish.instants import END_OF_TIME_US, instant, instant_us
 from beamish.script.events import as_step
+from beamish.script.panes import panes_from_table
+from beamish.script.tables import script_rows
 from beamish.stages.as_of_join import AsOfStage
 from beamish.testing import TestStream
 from beamish.versioning import VALID_FROM
@@ -165,3 +169,27 @@ def matches_of_batch(
         if reached or options.how == "left":
             found[row.row["id"]] = {**reached[0][2], VALID_FROM: instant(reached[0][0])} if reached else None
     return found
+
+
+def in_a_batch(pipeline: bm.Pipeline, script: TestStream, shards: int) -> list[Pane]:
+    """What a pipeline of one stage makes of all rows of a script at once: a step that brings them, and the end of time."""
+    rows = script_rows(pipeline.flow.final, script.events)
+    operator = pipeline.flow.final.bind(rows.schemas, shards=shards).operator
+    payloads: dict[int, list[bytes]] = {}
+    for number, source in enumerate(pipeline.flow.sources):
+        for bundle in rows.tables[source.name]:
+            for shard, payload in operator.pack(number, bundle):
+                payloads.setdefault(shard, []).append(payload)
+    out = []
+    for number in range(operator.shards):
+        shard = operator.open(DictStore())
+        out += [
+            shard.step([None] * len(operator.takes), None, payloads.get(number, [])),
+            shard.step([END_OF_TIME_US] * len(operator.takes), None, []),
+        ]
+    return panes_from_table(pa.concat_tables(out), operator.gives)
+
+
+def is_final(pane: Pane) -> bool:
+    """Whether it is as the panes of a batch are."""
+    return pane.kind is PaneKind.PANE and str(pane).count(" ON_TIME 0 first last:") == 1 and pane.on_time_index == 0

@@ -10,13 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish import PaneKind
+from beamish import DropReason, PaneKind
 from beamish.local import Variation
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from tests.agreement import close
-from tests.laws.tables import dropped_ids, key_name, live, matches_of_batch, numbered, ordered_by_id, rows_of
-from tests.laws.test_versions import agree, changes_nothing
+from tests.laws.tables import (
+    dropped_ids,
+    in_a_batch,
+    is_final,
+    key_name,
+    live,
+    matches_of_batch,
+    numbered,
+    ordered_by_id,
+    rows_of,
+)
+from tests.laws.test_versions import agree, begins_as_with_a_first_bundle, changes_nothing
 from tests.lines import line
 from tests.said import said
 from tests.strategies.pipelines import retracting
@@ -104,6 +114,27 @@ def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(dat
     panes = pipeline.run(script)
     ours, batch = met(pipeline, live(panes)), batch_of(pipeline, script, panes)
     assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_a_batch_gives_the_final_matches(data):
+    """Each row comes out once, whatever is said of lateness, grace and modes."""
+    pipeline = ordered_by_id(data.draw(as_of_joins(of=Drawing(policy=simple, with_dropped=yes), **ROWS)))
+    script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
+    panes = in_a_batch(pipeline, script, data.draw(st.integers(1, 3)))
+    came = [pane for pane in panes if pane.kind is not PaneKind.DROPPED]
+    assert all(map(is_final, came))
+    assert {pane.reason for pane in panes} <= {None, DropReason.NULL_EVENT_TIME, DropReason.NULL_KEY}
+    ours, batch = met(pipeline, came), batch_of(pipeline, script, panes)
+    assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
+    pipeline = data.draw(as_of_joins(of=UNLISTED, lefts=("rows", "panes"), tables=("rows",)))
+    begins_as_with_a_first_bundle(pipeline, data.draw(scripts(pipeline)), "rates")
 
 
 PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, mode=st.just(retracting), with_dropped=no)

@@ -78,8 +78,8 @@ bundles = st.lists(
     max_size=4,
 )
 rising = st.none() | st.integers(0, 9)
-steps = st.lists(st.tuples(rising, rising, bundles), max_size=6)
-"""How far the watermark and the clock move, in seconds (None: they do not), and rows."""
+steps = st.lists(st.tuples(rising, rising, bundles, st.integers(0, 1)), max_size=6)
+"""How far the watermark and the clock move, in seconds (None: they do not), rows, and the source whose rows and watermark."""
 
 
 def table(rows):
@@ -98,11 +98,12 @@ def suppressed_flows(draw: st.DrawFn):
 
 
 CHANGES = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+sequences = st.sampled_from([None, "score", "name"])
 changes_flows = st.builds(
     lambda sequence_by, until, buffer: (
         CHANGES.changes(deleted="flag", sequence_by=sequence_by).suppress(until, buffer=buffer).flow
     ),
-    st.sampled_from([None, "score", "name"]),
+    sequences,
     until_limit("event", "processing"),
     patient,
 )
@@ -114,9 +115,33 @@ SUMS = (
     .window(bm.FixedWindows(3))
     .accumulate(n=Count(), sum=Sum("score"))
 )
+AGAIN = bm.Pipeline().key_by("team")
 LATER = bm.Pipeline().key_by("team").window(bm.FixedWindows(5)).accumulate(of=Count())
 SPANS = st.integers(1, 9)
+tables = st.builds(
+    lambda before, history, said: before.versions(history, **said),
+    st.sampled_from([CHANGES, SUMS.trigger(bm.triggers.Always()).accumulating_and_retracting().then(AGAIN)]),
+    st.integers(0, 20),
+    st.fixed_dictionaries({}, optional={"only_updated": st.booleans(), "allowed_lateness": st.just(0)}),
+)
+deleting_tables = st.builds(
+    lambda history, by: CHANGES.versions(history, deleted="flag", sequence_by=by), st.integers(0, 20), sequences
+)
+lefts = st.sampled_from([bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)), SUMS])
+joins = st.builds(
+    lambda orders, rates, retracts, said: retracts(bm.as_of_join(orders=orders, rates=rates, on="team", **said)),
+    lefts,
+    st.one_of(tables, deleting_tables),
+    st.sampled_from([bm.Pipeline.discarding, bm.Pipeline.accumulating_and_retracting]),
+    st.fixed_dictionaries(
+        {"how": st.sampled_from(["inner", "left"]), "early": st.booleans()},
+        optional={"wait_for": st.just(bm.LEFT_INPUT), "allow_exact_matches": st.sampled_from([True, False])},
+    ),
+)
+COUNTS = bm.Pipeline().key_by("team").window(bm.FixedWindows(5)).trigger(bm.triggers.Always()).accumulating()
 flows = st.one_of(
+    st.one_of(tables, deleting_tables, joins).map(lambda pipeline: pipeline.flow),
+    st.one_of(tables, joins).map(lambda pipeline: pipeline.then(COUNTS.accumulate(n=Count())).flow),
     window_flows(),
     suppressed_flows(),
     changes_flows,
@@ -128,12 +153,15 @@ flows = st.one_of(
 
 
 class Running:
-    """The operators of a flow of stages one after the other."""
+    """The operators of a flow, each after those whose panes it takes."""
 
     def __init__(self, flow, *, shards=1, packs=1, reopens=False):
-        self.operators = [one.operator for one in flow.bind({None: COLUMNS}, shards=shards).flows]
+        self.names = [source.name for source in flow.sources]
+        self.flows = flow.bind(dict.fromkeys(self.names, COLUMNS), shards=shards).flows
+        self.operators = [one.operator for one in self.flows]
         self.stores = [[DictStore() for _ in range(one.shards)] for one in self.operators]
-        self.packs, self.reopens, self.watermark_us, self.clock_us = packs, reopens, 0, 0
+        self.packs, self.reopens, self.clock_us = packs, reopens, 0
+        self.watermarks_us = dict.fromkeys(self.names, 0)
         self.open()
 
     def open(self):
@@ -141,24 +169,30 @@ class Running:
             [one.open(store) for store in stores] for one, stores in zip(self.operators, self.stores, strict=True)
         ]
 
-    def step(self, watermark, clock, rows):
+    def step(self, watermark, clock, rows, of):
         """Gives what comes out of each stage."""
         if self.reopens:
             self.open()
-        self.watermark_us += (watermark or 0) * S
+        name = self.names[of % len(self.names)]
+        self.watermarks_us[name] += (watermark or 0) * S
         self.clock_us += (clock or 0) * S
-        source_us, taken, out = None if watermark is None else self.watermark_us, table(rows), []
-        for operator, shards in zip(self.operators, self.shards, strict=True):
+        gave = {name: (table(rows), None if watermark is None else self.watermarks_us[name])}
+        for flow, shards in zip(self.flows, self.shards, strict=True):
+            given = [gave.get(one.name if isinstance(one, Source) else one, (None, None)) for one in flow.inputs]
             payloads = {}
-            for part in reversed(range(self.packs)):
-                rows = taken.take(pa.array(range(part, len(taken), self.packs), pa.int64()))
-                for number, payload in operator.pack(0, rows) if len(rows) else []:
-                    payloads.setdefault(number, []).append(payload)
-            clock_us = None if clock is None else self.clock_us
-            tables = [shard.step([source_us], clock_us, payloads.get(i, [])) for i, shard in enumerate(shards)]
-            taken, source_us = pa.concat_tables(tables), shards[0].watermark_us
-            out.append(panes_from_table(taken, operator.gives))
-        return out
+            for number, (taken, _) in enumerate(given):
+                for shard, payload in self.packed(flow.operator, number, taken):
+                    payloads.setdefault(shard, []).append(payload)
+            clock_us, sources_us = None if clock is None else self.clock_us, [us for _, us in given]
+            tables = [shard.step(sources_us, clock_us, payloads.get(i, [])) for i, shard in enumerate(shards)]
+            gave[flow] = pa.concat_tables(tables), shards[0].watermark_us
+        return [panes_from_table(gave[flow][0], flow.operator.gives) for flow in self.flows]
+
+    def packed(self, operator, number, taken):
+        """The payloads of what an input gives, in parts."""
+        for part in reversed(range(self.packs)) if taken is not None else ():
+            rows = taken.take(pa.array(range(part, len(taken), self.packs), pa.int64()))
+            yield from operator.pack(number, rows) if len(rows) else ()
 
 
 def is_the_same(flow, one, other, steps):
@@ -192,12 +226,12 @@ def test_a_step_of_nothing_gives_nothing_and_leaves_the_stored_bytes_as_they_are
     running = Running(flow, reopens=reopens)
     # With an idle timeout a step of nothing is one more step in which no row came.
     assume(all(operator.cadence is Cadence.WHEN_DUE for operator in running.operators))
-    for step in [(None, None, []), *steps]:  # the first writes what the shard is
+    for step in [(None, None, [], 0), *steps]:  # the first writes what the shard is
         running.step(*step)
     before = [[dict(store) for store in stores] for stores in running.stores]
     if reopens:
         running.open()
-    for shards in running.shards:
+    for operator, shards in zip(running.operators, running.shards, strict=True):
         for shard in shards:
-            assert shard.step([None], None, []).num_rows == 0
+            assert shard.step([None] * len(operator.takes), None, []).num_rows == 0
     assert running.stores == before

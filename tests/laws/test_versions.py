@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
+from beamish import DropReason, PaneKind
 from beamish.instants import instant_us
 from beamish.local import Variation, run
-from beamish.script.events import as_step
+from beamish.script.events import Bundle, as_step
 from beamish.testing import TestStream
 from beamish.versioning import VALID_FROM, VALID_TO
 from tests.agreement import close, differences
@@ -19,6 +20,8 @@ from tests.laws.tables import (
     Change,
     declaring,
     dropped_ids,
+    in_a_batch,
+    is_final,
     key_name,
     live,
     numbered,
@@ -103,6 +106,44 @@ def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
     ours = spans_of(came, source.keys)
     assert ours.keys() == batch.keys(), f"{pipeline!r}\n{script!r}"
     assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_a_batch_gives_the_final_versions(data):
+    """Nothing is late, each comes out once, and only what has no time or no key is dropped."""
+    pipeline = ordered_by_id(data.draw(versions(of=LISTED, kinds=("rows",))))
+    script = numbered(data.draw(scripts(pipeline)), data.draw(st.integers(0, 99)))
+    (source,) = pipeline.flow.sources
+    panes = in_a_batch(pipeline, script, data.draw(st.integers(1, 3)))
+    came = [pane for pane in panes if pane.kind is not PaneKind.DROPPED]
+    assert all(map(is_final, came))
+    assert {pane.reason for pane in panes} <= {None, DropReason.NULL_EVENT_TIME, DropReason.NULL_KEY}
+    names = [name for name in came[0].values if name not in (VALID_FROM, VALID_TO)] if came else []
+    batch = versions_of_batch(pipeline, rows_of(script, source, source.keys, dropped_ids(panes)), names)
+    ours = spans_of(came, source.keys)
+    assert ours.keys() == batch.keys(), f"{pipeline!r}\n{script!r}"
+    assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_what_a_table_begins_with_is_a_first_bundle_that_was_seen(data):
+    pipeline = data.draw(versions(of=UNLISTED, kinds=("rows",)))
+    begins_as_with_a_first_bundle(pipeline, data.draw(scripts(pipeline)), None)
+
+
+def begins_as_with_a_first_bundle(pipeline, script, name):
+    """The first rows of an input come before all else, in a bundle or as what its table begins with."""
+    steps = [(event, as_step(event)) for event in script.events]
+    at = next(i for i, (_, step) in enumerate(steps) if step.rows and step.input == name)
+    first = list(steps[at][1].rows)
+    rest = TestStream(tuple(event for i, (event, _) in enumerate(steps) if i != at))
+    (_, _), *expected = TestStream((Bundle(tuple(first), name), *rest.events)).trace(pipeline)
+    found = rest.trace(pipeline, initial=first if name is None else {name: first})
+    came, seen = ([pane for _, panes in each for pane in panes] for each in (found, expected))
+    different = differences(came, seen, pipeline)
+    assert not different, "\n".join([repr(pipeline), repr(script), "- initial, + bundle", *different])
 
 
 @settings(max_examples=40)
