@@ -102,7 +102,7 @@ def met(rows):
 
 def run(panes, folder, name):
     """Run a query over what is there; gives its rows so far."""
-    writer = panes.writeStream.format("parquet").option("checkpointLocation", str(folder / f"checkpoint {name}"))
+    writer = panes.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{name}-checkpoint"))
     query = writer.trigger(availableNow=True).start(str(folder / name))
     query.awaitTermination()
     return query
@@ -121,7 +121,7 @@ def test_files_are_joined_to_the_end_under_available_now_and_the_table_is_read_f
     pipeline = join(how="left")
     run(pipeline.apply(**streams), tmp_path, "joined")
     assert met(spark.read.parquet(str(tmp_path / "joined")).collect()) == MET
-    state = pipeline.state(spark, tmp_path / "checkpoint joined")
+    state = pipeline.state(spark, tmp_path / "joined-checkpoint")
     held = sorted((row.cur, row.rate, row.valid_from.timestamp()) for row in state.versions().collect())
     assert held == [("EUR", 1.0, 10), ("EUR", 2.0, 20), ("EUR", 3.0, 30), ("USD", 1.0, 100)]
     assert [(row.cur, row.rate) for row in state.versions(as_of=25).collect()] == [("EUR", 2.0)]
