@@ -123,12 +123,18 @@ class Flow:
         if given is None:
             return {}
         tables = [source.name for source, flow, number in self.leaves if flow.stage.may_begin_with(number)]
-        named = given if isinstance(given, Mapping) else {tables[0] if len(tables) == 1 else "...": given}
+        if not tables:
+            raise PipelineError(
+                f"initial={given!r}: only a table of a source's rows begins with some; say .versions(...) of them, or leave it out"
+            )
+        if not isinstance(given, Mapping) and len(tables) > 1:
+            raise PipelineError(
+                f"initial={given!r}: the pipeline has tables {tables!r}; say whose it is: initial={{{tables[0]!r}: ...}}"
+            )
+        named = given if isinstance(given, Mapping) else dict.fromkeys(tables, given)
         for name in named:
             if name not in tables:
-                known = (
-                    f"its tables are {tables!r}" if tables else "only versions(...) of a source's rows begins with some"
-                )
+                known = f"its tables are {tables!r}" if tables != [None] else "give its only table's rows as they are"
                 raise PipelineError(f"initial={{{name!r}: ...}}: the pipeline has no such table; {known}")
         return dict(named)
 

@@ -216,8 +216,12 @@ def _on_mapping(on: Any, keys: tuple[str, ...]) -> dict[str, str]:
         return {key: key for key in keys}
     if isinstance(on, str):
         return {on: on}
-    pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in on}
-    if not all(isinstance(name, str) and name for pair in pairs.items() for name in pair):
+    pairs: dict[Any, Any] = dict(on) if isinstance(on, Mapping) else {}
+    if isinstance(on, Iterable) and not isinstance(on, Mapping):
+        pairs = {name: name for name in on}
+    if not isinstance(on, Iterable) or not all(
+        isinstance(name, str) and name for pair in pairs.items() for name in pair
+    ):
         raise ColumnError(f"as_of_join(on={on!r}): must be names of columns, or {{left column: key column}}")
     return pairs
 
@@ -253,10 +257,11 @@ def _check_sources(call: str, flow: Flow) -> None:
 
 
 def _input(name: str, pipeline: object, call: str = "merge") -> Input:
+    merges = call == "merge"
     if not isinstance(pipeline, Pipeline):
         raise PipelineError(
             f"{call}({name}={pipeline!r}): must be a pipeline, such as bm.Pipeline().event_time('ts', "
-            "bm.BoundedOutOfOrderness('30 seconds')).key_by('user')"
+            f"bm.BoundedOutOfOrderness('30 seconds')){'.key_by(...)' * merges}"
         )
     flow = pipeline.flow
     if flow.sources[0].event_time is None:
@@ -266,9 +271,10 @@ def _input(name: str, pipeline: object, call: str = "merge") -> Input:
     if len(flow.inputs) == 1 and flow.stage == WindowStage():
         return flow.inputs[0].named(name)
     if not flow.stage.is_complete:
+        rest = "of the merge: bm.merge(...).window(...).accumulate(...)" if merges else "in a stage after: .then(...)"
         raise PipelineError(
-            f"{call}({name}={pipeline!r}): an input says its event_time and key_by only, or is a whole pipeline with "
-            "accumulations; say the rest of the merge: bm.merge(...).window(...).accumulate(...)"
+            f"{call}({name}={pipeline!r}): an input says its event_time{' and key_by' * merges} only, or is a whole pipeline with "
+            f"accumulations; say the rest {rest}"
         )
     flow.check()
     panes = Panes(flow).named(name)

@@ -89,6 +89,11 @@ class Pipeline:
         return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(self.flow.inputs[0], **changes),)))
 
     def _check_no_merge(self, call: str) -> None:
+        if isinstance(self.flow.stage, AsOfStage):
+            raise PipelineError(
+                f"{call} of an as-of join: its left input says event_time, its table key_by, and on=... how they meet; say it there, "
+                "or in a stage after: .then(bm.Pipeline().key_by(...))"
+            )
         if len(self.flow.inputs) > 1:
             raise PipelineError(
                 f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
@@ -478,8 +483,9 @@ class Pipeline:
             )
         sources = stage.flow.sources
         if len(sources) > 1:
+            call = "as_of_join" if isinstance(stage.flow.stage, AsOfStage) else "merge"
             raise PipelineError(
-                f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.merge(name=first, ...)"
+                f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.{call}(name=first, ...)"
             )
         if sources[0].event_time is not None:
             raise PipelineError(_late_event_time(f"then(...): event_time({sources[0].event_time!r})"))

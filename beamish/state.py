@@ -224,6 +224,8 @@ def table_name(flow: Flow, name: str | None) -> str | None:
         raise PipelineError("versions(): the pipeline has no versioned table; say .versions(...) or bm.as_of_join(...)")
     if len(names) == 1 and name is None:
         return names[0]
+    if names == [None]:
+        raise PipelineError(f"versions({name!r}): the pipeline's only versioned table has no name; leave it out")
     if names.count(name) != 1:
         raise PipelineError(f"versions({name!r}): the pipeline's versioned tables are {names!r}; name one")
     return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import attrs
@@ -96,11 +97,12 @@ def read_versions(
             "forgotten; give a longer history"
         )
     if values is not None:
-        if isinstance(values, str) or not all(isinstance(name, str) and name for name in values):
+        are_names = isinstance(values, Iterable) and not isinstance(values, str)
+        if not are_names or not all(isinstance(name, str) and name for name in values):
             raise OptionError(f"versions(values={values!r}): must be names of columns, such as ['rate']")
         values = tuple(values)
         if len(set(values)) < len(values):
-            raise OptionError(f"versions(values={list(values)!r}): a column is named twice")
+            raise OptionError(f"versions(values={list(values)!r}): a column is named twice; once is enough")
     return VersionsOptions(
         kept,
         values,

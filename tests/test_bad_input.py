@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import beamish as bm
@@ -40,6 +41,8 @@ from beamish.triggers import (
     Trigger,
 )
 
+CHANGE = {"ts": 1, "cur": "EUR", "rate": 1, "gone": False, "tags": ["a"]}
+ONE_CHANGE = TestStream().add([CHANGE])
 START = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("30 seconds"))
 TABLE = bm.VersionedTable("1 hour")
 PLAIN = START.key_by("team").window(bm.FixedWindows("1 minute")).accumulate(plays=Count())
@@ -257,6 +260,291 @@ COLUMNS = [
     ("quantiles of text", PLAIN.accumulate(s=Quantiles("name")), ["Quantiles", "string"]),
 ]
 
+CHANGES = START.key_by("cur")
+RATES = CHANGES.versions("1 day")
+ORDERS = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0))
+ONE_ORDER = TestStream().add([CHANGE], input="rates")
+PLAIN_STAGE = bm.Pipeline().window(bm.GlobalWindow()).accumulate(n=Count())
+RETRACTING = PLAIN.trigger(AfterWatermark(late=Always())).allowed_lateness(5).accumulating_and_retracting()
+TIMELESS = PLAIN.window(bm.GlobalWindow()).trigger(Always()).accumulating()
+
+
+def joined(orders=ORDERS, rates=RATES, **options):
+    return bm.as_of_join(orders=orders, rates=rates, **options)
+
+
+def join_of(**order):
+    return joined().run(ONE_ORDER.add([{"at": 1, "cur": "EUR", **order}], input="orders"))
+
+
+# Tables and joins with them: the error, what is written, and what the message must hold.
+TABLES = [
+    ("history negative", bm.OptionError, lambda: CHANGES.versions(-1), ["versions(history)=-1", "not be negative"]),
+    ("history is text", bm.OptionError, lambda: CHANGES.versions("a while"), ["'a while'", "'10 minutes'"]),
+    (
+        "lateness negative",
+        bm.OptionError,
+        lambda: CHANGES.versions(5, allowed_lateness="-1 second"),
+        ["versions(allowed_lateness)='-1 second'", "not be negative"],
+    ),
+    (
+        "lateness above the history",
+        bm.PipelineError,
+        lambda: CHANGES.versions("1 hour", allowed_lateness="2 hours"),
+        ["'2 hours'", "'1 hour'", "forgotten", "longer history"],
+    ),
+    ("values is text", bm.OptionError, lambda: CHANGES.versions(5, values="rate"), ["values='rate'", "['rate']"]),
+    ("values is a number", bm.OptionError, lambda: CHANGES.versions(5, values=3), ["values=3", "['rate']"]),
+    ("value twice", bm.OptionError, lambda: CHANGES.versions(5, values=["a", "a"]), ["['a', 'a']", "twice", "once"]),
+    ("deleted is a number", bm.OptionError, lambda: CHANGES.versions(5, deleted=3), ["deleted=3", "name of a column"]),
+    (
+        "sequence is empty",
+        bm.OptionError,
+        lambda: CHANGES.versions(5, sequence_by=""),
+        ["sequence_by=''", "name of a column"],
+    ),
+    ("grace negative", bm.OptionError, lambda: joined(grace=-1), ["as_of_join(grace)=-1", "not be negative"]),
+    (
+        "tolerance negative",
+        bm.OptionError,
+        lambda: joined(tolerance="-1 hour"),
+        ["as_of_join(tolerance)='-1 hour'", "not be negative"],
+    ),
+    ("unknown how", bm.OptionError, lambda: joined(how="outer"), ["how='outer'", "'inner'", "'left'"]),
+    ("wait_for is text", bm.OptionError, lambda: joined(wait_for="left"), ["wait_for='left'", "bm.LEFT_INPUT"]),
+    (
+        "grace above the history",
+        bm.PipelineError,
+        lambda: joined(grace="2 days").explain(),
+        ["grace='2 days'", "'1 day'", "longer history"],
+    ),
+    ("table without versions", bm.PipelineError, lambda: joined(rates=CHANGES), ["rates=", ".versions('1 day')"]),
+    ("table is a number", bm.PipelineError, lambda: joined(rates=3), ["rates=3", ".versions('1 day')"]),
+    ("left is a number", bm.PipelineError, lambda: joined(3), ["orders=3", "must be a pipeline"]),
+    ("one input", bm.PipelineError, lambda: bm.as_of_join(rates=RATES), ["(rates)", "two inputs", "orders=..."]),
+    (
+        "three inputs",
+        bm.PipelineError,
+        lambda: bm.as_of_join(a=ORDERS, b=RATES, c=RATES),
+        ["(a, b, c)", "two inputs", "join a join"],
+    ),
+    (
+        "latest versions only",
+        bm.PipelineError,
+        lambda: joined(rates=CHANGES.versions(5, latest_only=True)).explain(),
+        ["rates=", "what was valid before", "leave latest_only out"],
+    ),
+    (
+        "tolerance and only_updated",
+        bm.PipelineError,
+        lambda: joined(rates=CHANGES.versions(5, only_updated=True), tolerance=3).explain(),
+        ["tolerance='3 seconds'", "only_updated", "leave one of them out"],
+    ),
+    (
+        "accumulating",
+        bm.PipelineError,
+        lambda: joined().accumulating(),
+        ["accumulating()", "beside the wrong one", "accumulating_and_retracting()"],
+    ),
+    ("windows before", bm.PipelineError, lambda: PLAIN.versions(5), ["versions('5 seconds')", "leave the rest out"]),
+    (
+        "a trigger before",
+        bm.PipelineError,
+        lambda: CHANGES.trigger(Always()).versions(5),
+        ["versions('5 seconds')", "key_by only", "first.then("],
+    ),
+    (
+        "a window after versions",
+        bm.PipelineError,
+        lambda: RATES.window(bm.FixedWindows(5)),
+        ["window after versions", "in no window", ".then("],
+    ),
+    (
+        "a trigger after a join",
+        bm.PipelineError,
+        lambda: joined().trigger(Always()),
+        ["trigger of an as-of join", "fires by itself", ".then("],
+    ),
+    (
+        "keys after a join",
+        bm.PipelineError,
+        lambda: joined().key_by("cur"),
+        ["key_by('cur',) of an as-of join", "on=...", ".then("],
+    ),
+    (
+        "discarding over a left that retracts",
+        bm.PipelineError,
+        lambda: joined(RETRACTING, on={"team": "cur"}).explain(),
+        ["discarding over orders", ".accumulating_and_retracting()"],
+    ),
+    (
+        "a table of panes without timestamp",
+        bm.PipelineError,
+        lambda: TIMELESS.then(bm.Pipeline().key_by("team").versions(5)),
+        ["versions('5 seconds')", "when would they be valid?", "TimestampCombiner.LATEST"],
+    ),
+    (
+        "a left of panes without timestamp",
+        bm.PipelineError,
+        lambda: joined(TIMELESS, on={"team": "cur"}).explain(),
+        ["orders=", "no time to be joined at", "timestamp_combiner"],
+    ),
+    (
+        "a value called like a column that comes out",
+        bm.PipelineError,
+        lambda: CHANGES.versions(5, values=["Pane"]),
+        ["'Pane'", "the output has a column of this name", "rename yours"],
+    ),
+    (
+        "a key called like a column that comes out",
+        bm.PipelineError,
+        lambda: START.key_by("valid_to").versions(5),
+        ["'valid_to'", "the output has a column of this name", "rename yours"],
+    ),
+    (
+        "a key among the values",
+        bm.PipelineError,
+        lambda: CHANGES.versions(5, values=["cur"]),
+        ["'cur' is a key column", "leave it out"],
+    ),
+    (
+        "a column called like one that comes out",
+        bm.ColumnError,
+        lambda: RATES.run(TestStream().add([{**CHANGE, "window": 3}])),
+        ["'window'", "rename yours"],
+    ),
+    (
+        "a table called like a column that comes out",
+        bm.PipelineError,
+        lambda: bm.as_of_join(orders=ORDERS, window=RATES).explain(),
+        ["window=", "the output has a column of this name", "otherwise"],
+    ),
+    (
+        "an order's column called like the table",
+        bm.ColumnError,
+        lambda: join_of(Rates=3),
+        ["orders=", "'Rates'", "rename yours"],
+    ),
+    (
+        "an order's column called like one that comes out",
+        bm.ColumnError,
+        lambda: join_of(pane=3),
+        ["orders=", "'pane'", "rename yours"],
+    ),
+    (
+        "an input called initial",
+        bm.PipelineError,
+        lambda: bm.as_of_join(initial=ORDERS, b=RATES),
+        ["initial", "choose"],
+    ),
+    (
+        "versions held until windows close",
+        bm.PipelineError,
+        lambda: RATES.suppress(bm.UntilWindowCloses()),
+        ["suppress(UntilWindowCloses(", "have no end", ".then("],
+    ),
+    (
+        "joined rows held",
+        bm.PipelineError,
+        lambda: joined().suppress(bm.UntilTimeLimit(5, clock="event")),
+        ["suppress(UntilTimeLimit(", "have no end", ".then("],
+    ),
+    (
+        "versions of changes",
+        bm.PipelineError,
+        lambda: CHANGES.changes().versions(5),
+        ["versions('5 seconds')", "leave the rest out"],
+    ),
+    ("a left with keys", bm.PipelineError, lambda: joined(CHANGES), ["orders=", "event_time only", "on=..."]),
+    ("a left without a time", bm.PipelineError, lambda: joined(bm.Pipeline()), ["orders=", ".event_time("]),
+    (
+        "a left that is half a pipeline",
+        bm.PipelineError,
+        lambda: joined(CHANGES.window(bm.FixedWindows(5))),
+        ["orders=", "accumulations", ".then("],
+    ),
+    (
+        "a table without a time",
+        bm.PipelineError,
+        lambda: joined(rates=bm.Pipeline().key_by("cur").versions(5)),
+        ["rates=", ".event_time("],
+    ),
+    (
+        "a table that lists what it drops",
+        bm.PipelineError,
+        lambda: joined(rates=RATES.with_dropped()),
+        ["rates=", "with_dropped()", "say it of the join"],
+    ),
+    (
+        "on names another key",
+        bm.ColumnError,
+        lambda: joined(on={"paid": "currency"}),
+        ["on={'paid': 'currency'}", "['cur']", "on={'my_cur': 'cur'}"],
+    ),
+    ("on names too many", bm.ColumnError, lambda: joined(on=["cur", "x"]), ["on=['cur', 'x']", "['cur']"]),
+    ("on names nothing", bm.ColumnError, lambda: joined(on=[]), ["on=[]", "['cur']"]),
+    ("on is a number", bm.ColumnError, lambda: joined(on=3), ["on=3", "{left column: key column}"]),
+    (
+        "on names a column that is not there",
+        bm.ColumnError,
+        lambda: joined(on={"paid": "cur"}).run(ONE_ORDER.add([{"at": 1}], input="orders")),
+        ["on='paid'", "no column 'paid'", "['at']"],
+    ),
+    (
+        "keys of two types",
+        bm.ColumnError,
+        lambda: join_of(cur=3),
+        ["orders's 'cur' is int64", "rates's 'cur' is string", "cast one of them"],
+    ),
+    (
+        "deleted is no boolean",
+        bm.ColumnError,
+        lambda: CHANGES.versions(5, deleted="rate").run(ONE_CHANGE),
+        ["deleted='rate'", "int64", "must be a boolean"],
+    ),
+    (
+        "a value that is not there",
+        bm.ColumnError,
+        lambda: CHANGES.versions(5, values=["price"]).run(ONE_CHANGE),
+        ["values=['price']", "no column 'price'", "'rate'"],
+    ),
+    ("a key is a list", bm.ColumnError, lambda: START.key_by("tags").versions(5).run(ONE_CHANGE), ["'tags'", "cast"]),
+    (
+        "a join after a stage",
+        bm.PipelineError,
+        lambda: PLAIN.then(joined()),
+        ["it takes several inputs", "bm.as_of_join(name=first"],
+    ),
+    (
+        "discarding after versions",
+        bm.PipelineError,
+        lambda: RATES.then(PLAIN_STAGE.trigger(Always()).discarding()),
+        ["discarding over a stage that retracts", "accumulating()"],
+    ),
+    ("initial is a number", bm.ScriptError, lambda: RATES.run(ONE_CHANGE, initial=3), ["initial=3", "list of rows"]),
+    ("initial of no table", bm.PipelineError, lambda: PLAIN.run(ONE_ROW, initial=[ROW]), ["initial=", ".versions("]),
+    (
+        "initial of another table",
+        bm.PipelineError,
+        lambda: joined().run(ONE_ORDER, initial={"prices": [CHANGE]}),
+        ["{'prices': ...}", "['rates']"],
+    ),
+    (
+        "initial of one of two tables",
+        bm.PipelineError,
+        lambda: bm.as_of_join(priced=joined(), users=RATES).run(ONE_ORDER, initial=[CHANGE]),
+        ["['rates', 'users']", "initial={'rates': ...}"],
+    ),
+    ("versions of no table", bm.PipelineError, lambda: PLAIN.state(ONE_ROW).versions(), ["no versioned table", "say"]),
+    ("versions of another", bm.PipelineError, lambda: RATES.state(ONE_CHANGE).versions("x"), ["'x'", "leave it out"]),
+    (
+        "versions as of too early a time",
+        bm.OptionError,
+        lambda: RATES.state(ONE_CHANGE.advance_watermark_to(10**6)).versions(as_of=5),
+        ["as_of=5", "1970-01-11 13:46:40", "longer history"],
+    ),
+]
+
 
 def refused(error, call, fragments):
     with pytest.raises(error) as caught:
@@ -304,6 +592,17 @@ def test_options_that_do_not_go_together_are_refused_before_anything_runs(pipeli
 @pytest.mark.parametrize(("pipeline", "fragments"), [row[1:] for row in COLUMNS], ids=[row[0] for row in COLUMNS])
 def test_a_column_that_is_not_there_or_of_the_wrong_type_is_refused(pipeline, fragments):
     refused(bm.ColumnError, lambda: pipeline.run(ONE_ROW), fragments)
+
+
+@pytest.mark.parametrize(("error", "call", "fragments"), [row[1:] for row in TABLES], ids=[row[0] for row in TABLES])
+def test_a_table_or_a_join_that_cannot_be_is_refused(error, call, fragments):
+    refused(error, call, fragments)
+
+
+def test_a_sequence_without_order_is_refused():
+    kinds = pa.schema([("ts", pa.timestamp("us")), ("cur", pa.string()), ("seq", pa.map_(pa.string(), pa.int64()))])
+    flow = CHANGES.versions(5, sequence_by="seq").flow
+    refused(bm.ColumnError, lambda: flow.bind({None: kinds}, shards=1), ["sequence_by='seq'", "no order", "cast"])
 
 
 def test_a_column_of_two_types_is_refused():

@@ -81,7 +81,8 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
     for source in flow.sources:
         bundles = [step.rows for step in steps if step.rows and step.input == source.name]
         if source.name in given:
-            begins[source.name], *tables[source.name] = tables_of([given[source.name], *bundles], source.event_time)
+            begin = _initial(given[source.name])
+            begins[source.name], *tables[source.name] = tables_of([begin, *bundles], source.event_time)
         else:
             tables[source.name] = tables_of(bundles, source.event_time)
     schemas: dict[str | None, pa.Schema] = {}
@@ -90,6 +91,14 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
         known = [*([begins[source.name]] if source.name in begins else []), *tables[source.name]]
         schemas[source.name] = _schema(source, asked, known)
     return ScriptRows(tables, begins, schemas)
+
+
+def _initial(rows: Any) -> Sequence[Row]:
+    if not isinstance(rows, Sequence) or not all(isinstance(row, Mapping) for row in rows):
+        raise ScriptError(
+            f"run(initial={rows!r}): must be a list of rows, dicts of column name to value, such as initial=[{{'ts': 1}}]"
+        )
+    return rows
 
 
 def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) -> pa.Schema:

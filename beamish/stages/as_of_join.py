@@ -69,7 +69,7 @@ class AsOfStage(Stage):
             )
         if self.options.tolerance is not None and self.table.only_updated:
             raise PipelineError(
-                "as_of_join(tolerance=...) with a table of only_updated: how old a version is could not be told, since equal "
+                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: how old a version is could not be told, since equal "
                 "changes begin none; leave one of them out"
             )
         if left.is_changelog:
@@ -163,4 +163,5 @@ class AsOfStage(Stage):
             for relation in (left, changes)
             if any(policy.moved_by_rows and policy.idle_timeout is None for policy in relation.watermarks)
         ]
-        return words + (f"; {' and '.join(stalls)} without idle_timeout" if stalls else "")
+        has = "has" if len(stalls) == 1 else "have"
+        return words + (f" ({' and '.join(stalls)} {has} no idle_timeout)" if stalls else "")

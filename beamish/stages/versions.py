@@ -118,7 +118,12 @@ def describe_changes(relation: Relation, options: VersionsOptions) -> str:
         words += f"; it deletes where {options.deleted} is true"
     if relation.retracts:
         words += "; a retraction removes the change that it takes back"
-    words += f"; of several of one key and time the greatest {options.sequence_by or 'bundle'} counts"
+    counts = (
+        "that of the later bundle"
+        if options.sequence_by is None
+        else f"the one with the greatest {options.sequence_by}"
+    )
+    words += f"; of several of one key and time {counts} counts"
     return words + ("; one equal to the version before begins none" if options.only_updated else "")
 
 

@@ -13,6 +13,7 @@ import attrs
 import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
+from beamish.script.events import Bundle
 from beamish.testing import TestStream
 
 EVERY = t.AfterWatermark(early=t.AfterCount(2), late=t.AfterCount(1))
@@ -68,6 +69,25 @@ EVERYTHING = {
     "median": a.Median("score"),
     "bits": a.Reduce(operator.or_, "score"),
 }
+
+TABLE = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+    .key_by("team")
+    .versions("60 seconds", values=["name"], sequence_by="score", only_updated=True)
+)
+
+
+def of_inputs(script: TestStream) -> TestStream:
+    """Each bundle as changes of a table, then as rows that meet it."""
+    events = []
+    for event in script.events:
+        both = (
+            [attrs.evolve(event, input=name) for name in ("names", "plays")] if isinstance(event, Bundle) else [event]
+        )
+        events += both
+    return TestStream(tuple(events))
+
 
 CASES = {
     "fixed": Case(pipeline().window(bm.FixedWindows("10 seconds")).accumulate(**EVERYTHING), BEFORE, AFTER),
@@ -133,6 +153,17 @@ CASES = {
         .suppress(bm.UntilTimeLimit("20 seconds", clock="event")),
         BEFORE,
         AFTER,
+    ),
+    "versions": Case(TABLE, BEFORE, AFTER),
+    "as_of_join": Case(
+        bm.as_of_join(
+            plays=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("0 seconds")),
+            names=TABLE,
+            how="left",
+            grace="5 seconds",
+        ).accumulating_and_retracting(),
+        of_inputs(BEFORE),
+        of_inputs(AFTER),
     ),
     "merge": Case(
         bm.merge(

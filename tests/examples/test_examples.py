@@ -215,8 +215,43 @@ def test_final_sessions_in_sql_equal_the_pipeline_by_hand(root, capsys, spark):
     assert check.startswith("holds: the statement and the pipeline by hand give the same ")
 
 
+@pytest.mark.spark
+def test_flights_meet_the_weather_as_of_their_departure_and_the_check_holds(root, capsys, spark):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "weather_as_of", "--days", "1", "--batches", "3")
+    assert ended.value.code == 0
+    _, first, taken_back, *_, check, _, within, ever = lines(capsys.readouterr().out)
+    assert first.startswith("841 flights came out as they left: ")
+    assert not taken_back.startswith("0 ")
+    assert check == "holds: the stream equals pandas.merge_asof"
+    assert within.endswith("973 stay without weather (pandas.merge_asof: 973)")
+    assert ever.endswith("0 stay without weather (pandas.merge_asof: 0)")
+
+
+def test_carriers_of_aircraft_are_versions_and_the_check_holds(root, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "aircraft_carriers")
+    assert ended.value.code == 0
+    _, _, versions, *changed, check = lines(capsys.readouterr().out)
+    assert versions == "4,060 versions of 4,043 aircraft in the end; 17 aircraft changed carrier:"
+    assert len(changed) == 17
+    assert check == "holds: the versions equal the batch computation"
+
+
+def test_delays_knock_on_and_the_check_holds(root, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "knock_on_delay", "--days", "2")
+    assert ended.value.code == 0
+    *_, year, check = lines(capsys.readouterr().out)
+    assert year.endswith("56 minutes late on average; all others 12 minutes")
+    assert check == "holds: the hours equal the batch computation"
+
+
 def test_every_example_is_run_here(root):
     on_flights = {
+        "aircraft_carriers",
+        "knock_on_delay",
+        "weather_as_of",
         "final_sessions_sql",
         "delays_and_weather",
         "flights_and_weather",

@@ -107,7 +107,7 @@ class Drops:
 
 def _late_by_us(watermark_us: int, time_us: Ints) -> Ints:
     """How far the watermark is past times, microseconds; at most to the end of time."""
-    return watermark_us - np.maximum(time_us, min(watermark_us - END_OF_TIME_US, 0))
+    return watermark_us - np.maximum(time_us, max(watermark_us - END_OF_TIME_US, NO_WATERMARK_US))
 
 
 def _table(schema: pa.Schema, keys: Mapping[str, pa.Array], why: Ints, late_by: pa.Array, rows: pa.Array) -> pa.Table:
