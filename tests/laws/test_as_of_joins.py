@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import DropReason, PaneKind
+from beamish.instants import instant, instant_us
 from beamish.local import Variation
 from beamish.script.events import as_step
 from beamish.testing import TestStream
+from beamish.versioning import VALID_FROM
 from tests.agreement import close
 from tests.laws.tables import (
+    declaring,
     dropped_ids,
     in_a_batch,
     is_final,
@@ -114,6 +117,41 @@ def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(dat
     panes = pipeline.run(script)
     ours, batch = met(pipeline, live(panes)), batch_of(pipeline, script, panes)
     assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_in_the_end_each_row_has_met_what_a_versioned_table_gives_as_of_its_time(data):
+    of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
+    pipeline = declaring(data.draw(as_of_joins(of=of, **ROWS)), sequence_by="id", only_updated=False)
+    script = numbered(data.draw(scripts(pipeline, ends=True)), data.draw(st.integers(0, 99)))
+    panes, (left, source) = pipeline.run(script), pipeline.flow.inputs
+    changes, rows = (rows_of(script, one, one.keys, dropped_ids(panes, one.name)) for one in (source, left))
+    options, deleted = said(pipeline).as_of, said(pipeline).versions.deleted
+    names, expected = value_names(pipeline, script), {}
+    with bm.VersionedTable(10**9) as table:
+        for change in sorted(changes, key=lambda change: change.row["id"]):  # the later one counts
+            gone = deleted is not None and change.row[deleted] is True
+            value = None if gone else {name: change.row[name] for name in names}
+            table.put(key_of(change, source), value, instant(change.time_us))
+        for row in rows:
+            at = instant(row.time_us - (not options.allow_exact_matches))
+            found = None if None in key_of(row, left) else table.get(key_of(row, left), as_of=at)
+            if (
+                found
+                and options.tolerance is not None
+                and row.time_us - instant_us("from", found.valid_from) > options.tolerance.us
+            ):
+                found = None
+            if found or options.how == "left":
+                match = {**found.value, VALID_FROM: found.valid_from} if found else None
+                expected[row.row["id"]] = match
+    ours = met(pipeline, live(panes))
+    assert close(dict(sorted(ours.items())), dict(sorted(expected.items()))), f"{pipeline!r}\n{script!r}"
+
+
+def key_of(row, source):
+    return tuple(row.row[name] for name in source.keys)
 
 
 @settings(max_examples=50)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import DropReason, PaneKind
-from beamish.instants import instant_us
+from beamish.instants import instant, instant_us
 from beamish.local import Variation, run
 from beamish.script.events import Bundle, as_step
 from beamish.testing import TestStream
@@ -30,8 +30,10 @@ from tests.laws.tables import (
     versions_of_batch,
 )
 from tests.said import said
-from tests.strategies.versions import Drawing, followed, no, scripts, simple, versions, yes
+from tests.strategies.versions import Drawing, as_of_joins, followed, no, scripts, simple, versions, yes
 from tests.twin import run as run_twin
+from tests.twin.run import twin_of
+from tests.twin.versions import name_of
 
 UNLISTED = Drawing(with_dropped=no)
 LISTED = Drawing(policy=simple, with_dropped=yes)
@@ -124,6 +126,47 @@ def test_a_batch_gives_the_final_versions(data):
     ours = spans_of(came, source.keys)
     assert ours.keys() == batch.keys(), f"{pipeline!r}\n{script!r}"
     assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
+
+
+some_joins = as_of_joins(of=UNLISTED, lefts=("rows",), tables=("rows",), tolerance=None)
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_the_state_holds_what_is_valid_within_the_history_and_the_latest(data):
+    pipeline = data.draw(st.one_of(versions(of=UNLISTED, kinds=("rows", "panes")), some_joins))
+    script = data.draw(scripts(pipeline, ends=False))
+    twin = twin_of(pipeline.flow)
+    for event in script.events:
+        twin.step(as_step(event))
+    watermark = twin.w if said(pipeline).as_of else twin.watermark
+    oldest = watermark - said(pipeline).versions.history.us
+    known = {
+        (name, one.from_us): one
+        for name in twin.table.changes
+        for one in twin.table.versions(name)
+        if one.to_us is None or one.to_us > oldest
+    }
+    holds_what_is_known(pipeline, script, None, known)
+    at = max(oldest, 0) + data.draw(st.sampled_from([0, 1, 2_000_000]))
+    valid = {place: one for place, one in known.items() if one.from_us <= at and (one.to_us is None or at < one.to_us)}
+    holds_what_is_known(pipeline, script, instant(at), valid)
+
+
+def test_the_latest_version_is_in_the_state_at_the_end_of_time_too():
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).versions(0)
+    script = TestStream().add([{"ts": 1, "rate": 1}]).advance_watermark_to_infinity()
+    (found,) = pipeline.state(script).versions()
+    assert (found.values, found.valid_to) == ({"rate": 1}, None)
+
+
+def holds_what_is_known(pipeline, script, as_of, known):
+    found = {}
+    for one in pipeline.state(script).versions(as_of=as_of):
+        place = name_of(list(one.key.values())), instant_us("from", one.valid_from)
+        found[place] = {**one.values, VALID_FROM: one.valid_from, VALID_TO: one.valid_to}
+    assert found.keys() == known.keys(), f"{pipeline!r}\n{script!r}\n{as_of}\n{set(found) ^ set(known)}"
+    assert all(close(found[place], one.spans) for place, one in known.items()), f"{pipeline!r}\n{script!r}\n{as_of}"
 
 
 @settings(max_examples=50)
