@@ -19,15 +19,14 @@ from beamish.engine.as_of.left_rows import LeftRows, left_rows
 from beamish.engine.as_of.left_table import LeftTable
 from beamish.engine.as_of.matching import met, read_us
 from beamish.engine.as_of.taking_back import net, taken_back
-from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND
 from beamish.engine.state.store import Store
-from beamish.engine.versions.arrival import arrive, begin
+from beamish.engine.versions.arrival import arrive
 from beamish.engine.versions.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
 from beamish.engine.versions.horizon import horizon_us
-from beamish.engine.versions.note import read_note
 from beamish.engine.versions.packing import time_us_of, unpack
-from beamish.engine.versions.table import LATEST, TablePolicy, VersionTable
+from beamish.engine.versions.table import LATEST, TablePolicy
+from beamish.engine.versions.table_shard import TableShard
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.plan.as_of_plan import LEFT, TABLE, AsOfPlan
@@ -36,17 +35,12 @@ from beamish.watermarks import NO_WATERMARK_US
 _EVER = np.iinfo(np.int64)
 
 
-class AsOfShard(Shard):
-    """Some of the keys of an as-of join (see ``engine/operator.py``).
-
-    Raises:
-        StateError: the state was written by another stage, number of shards or format.
-    """
+class AsOfShard(TableShard):
+    """Some of the keys of an as-of join (see ``engine/operator.py``)."""
 
     def __init__(self, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
-        self._plan, self._store = plan, store
-        self._note = read_note(store, plan.identity, plan.table, len(plan.counted))
-        self._table = VersionTable(plan.table, store, policy)
+        super().__init__(plan.table, plan.identity, store, policy, inputs=len(plan.counted))
+        self._plan = plan
         self._waiting = LeftTable(plan, store, "waiting", policy.spans)
         self._kept = LeftTable(plan, store, "kept", policy.spans)
         self._grace_us, self._lateness_us = plan.options.grace.us, plan.table.options.allowed_lateness.us
@@ -66,14 +60,6 @@ class AsOfShard(Shard):
         due += [] if self._table.next_due_us is None else [self._table.next_due_us]
         return min(due, default=None)
 
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return dict(self._note.dropped)
-
-    def begin(self, payloads: Sequence[bytes]) -> None:
-        begin(self._table, self._note, payloads)
-        self._note.write(self._store, self._plan.identity, self._plan.table)
-
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         plan, clocks = self._plan, self._note.clocks
         before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
@@ -92,7 +78,7 @@ class AsOfShard(Shard):
         self._table.save(watermark_us)
         self._waiting.save(_EVER.min)
         self._kept.save(horizon_us(watermark_us, self._lateness_us))
-        self._note.write(self._store, self._plan.identity, self._plan.table)
+        self._write_note()
 
     def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
         """Take in what came, at a watermark: the table's changes, then the rows that meet it."""

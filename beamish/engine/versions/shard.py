@@ -5,33 +5,27 @@ Panes of a stage come in before the watermark moves, rows of a source after (doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from beamish.engine.operator import Shard
 from beamish.engine.state.store import Store
-from beamish.engine.versions.arrival import arrive, begin
+from beamish.engine.versions.arrival import arrive
 from beamish.engine.versions.drops import Drops, concat
-from beamish.engine.versions.note import read_note
 from beamish.engine.versions.packing import unpack
 from beamish.engine.versions.rows import version_rows
-from beamish.engine.versions.table import TablePolicy, VersionTable
+from beamish.engine.versions.table import TablePolicy
+from beamish.engine.versions.table_shard import TableShard
 from beamish.plan.versions_plan import VersionsPlan
 from beamish.watermarks import NO_WATERMARK_US
 
 
-class VersionsShard(Shard):
-    """Some of the keys of a versions stage (see ``engine/operator.py``).
-
-    Raises:
-        StateError: the state was written by another stage, number of shards or format.
-    """
+class VersionsShard(TableShard):
+    """Some of the keys of a versions stage (see ``engine/operator.py``)."""
 
     def __init__(self, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
-        self._plan, self._store = plan, store
-        self._note = read_note(store, plan.identity, plan.table, 1)
-        self._table = VersionTable(plan.table, store, policy)
+        super().__init__(plan.table, plan.identity, store, policy, inputs=1)
+        self._plan = plan
 
     @property
     def watermark_us(self) -> int | None:
@@ -41,14 +35,6 @@ class VersionsShard(Shard):
     @property
     def next_due_us(self) -> int | None:
         return self._table.next_due_us
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return dict(self._note.dropped)
-
-    def begin(self, payloads: Sequence[bytes]) -> None:
-        begin(self._table, self._note, payloads)
-        self._note.write(self._store, self._plan.identity, self._plan.table)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         table, plan, clocks = self._plan.table, self._plan, self._note.clocks
@@ -75,5 +61,5 @@ class VersionsShard(Shard):
         if table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
         self._table.save(clocks.watermark_us)
-        self._note.write(self._store, plan.identity, table)
+        self._write_note()
         return concat(schema, [*drops.tables, *out])
