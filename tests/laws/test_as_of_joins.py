@@ -200,7 +200,9 @@ def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_no
 @settings(max_examples=30)
 @given(st.data())
 def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_row(data):
-    pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting)), **ROWS, how="left"))
+    pipeline = data.draw(
+        as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting)), **ROWS, fixed={"how": "left"})
+    )
     script = numbered(data.draw(scripts(pipeline)), 0)
     first = [pane for pane in pipeline.run(script) if pane.is_first and pane.kind is PaneKind.PANE]
     once = pipeline.discarding().run(script)
@@ -213,7 +215,7 @@ def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_r
 @given(st.data())
 def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     of = Drawing(policy=simple, mode=st.just(bm.AccumulationMode.DISCARDING), with_dropped=yes)
-    pipeline = data.draw(as_of_joins(of=of, **ROWS, how="left"))
+    pipeline = data.draw(as_of_joins(of=of, **ROWS, fixed={"how": "left"}))
     script = numbered(data.draw(scripts(pipeline, ends=True)), 0)
     panes = pipeline.run(script)
     came = [pane.values["id"] for pane in panes if pane.kind is PaneKind.PANE] + dropped_ids(panes, "orders")

@@ -64,7 +64,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=18)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_table(data):
     pipeline = data.draw(st.one_of(versions(), followed(versions(of=UNLISTED))))
@@ -130,7 +130,7 @@ def test_a_batch_gives_the_final_versions(data):
     assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
 
 
-some_joins = as_of_joins(of=UNLISTED, lefts=("rows",), tables=("rows",), tolerance=None)
+some_joins = as_of_joins(of=UNLISTED, lefts=("rows",), tables=("rows",), fixed={"tolerance": None})
 
 
 @settings(max_examples=25)
@@ -237,7 +237,7 @@ def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_
     assert all(close(one[key], other[key]) for key in one), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=28)
 @given(st.data())
 def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
     plain = data.draw(versions(of=UNLISTED, latest_only=no))
