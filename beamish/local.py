@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -137,7 +138,9 @@ class _Leaf:
 class _Node:
     """A stage of the flow with all its shards, and what is below it."""
 
-    def __init__(self, flow: BoundFlow, how: Variation, initial: Mapping[str | None, pa.Table]) -> None:
+    def __init__(
+        self, flow: BoundFlow, how: Variation, initial: Mapping[str | None, pa.Table] = MappingProxyType({})
+    ) -> None:
         self._operator, self._how = how.adapt(flow.operator), how
         self._inputs = [
             _Leaf(taken) if isinstance(taken, Source) else _Node(taken, how, initial) for taken in flow.inputs

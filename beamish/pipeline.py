@@ -44,6 +44,17 @@ def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
     return value
 
 
+_CALLS = {
+    "mode": "accumulation_mode",
+    "on_time": "on_time_behavior",
+    "closing": "closing_behavior",
+    "combiner": "timestamp_combiner",
+    "only_updated": "only_updated_panes",
+    "accumulations": "accumulate",
+}
+"""The calls that declare an option of another name."""
+
+
 def _late_event_time(call: str) -> str:
     return f"{call} in a later stage: a pane's time is its timestamp, and the watermark is that of the stage before; leave it out"
 
@@ -82,7 +93,8 @@ class Pipeline:
     flow: Flow = Flow(WindowStage(), (Source(),))
 
     def _with(self, **changes: Any) -> Pipeline:
-        stage = self.flow.stage.declaring(next(iter(changes)), **changes)
+        option = next(iter(changes))
+        stage = self.flow.stage.declaring(f"{_CALLS.get(option, option)}(...)", **changes)
         return Pipeline(attrs.evolve(self.flow, stage=stage))
 
     def _with_input(self, **changes: Any) -> Pipeline:

@@ -90,7 +90,8 @@ def report(flights: pd.DataFrame, weather: pd.DataFrame, rows: list[Row]) -> boo
         f"{len(first):,} flights came out as they left: {len(alone):,} without weather, {len(old):,} with old weather"
     )
     print(f"{taken_back:,} rows were taken back; {len(rows) - len(joined)} flights or reports were dropped")
-    for example in (alone[:1] or old[:1]) + old[-1:]:
+    most_wrong = sorted(old, key=lambda row: abs(met(row)[1] - final[row["flight_id"]][1]))[-1:]
+    for example in alone[:1] + most_wrong:
         show([row for row in joined if row["flight_id"] == example["flight_id"]])
     print(f"{+live.total():,} rows in the end, {sum(hour is None for _, hour, _ in expected)} without weather")
     holds = +live == Counter(expected) and len(rows) == len(joined)

@@ -357,13 +357,13 @@ TABLES = [
         "a window after versions",
         bm.PipelineError,
         lambda: RATES.window(bm.FixedWindows(5)),
-        ["window after versions", "in no window", ".then("],
+        ["window(...) after versions(...)", "in no window", ".then("],
     ),
     (
         "a trigger after a join",
         bm.PipelineError,
         lambda: joined().trigger(Always()),
-        ["trigger of an as-of join", "fires by itself", ".then("],
+        ["trigger(...) of an as-of join", "fires by itself", ".then("],
     ),
     (
         "keys after a join",

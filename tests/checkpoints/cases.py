@@ -6,6 +6,7 @@ again: every later version must read them.
 
 from __future__ import annotations
 
+import itertools
 import operator
 
 import attrs
@@ -80,13 +81,11 @@ TABLE = (
 
 def of_inputs(script: TestStream) -> TestStream:
     """Each bundle as changes of a table, then as rows that meet it."""
-    events = []
-    for event in script.events:
-        both = (
-            [attrs.evolve(event, input=name) for name in ("names", "plays")] if isinstance(event, Bundle) else [event]
-        )
-        events += both
-    return TestStream(tuple(events))
+    events = (
+        [attrs.evolve(event, input=name) for name in ("names", "plays")] if isinstance(event, Bundle) else [event]
+        for event in script.events
+    )
+    return TestStream(tuple(itertools.chain.from_iterable(events)))
 
 
 CASES = {

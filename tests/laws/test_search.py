@@ -22,12 +22,14 @@ HERE = Path(__file__).parent
 
 
 def written():
-    """What stands below ``@given`` in this folder: file and name, read from the text."""
+    """What stands below ``@given`` in this folder, or runs a state machine: file and name, read from the text."""
     return {
         f"tests/laws/{path.name}::{node.name}"
         for path in HERE.glob("*.py")
         for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.FunctionDef) and any("given(" in ast.unparse(one) for one in node.decorator_list)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if any("given(" in ast.unparse(one) for one in node.decorator_list)
+        or any("run_state_machine_as_test(" in ast.unparse(line) for line in node.body)
     }
 
 

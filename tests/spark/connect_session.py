@@ -18,6 +18,8 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from tests.agreement import differences
 from tests.spark.test_flow import TREES
+from tests.spark.test_versions import SCRIPT as AS_OF
+from tests.spark.test_versions import join, rate
 
 PIPELINE = (
     bm.Pipeline()
@@ -100,6 +102,18 @@ def tree(spark):
     assert not differences(script.on_spark(spark, pipeline), expected, pipeline)
 
 
+def as_of(spark):
+    joined, script = join(how="left").accumulating_and_retracting(), TestStream(AS_OF.events[:4])
+    begins = [rate(1, "EUR", 0.5), rate(2, "CHF", 9.0)]
+    expected = joined.run(script, initial=begins)
+    assert {str(pane.kind) for pane in expected} == {"PANE", "RETRACTION"}
+    with tempfile.TemporaryDirectory() as folder:
+        found = script.on_spark(spark, joined, initial=begins, checkpoint=folder)
+        assert not differences(found, expected, joined)
+        held = joined.state(spark, f"{folder}/checkpoint").versions(as_of=11).collect()
+    assert sorted((row.cur, row.rate) for row in held) == [("CHF", 9.0), ("EUR", 1.1), ("USD", 2.0)]
+
+
 def main():
     spark = (
         SparkSession.builder.remote("local[2]")
@@ -112,7 +126,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, chain, merge, tree):
+    for part in (pipeline, chain, merge, tree, as_of):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well
