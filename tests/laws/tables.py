@@ -13,10 +13,12 @@ import beamish as bm
 from beamish import Pane, PaneKind
 from beamish.engine.state import DictStore
 from beamish.instants import END_OF_TIME_US, instant, instant_us
-from beamish.script.events import as_step
+from beamish.script.events import Bundle, Step, as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from beamish.stages.as_of_join import AsOfStage
+from beamish.stages.stage import Stage
+from beamish.stages.versions import VersionsStage
 from beamish.testing import TestStream
 from beamish.versioning import VALID_FROM
 from tests.lines import line
@@ -59,7 +61,7 @@ def numbered(script: TestStream, number: int) -> TestStream:
     ids = chance.sample(range(10_000), sum(len(as_step(event).rows) for event in script.events))
     events = [
         attrs.evolve(event, rows=tuple({**row, "id": ids.pop()} for row in event.rows))
-        if hasattr(event, "rows")
+        if isinstance(event, Bundle | Step)
         else event
         for event in script.events
     ]
@@ -83,10 +85,13 @@ def ordered_by_id(pipeline: bm.Pipeline) -> bm.Pipeline:
 
 def declaring(pipeline: bm.Pipeline, **options: Any) -> bm.Pipeline:
     """The same with something else declared of its table."""
-    flow, (table, _) = pipeline.flow, versions_of(pipeline.flow.stage)
-    assert table is not None
-    name = "table" if isinstance(flow.stage, AsOfStage) else "options"
-    return bm.Pipeline(attrs.evolve(flow, stage=attrs.evolve(flow.stage, **{name: attrs.evolve(table, **options)})))
+    stage = pipeline.flow.stage
+    assert isinstance(stage, AsOfStage | VersionsStage)
+    if isinstance(stage, AsOfStage):
+        changed: Stage = attrs.evolve(stage, table=attrs.evolve(stage.table, **options))
+    else:
+        changed = attrs.evolve(stage, options=attrs.evolve(stage.options, **options))
+    return bm.Pipeline(attrs.evolve(pipeline.flow, stage=changed))
 
 
 def versions_of_batch(pipeline: bm.Pipeline, changes: Iterable[Change], names: Sequence[str]) -> Versions:
@@ -105,7 +110,7 @@ def versions_of_batch(pipeline: bm.Pipeline, changes: Iterable[Change], names: S
     found: dict[str, Any] = {}
     for key, several in by_key.items():
         spans: list[Any] = []
-        several.sort(key=lambda one: (one.time_us, [spark_order(one.row.get(name)) for name in (options.sequence_by,)]))
+        several.sort(key=lambda one: (one.time_us, spark_order(one.row.get(str(options.sequence_by)))))
         last_of = {change.time_us: change.row for change in several}
         times = list(last_of)
         for time_us, end in zip(times, [*times[1:], None], strict=True):
@@ -182,10 +187,10 @@ def in_a_batch(pipeline: bm.Pipeline, script: TestStream, shards: int) -> list[P
                 payloads.setdefault(shard, []).append(payload)
     out = []
     for number in range(operator.shards):
-        shard = operator.open(DictStore())
+        opened = operator.open(DictStore())
         out += [
-            shard.step([None] * len(operator.takes), None, payloads.get(number, [])),
-            shard.step([END_OF_TIME_US] * len(operator.takes), None, []),
+            opened.step([None] * len(operator.takes), None, payloads.get(number, [])),
+            opened.step([END_OF_TIME_US] * len(operator.takes), None, []),
         ]
     return panes_from_table(pa.concat_tables(out), operator.gives)
 

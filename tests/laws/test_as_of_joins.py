@@ -53,7 +53,7 @@ def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
     agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=35)
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):
     pipeline = data.draw(as_of_joins(lefts=("panes", "join", "rows"), tables=("panes", "rows", "versions")))
@@ -67,7 +67,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_stage_over_a_join(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=16)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
     pipeline = data.draw(st.one_of(as_of_joins(), followed(as_of_joins(of=UNLISTED))))
@@ -108,6 +108,7 @@ def batch_of(pipeline, script, panes):
     return matches_of_batch(pipeline, changes, rows, value_names(pipeline, script))
 
 
+@settings(max_examples=55)
 @given(st.data())
 def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(data):
     """Whatever is early, whatever the grace, whoever is waited for; no two changes are equal."""
@@ -119,7 +120,7 @@ def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(dat
     assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(st.data())
 def test_in_the_end_each_row_has_met_what_a_versioned_table_gives_as_of_its_time(data):
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
@@ -168,7 +169,7 @@ def test_a_batch_gives_the_final_matches(data):
     assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
     pipeline = data.draw(as_of_joins(of=UNLISTED, lefts=("rows", "panes"), tables=("rows",)))
@@ -178,7 +179,7 @@ def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
 PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, mode=st.just(retracting), with_dropped=no)
 
 
-@settings(max_examples=50)
+@settings(max_examples=28)
 @given(st.data())
 def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_nothing_in_the_end(data):
     pipeline = ordered_by_id(data.draw(as_of_joins(of=PATIENT, **ROWS)))
@@ -196,10 +197,12 @@ def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_no
     assert close(dict(sorted(one.items())), dict(sorted(other.items()))), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_row(data):
-    pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting)), **ROWS, how="left"))
+    pipeline = data.draw(
+        as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting)), **ROWS, fixed={"how": "left"})
+    )
     script = numbered(data.draw(scripts(pipeline)), 0)
     first = [pane for pane in pipeline.run(script) if pane.is_first and pane.kind is PaneKind.PANE]
     once = pipeline.discarding().run(script)
@@ -212,7 +215,7 @@ def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_r
 @given(st.data())
 def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     of = Drawing(policy=simple, mode=st.just(bm.AccumulationMode.DISCARDING), with_dropped=yes)
-    pipeline = data.draw(as_of_joins(of=of, **ROWS, how="left"))
+    pipeline = data.draw(as_of_joins(of=of, **ROWS, fixed={"how": "left"}))
     script = numbered(data.draw(scripts(pipeline, ends=True)), 0)
     panes = pipeline.run(script)
     came = [pane.values["id"] for pane in panes if pane.kind is PaneKind.PANE] + dropped_ids(panes, "orders")
@@ -220,7 +223,7 @@ def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     assert sorted(came) == sorted(rows), f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_a_stage_over_a_join_is_in_the_end_the_batch_of_both(data):
     """It counts, of each key, the rows of the batch join."""

@@ -99,7 +99,6 @@ class Drawing:
         whole: whether the lateness is all of the history.
         mode: of joins.
         with_dropped: of the last stage.
-        sequence: whether a table may say ``sequence_by``.
     """
 
     policy: st.SearchStrategy[bm.Watermark] = policies
@@ -212,13 +211,13 @@ def versions(
 # Joins
 
 
-def join(
+def join(  # noqa: PLR0917
     draw: st.DrawFn,
     left: dict[str, bm.Pipeline],
     right: dict[str, bm.Pipeline],
     on: dict[str, str],
     of: Drawing,
-    **fixed: Any,
+    fixed: Mapping[str, Any],
 ) -> bm.Pipeline:
     """A join of any options that its checks accept."""
     (rows,), (changes,) = left.values(), right.values()
@@ -235,7 +234,8 @@ def join(
         "wait_for": draw(st.sampled_from([bm.BOTH_INPUTS, bm.BOTH_INPUTS, bm.LEFT_INPUT])),
         "allow_exact_matches": draw(st.sampled_from([True, True, False])),
     }
-    return bm.as_of_join(**left, **right, on=on, **{**drawn, **fixed}).accumulation_mode(mode)
+    arguments: dict[str, Any] = {**left, **right, "on": on, **drawn, **fixed}
+    return bm.as_of_join(**arguments).accumulation_mode(mode)
 
 
 @st.composite
@@ -245,7 +245,7 @@ def as_of_joins(
     of: Drawing = ANYTHING,
     lefts: tuple[str, ...] = ("rows", "rows", "panes", "join"),
     tables: tuple[str, ...] = ("rows", "rows", "panes", "versions"),
-    **fixed: Any,
+    fixed: Mapping[str, Any] | None = None,
 ) -> bm.Pipeline:
     """Any join: of rows, of panes or of the rows of a join, with a table of rows, of panes or of versions.
 
@@ -253,7 +253,7 @@ def as_of_joins(
         of: what it is drawn from.
         lefts: kinds of the left input.
         tables: kinds of tables.
-        fixed: options of the last join.
+        fixed: of its options, by their names.
     """
     kind, keys = draw(st.sampled_from(lefts)), draw(some_keys)
     first = "bought" if kind == "join" else "orders"
@@ -264,10 +264,10 @@ def as_of_joins(
     else:
         orders = {"orders": source(draw, "orders", (), of)}
         users = {"users": table_of(draw, "rows", "users", ("part",), of, no)}
-        left = join(draw, orders, users, {"orders_part": "users_part"}, of)
+        left = join(draw, orders, users, {"orders_part": "users_part"}, of, {})
     rates = table_of(draw, draw(st.sampled_from(tables)), "rates", keys, of, no)
     on = dict(zip(keys_of("orders", keys), keys_of("rates", keys), strict=True))
-    return listing(draw, join(draw, {first: left}, {"rates": rates}, on, of, **fixed), of)
+    return listing(draw, join(draw, {first: left}, {"rates": rates}, on, of, fixed or {}), of)
 
 
 # Stages after them
