@@ -12,7 +12,7 @@ import pyarrow as pa
 from beamish.errors import ColumnError
 from beamish.modes import WaitFor
 from beamish.plan.inputs import find_column
-from beamish.plan.relation import Relation
+from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.plan.versions_plan import TablePlan, check_names, make_table_plan
 from beamish.versioning import VALID_FROM, AsOfOptions, VersionsOptions
@@ -134,7 +134,8 @@ def make_as_of_plan(
     )
     plan = AsOfPlan(options, table, (left, changes), shards, is_final, gives)
     name = str(changes.name)
-    check_names(f"as_of_join({left.name}=...)", plan.left_names, name.lower())
+    check_names(f"as_of_join({left.name}=...)", plan.left_names, {*PANE_COLUMNS, name.lower()})
+    check_names(f"as_of_join({name}=...)", table.value_schema.names, {VALID_FROM})
     columns = [*(plan.left_schema.field(column) for column in plan.left_names), (name, plan.match_type)]
     columns += [("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
     if options.with_dropped:

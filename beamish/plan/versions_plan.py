@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -141,7 +141,11 @@ def make_versions_plan(
     columns = [*table.key_schema, *table.value_schema, (VALID_FROM, TIMESTAMP), (VALID_TO, TIMESTAMP)]
     columns += [("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
     columns += [("dropped", dropped_type(table.row_type))] if options.with_dropped else []
-    check_names(f"versions({options.arguments})", [*table.key_schema.names, *table.value_schema.names])
+    check_names(
+        f"versions({options.arguments})",
+        [*table.key_schema.names, *table.value_schema.names],
+        {*PANE_COLUMNS, VALID_FROM, VALID_TO},
+    )
     return VersionsPlan(table, shards, is_final, attrs.evolve(gives, schema=pa.schema(columns)))
 
 
@@ -168,13 +172,12 @@ def make_table_plan(
     return TablePlan(options, takes, pa.schema(values), with_dropped, grace_us, tolerance_us)
 
 
-def check_names(where: str, names: Sequence[str], *more: str) -> None:
-    """Check that columns do not have the names of those that the output adds.
+def check_names(where: str, names: Sequence[str], added: Iterable[str]) -> None:
+    """Check that columns do not have the names of those that are added, in lower case.
 
     Raises:
         ColumnError: one does.
     """
-    added = {*PANE_COLUMNS, VALID_FROM, VALID_TO, *more}
     for name in names:
         if name.lower() in added:
             raise ColumnError(f"{where}: the output has a column {name!r} of its own; rename yours")

@@ -82,6 +82,7 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
         bundles = [step.rows for step in steps if step.rows and step.input == source.name]
         if source.name in given:
             begin = _initial(given[source.name])
+            _check_event_time(source.event_time, begin)
             begins[source.name], *tables[source.name] = tables_of([begin, *bundles], source.event_time)
         else:
             tables[source.name] = tables_of(bundles, source.event_time)
@@ -124,8 +125,7 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Tabl
         )
     rows = [row for bundle in bundles for row in bundle]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    if rows and event_time not in names:
-        raise ColumnError(f"event_time({event_time!r}): there is no column {event_time!r}; the rows have {names}")
+    _check_event_time(event_time, rows)
     for name in names:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename it")
@@ -137,6 +137,12 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Tabl
         tables.append(table.slice(start, len(bundle)))
         start += len(bundle)
     return tables
+
+
+def _check_event_time(event_time: str, rows: Sequence[Row]) -> None:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if rows and event_time not in names:
+        raise ColumnError(f"event_time({event_time!r}): there is no column {event_time!r}; the rows have {names}")
 
 
 def _column(name: str, rows: Sequence[Row]) -> pa.Array:

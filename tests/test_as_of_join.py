@@ -1,0 +1,94 @@
+"""As-of joins and versioned tables as values: what they print, what they take, what they keep after a script."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime
+
+import pytest
+
+import beamish as bm
+from beamish.testing import TestStream
+
+NOW = bm.BoundedOutOfOrderness(0)
+RATES = bm.Pipeline().event_time("ts", NOW).key_by("cur").versions(100, deleted="gone", sequence_by="seq")
+ORDERS = bm.Pipeline().event_time("at", NOW)
+SCRIPT = (
+    TestStream()
+    .add([{"ts": 10, "cur": "EUR", "rate": 1, "gone": False, "seq": 1}], input="rates")
+    .add([{"ts": 30, "cur": "EUR", "rate": 3, "gone": False, "seq": 1}], input="rates")
+    .add([{"at": 25, "paid": "EUR"}], input="orders")
+    .advance_watermark_to(130)
+)
+
+
+def at(seconds):
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def join(**options):
+    return bm.as_of_join(orders=ORDERS, rates=RATES, on={"paid": "cur"}, **options)
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        RATES,
+        RATES.with_dropped(),
+        bm.Pipeline().event_time("ts", NOW).versions("1 day", values=["rate"], allowed_lateness=0, only_updated=True),
+        join(),
+        join(how="left", tolerance=5, grace=3, early=True, wait_for=bm.LEFT_INPUT, allow_exact_matches=False)
+        .accumulating_and_retracting()
+        .with_dropped(),
+        bm.as_of_join(more=join(), again=RATES, on={"paid": "cur"}),
+    ],
+    ids=repr,
+)
+def test_a_pipeline_is_a_value_that_prints_as_it_is_written(pipeline):
+    names = {
+        **vars(bm),
+        "bm": bm,
+        "LEFT_INPUT": bm.LEFT_INPUT,
+    }
+    again = eval(repr(pipeline), names)
+    assert again == pipeline
+    assert hash(again) == hash(pipeline)
+    assert pickle.loads(pickle.dumps(pipeline)) == pipeline
+
+
+def test_versions_can_be_the_rows_that_meet_another_table():
+    accounts = bm.Pipeline().event_time("ts", NOW).key_by("account").versions(100)
+    joined = bm.as_of_join(accounts=accounts, rates=RATES, on={"in_cur": "cur"}).accumulating_and_retracting()
+    script = (
+        TestStream()
+        .add([{"ts": 20, "account": "ann", "in_cur": "EUR"}], input="accounts")
+        .add([{"ts": 10, "cur": "EUR", "rate": 1, "gone": False, "seq": 1}], input="rates")
+        .advance_watermark_to(30)
+    )
+    (pane,) = joined.run(script)
+    assert pane.values["valid_from"] == at(20)
+    assert pane.values["rates"] == {"rate": 1, "valid_from": at(10)}
+
+
+def test_what_a_table_holds_after_a_script_is_what_exact_reads_can_reach():
+    state = join().state(SCRIPT)
+    # The watermark is 130 and the history 100: what ended before 30 is out of reach.
+    assert state.versions() == [bm.StoredVersion({"cur": "EUR"}, {"rate": 3}, at(30), None)]
+    assert state.versions(as_of=31) == state.versions("rates") == state.versions()
+    with pytest.raises(bm.OptionError, match=r"as_of=29.*begins at 1970-01-01 00:00:30"):
+        state.versions(as_of=29)
+    with pytest.raises(bm.PipelineError, match="'orders'"):
+        state.versions("orders")
+
+
+def test_a_pipeline_without_a_table_has_none_to_ask():
+    plays = bm.Pipeline().event_time("ts", NOW).window(bm.FixedWindows(1)).accumulate(n=bm.accumulations.Count())
+    with pytest.raises(bm.PipelineError, match="no versioned table"):
+        plays.state(TestStream().add([{"ts": 1}])).versions()
+    with pytest.raises(bm.PipelineError, match="keeps no table"):
+        plays.topic_config()
+
+
+def test_what_a_table_begins_with_must_have_the_time_of_its_changes():
+    with pytest.raises(bm.ColumnError, match="there is no column 'ts'"):
+        RATES.run(TestStream().add([{"ts": 1, "cur": "EUR", "gone": False, "seq": 1}]), initial=[{"cur": "EUR"}])
