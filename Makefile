@@ -20,6 +20,8 @@ BIN := $(VENV)/bin
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export SPARK_LOCAL_IP ?= 127.0.0.1
 unexport SPARK_HOME PYTHONPATH PYTHONHOME
+# Spark starts many Python processes: each would compile beamish anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile

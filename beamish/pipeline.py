@@ -13,6 +13,7 @@ from beamish.durations import DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
+from beamish.kernels.topics import compacted_topic
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.pane import Pane
@@ -456,6 +457,26 @@ class Pipeline:
         if is_complete(flow):
             flow.check()
         return Pipeline(flow)
+
+    def topic_config(self) -> dict[str, str]:
+        """The settings of a compacted Kafka topic from which the changes of this table can be read again.
+
+        Returns:
+            ``cleanup.policy``, and in ``min.compaction.lag.ms`` the history and 24 hours.
+
+        Raises:
+            PipelineError: its last stage is not ``versions(...)``.
+
+        Example:
+            >>> import beamish as bm
+            >>> bm.Pipeline().key_by("currency").versions("1 hour").topic_config()
+            {'cleanup.policy': 'compact', 'min.compaction.lag.ms': '90000000'}
+        """
+        if not isinstance(self.flow.stage, VersionsStage):
+            raise PipelineError(
+                "topic_config(): the last stage keeps no table; ask it of a pipeline that ends in .versions(...)"
+            )
+        return compacted_topic(self.flow.stage.options.history.us)
 
     def then(self, stage: Pipeline | Suppress) -> Pipeline:
         """Chain a stage that takes this one's panes as its rows; or hold this one's updates, by a ``bm.Suppress``.

@@ -28,6 +28,7 @@ from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import ClosedError, ColumnError, OptionError, PipelineError, StateError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, InstantLike, instant, instant_us
 from beamish.kernels import codec, plain_keys
+from beamish.kernels.topics import compacted_topic
 
 if TYPE_CHECKING:
     from beamish.kernels.change_store import Change, ChangeStore, Found
@@ -38,8 +39,6 @@ _NEVER_US = -END_OF_TIME_US
 """Before all times."""
 _CHUNK = 10_000
 """How many changes ``load`` writes between two looks at what is to be forgotten."""
-_RETENTION_US = 24 * 3_600_000_000
-"""How much longer than the history a topic keeps all changes."""
 _SECOND, _MINUTE = Duration(1_000_000), Duration(60_000_000)
 
 
@@ -488,8 +487,7 @@ class VersionedTable:
             {'cleanup.policy': 'compact', 'min.compaction.lag.ms': '90000000'}
         """
         with self._turn:
-            lag_ms = -(-(self._history.us + _RETENTION_US) // 1_000)
-            return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(lag_ms)}
+            return compacted_topic(self._history.us)
 
     def close(self) -> None:
         """Close the table; what was in memory is gone, what is in a file is safe on the disk. Again: does nothing.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import server as warm
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -61,6 +63,19 @@ def start_spark():
 
 
 @pytest.fixture(scope="session")
-def spark():
+def warm_python(tmp_path_factory):
+    """The Python for Spark's processes, which has imported already what they import; None: where that cannot be."""
+    if not warm.can_serve():
+        yield None
+        return
+    with warm.warm_python(tmp_path_factory.mktemp("warm"), ROOT) as python:
+        yield str(python)
+
+
+@pytest.fixture(scope="session")
+def spark(warm_python):
     """One Spark session for all tests that need one; Spark keeps it until the process ends."""
-    return start_spark()
+    with pytest.MonkeyPatch.context() as patch:  # what is started beside this session has the real one
+        if warm_python:
+            patch.setenv("PYSPARK_PYTHON", warm_python)
+        return start_spark()

@@ -24,6 +24,7 @@ from beamish.accumulations import (
     Sum,
     TopN,
 )
+from beamish.engine.state.store import DictStore
 from beamish.instants import EPOCH
 from beamish.testing import TestStream
 from beamish.triggers import (
@@ -597,6 +598,33 @@ def test_a_column_that_is_not_there_or_of_the_wrong_type_is_refused(pipeline, fr
 @pytest.mark.parametrize(("error", "call", "fragments"), [row[1:] for row in TABLES], ids=[row[0] for row in TABLES])
 def test_a_table_or_a_join_that_cannot_be_is_refused(error, call, fragments):
     refused(error, call, fragments)
+
+
+RUNS = [
+    ("a longer history", joined(rates=CHANGES.versions("2 days")), ["history '1 day'", "'2 days'", "only shrink"]),
+    (
+        "a longer lateness",
+        joined(rates=CHANGES.versions("1 day")),
+        ["allowed_lateness '1 hour'", "'1 day'", "only shrink"],
+    ),
+    ("a tolerance", joined(tolerance=5), ["tolerance None", "tolerance '5 seconds'", "keep the old one"]),
+    ("a left join", joined(how="left"), ["how inner", "how left", "keep the old one"]),
+    ("another mode", joined().accumulating_and_retracting(), ["mode discarding", "keep the old one"]),
+    ("other values", joined(rates=CHANGES.versions(5, values=[])), ["values ['rate: int64']", "values []"]),
+]
+
+
+def open_shard(pipeline, store):
+    table = pa.schema([("ts", pa.timestamp("us")), ("cur", pa.string()), ("rate", pa.int64())])
+    orders = pa.schema([("at", pa.timestamp("us")), ("cur", pa.string())])
+    return pipeline.flow.bind({"rates": table, "orders": orders}, shards=1).operator.open(store)
+
+
+@pytest.mark.parametrize(("second", "fragments"), [row[1:] for row in RUNS], ids=[row[0] for row in RUNS])
+def test_a_checkpoint_of_another_join_is_refused(second, fragments):
+    store = DictStore()
+    open_shard(joined(rates=CHANGES.versions("1 day", allowed_lateness="1 hour")), store).step([None, None], None, [])
+    refused(bm.StateError, lambda: open_shard(second, store), fragments)
 
 
 def test_a_sequence_without_order_is_refused():

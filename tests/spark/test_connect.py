@@ -9,10 +9,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("connect")]  # one run,
 
 
 @pytest.fixture(scope="module")
-def done():
+def done(warm_python):
     script = Path(__file__).with_name("connect_session.py")
     # A free port for the server, so that two of these can run side by side.
-    environment = {**os.environ, "SPARK_TESTING": "1"}
+    environment = {**os.environ, "SPARK_TESTING": "1", "PYSPARK_PYTHON": warm_python or sys.executable}
     return subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, timeout=300, check=False
     )

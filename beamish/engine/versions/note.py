@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from beamish.durations import Duration
 from beamish.engine.clocks import Clocks
 from beamish.engine.state.store import Store
 from beamish.engine.versions.changes import cells_schema
@@ -74,14 +75,19 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
         then = about["identity"].get(what)
         if not same_identity(then, now):
             raise StateError(
-                f"the checkpoint was written with {what} {then}, the pipeline now has {now}: keep the old one, or start from a "
+                f"the checkpoint was written with {_said(what, then)}, the pipeline now has {_said(what, now)}: keep the old one, or start from a "
                 "new checkpoint (grace and with_dropped may change, history and allowed_lateness may shrink)"
             )
     for what, now_us in table.spans.items():
         then_us = about["spans"][what]
         if now_us > then_us:
             raise StateError(
-                f"the checkpoint was written with {what} {then_us / 1e6} seconds, the pipeline now has {now_us / 1e6}: it may "
+                f"the checkpoint was written with {what} '{Duration(then_us)}', the pipeline now has '{Duration(now_us)}': it may "
                 "only shrink, since what lies further back is forgotten; keep the old one, or start from a new checkpoint"
             )
     return Note(Clocks.of(about["clocks"]), about["dropped"], about["steps"])
+
+
+def _said(what: str, value: Any) -> str:
+    """What a checkpoint holds fast, as it is written in a pipeline."""
+    return f"{what} {str(Duration(value))!r}" if what == "tolerance" and value is not None else f"{what} {value}"
