@@ -136,8 +136,8 @@ class AsOfShard(TableShard):
         now = np.flatnonzero(due | plan.options.early)
         self._waiting.add(rows.take(np.flatnonzero(~(due | plan.options.early))))
         own, is_due = rows.take(now), due[now]
-        matches, past = self._match_now(own, watermark_us)
-        lost = is_due & past & (matches.at < 0)
+        matches, past = self._match_now(own, is_due, watermark_us)
+        lost = past & (matches.at < 0)
         why[at[now[lost]]] = EXPIRED
         self._drop_rows(arrived, why, time_us, watermark_us)
         timing = np.where(is_due, LATE, EARLY).astype(np.int8)
@@ -182,10 +182,10 @@ class AsOfShard(TableShard):
         """What rows meet, whose times are not too far back for exact reads."""
         return met(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
 
-    def _match_now(self, rows: LeftRows, watermark_us: int) -> tuple[Matches, Flags]:
-        """What rows meet, and whether they read too far back: there only the latest version of a key is known."""
+    def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
+        """What rows meet, and whether they are due and read too far back: there only a key's latest version is known."""
         time_us = read_us(self._plan, rows)
-        past = time_us < horizon_us(watermark_us, self._plan.table.options.history.us)
+        past = is_due & (time_us < horizon_us(watermark_us, self._plan.table.options.history.us))
         changes, at = self._table.find(rows.keys, np.where(past, LATEST, time_us))
         far = np.flatnonzero(past & (at >= 0))
         had_begun = changes["version_us"][at[far]] <= time_us[far]

@@ -22,6 +22,7 @@ from beamish.kernels.codes import factorize_rows
 from beamish.kernels.order import run_starts, sort_order
 from beamish.plan.schemas import TIMESTAMP
 from beamish.versioning import VALID_FROM, VALID_TO
+from beamish.watermarks import NO_WATERMARK_US
 
 
 class StoredTable:
@@ -43,7 +44,9 @@ class StoredTable:
         self._store, about = store, json.loads(stored)
         self.cells = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(about["cells"])))
         self.name = about["name"]
-        self.oldest_us = horizon_us(Clocks.of(about["clocks"]).watermark_us, about["spans"]["history"])
+        watermark_us, tolerance_us = Clocks.of(about["clocks"]).watermark_us, about["identity"].get("tolerance")
+        self.oldest_us = horizon_us(watermark_us, about["spans"]["history"])
+        self._begun_us = NO_WATERMARK_US if tolerance_us is None else horizon_us(self.oldest_us, tolerance_us)
 
     @property
     def schema(self) -> pa.Schema:
@@ -68,7 +71,8 @@ class StoredTable:
         changes = changes.take(np.append(starts[1:], len(code))[: len(starts)] - 1)
         from_us, to_us = changes["version_us"], changes["to_us"]
         since_us, until_us = (self.oldest_us, END_OF_TIME_US) if as_of_us is None else (as_of_us, as_of_us)
-        valid = (from_us <= until_us) & (since_us < to_us)
+        is_open = to_us == END_OF_TIME_US
+        valid = (from_us <= until_us) & np.where(is_open, from_us >= self._begun_us, since_us < to_us)
         changes, from_us, to_us = changes.take(valid), from_us[valid], to_us[valid]
         cells = changes.cells.drop_columns(["sequence"]) if "sequence" in changes.cells.schema.names else changes.cells
         none = np.zeros(len(from_us), dtype=bool)
