@@ -1,7 +1,8 @@
 """Expressions in process: the value of a tree for each row of a table.
 
 What Spark does not compute is not computed here either: a branch of CASE only for its rows, the second operand of AND and OR
-only where the first does not settle it. So ``x <> 0 AND 10 / x > 1`` does not fail.
+only where the first does not settle it, that of an arithmetic operator or a comparison only where the first is not null. So
+``x <> 0 AND 10 / x > 1`` does not fail.
 """
 
 from __future__ import annotations
@@ -138,9 +139,25 @@ def _settled(by: bool) -> Callable[[Node, pa.Table, Text], pa.Array]:
     return function
 
 
+def _null_first(first: int) -> Callable[[Node, pa.Table, Text], pa.Array]:
+    """Of two operands the other one is computed only where the one of this number is not null."""
+
+    def function(node: Node, rows: pa.Table, text: Text) -> pa.Array:
+        deciding = evaluate(node.args[first], rows, text)
+        present = np.flatnonzero(deciding.is_valid())
+        whole = np.full(rows.num_rows, -1)
+        whole[present] = np.arange(len(present))
+        other = evaluate(node.args[1 - first], rows.take(present), text).take(pa.array(whole, mask=whole < 0))
+        return FUNCTIONS[node.op]([other, deciding] if first else [deciding, other], node.value)
+
+    return function
+
+
 _LAZY: Mapping[str, Callable[[Node, pa.Table, Text], pa.Array]] = {
     "CASE": _case,
     "COALESCE": _coalesce,
     "AND": _settled(by=False),
     "OR": _settled(by=True),
+    **dict.fromkeys(("+", "-", "*", "=", "<>", "<", ">", "<=", ">="), _null_first(0)),
+    **dict.fromkeys(("/", "DIV", "%"), _null_first(1)),  # Spark looks at the divisor first
 }

@@ -18,6 +18,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import close, differences
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
+from tests.laws.dear import dear
 from tests.laws.test_ledger import live_panes, windows_by_overlap
 from tests.lines import line
 from tests.said import evolve, said
@@ -37,6 +38,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_chain(data):
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
+@dear
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_chain(data):
     chain = data.draw(chains())
@@ -66,6 +68,7 @@ def of_teams(script):
     return TestStream(tuple(events)).advance_watermark_to_infinity()
 
 
+@dear
 @given(st.data())
 def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches(data):
     """Of both stages; a removal that came too late has removed nothing (semantics.md#retractions-as-rows)."""
@@ -85,6 +88,7 @@ def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batche
         assert close(dict(pane.values), expected[at]), f"{words}\n{line(pane)}\n{expected[at]}"
 
 
+@dear
 @settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_totals_downstream_are_right_after_every_bundle(number):

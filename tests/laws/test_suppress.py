@@ -13,6 +13,7 @@ import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
 from beamish.local import Variation, run
 from tests.agreement import differences
+from tests.laws.dear import dear
 from tests.laws.test_twin import Absorbed
 from tests.strategies import changes, merges, scripts
 from tests.strategies.flows import flows, tree_scripts
@@ -77,12 +78,14 @@ sessions = pipelines(
 )
 
 
+@dear
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
     """Long scripts of one key: sessions that merge while they are held, and other windows."""
     agree(data.draw(suppressed(sessions, buffers=some_buffers)), data.draw(scripts.dense_scripts))
 
 
+@dear
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_stages_that_fire_again_and_again(data):
     """Waits that end while windows merge, are late and are taken back, several times in a step."""
@@ -102,6 +105,7 @@ def test_engine_and_twin_give_the_same_rows_of_changes(data):
     agree(pipeline, data.draw(changes.scripts(pipeline)))
 
 
+@dear
 @given(st.data())
 def test_identity_a_zero_wait_changes_nothing(data):
     plain = data.draw(st.one_of(pipelines(), merges.merges(), flows()))
@@ -136,6 +140,7 @@ def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     are_same(one, other, pipeline, repr(script))
 
 
+@dear
 @settings(max_examples=70)
 @given(st.data())
 def test_without_limits_the_number_of_shards_changes_nothing_in_what_is_held(data):

@@ -11,6 +11,7 @@ from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterEach, AfterProcessingTime, Repeatedly
 from tests.agreement import differences
+from tests.laws.dear import dear
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.triggers import waiting_triggers
@@ -47,6 +48,7 @@ def test_engine_and_twin_give_the_same_panes_of_long_scripts(data):
     )
 
 
+@dear
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_sessions(data):
     """Sessions that meet: of one key, with gaps as long as rows are apart, and triggers that wait meanwhile."""
@@ -62,6 +64,7 @@ def test_engine_and_twin_give_the_same_panes_of_sessions(data):
     )
 
 
+@dear
 @attrs.frozen
 class Absorbed(WindowOption):
     """A user's own windows, of two seconds: one that starts at a full ten takes all of its key into the first of them."""

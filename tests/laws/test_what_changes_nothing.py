@@ -14,6 +14,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.state import SegmentPolicy
 from beamish.local import Variation, run
 from tests.agreement import differences
+from tests.laws.dear import dear
 from tests.strategies import merges
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines
@@ -84,6 +85,7 @@ def scripts_of(pipeline):
     return merges.scripts(pipeline) if len(pipeline.flow.sources) > 1 else scripts(pipeline)
 
 
+@dear
 @pytest.mark.parametrize(
     "policy",
     [

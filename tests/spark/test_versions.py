@@ -185,7 +185,7 @@ def test_explain_says_what_holds_rows_back_what_is_kept_and_what_travels(spark):
     words = " ".join(join(grace=5).explain(**streams).split())
     for part in (
         "the least of orders's and rates's",
-        "orders and rates without idle_timeout",
+        "orders and rates have no idle_timeout",
         "when the watermark is past its time by 5 seconds",
         "of a change cur, rate, gone",
         "each key's latest version",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import beamish as bm
 from beamish.statement.evaluation import evaluate
 from tests.statement.cases import COLUMNS, expression
 
@@ -27,3 +28,14 @@ def test_a_remainder_of_great_whole_numbers_is_exact_and_has_the_sign_of_the_div
     for sql in ("b % c", "MOD(b, c)"):
         made = expression(sql)
         assert evaluate(made.node, table, made.text).to_pylist() == [rest], sql
+
+
+def test_an_operand_beside_null_is_not_computed_where_spark_does_not():
+    table = pa.table({"b": pa.nulls(2, pa.int64()), "c": [2**62, 1]})
+    for sql in ("b + c * 2", "b = c * 2", "c * 2 / b", "c * 2 % b"):
+        made = expression(sql)
+        assert evaluate(made.node, table, made.text).to_pylist() == [None, None], sql
+    for sql in ("c * 2 + b", "c * 2 < b", "b / (c * 2)"):
+        made = expression(sql)
+        with pytest.raises(bm.SqlError):
+            evaluate(made.node, table, made.text)
