@@ -88,7 +88,6 @@ def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batche
         assert close(dict(pane.values), expected[at]), f"{words}\n{line(pane)}\n{expected[at]}"
 
 
-@dear
 @settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_totals_downstream_are_right_after_every_bundle(number):

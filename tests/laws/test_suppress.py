@@ -140,7 +140,6 @@ def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     are_same(one, other, pipeline, repr(script))
 
 
-@dear
 @settings(max_examples=70)
 @given(st.data())
 def test_without_limits_the_number_of_shards_changes_nothing_in_what_is_held(data):

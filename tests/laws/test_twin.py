@@ -64,7 +64,6 @@ def test_engine_and_twin_give_the_same_panes_of_sessions(data):
     )
 
 
-@dear
 @attrs.frozen
 class Absorbed(WindowOption):
     """A user's own windows, of two seconds: one that starts at a full ten takes all of its key into the first of them."""
@@ -80,6 +79,7 @@ class Absorbed(WindowOption):
             yield windows, windows[0]
 
 
+@dear
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others(data):
     """What a part keeps that the merged window is equal to, fired marks inside its trigger too.
