@@ -157,7 +157,7 @@ def _range_join(df: DataFrame) -> tuple[DataFrame, str]:
     one_row = (
         F.window("l.ts", "1 minute"),
         F.col("l.k").alias("k"),
-        F.col("l.ts").alias("at"),
+        F.unix_micros("l.ts").alias("at_us"),
         F.col("l.x").alias("x"),
     )
     return joined.groupBy(*one_row).agg(F.max_by("r.rate", "r.changed").alias("rate")), "append"

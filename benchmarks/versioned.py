@@ -23,6 +23,8 @@ from beamish.kernels.reserved import EVENT_TIME
 
 CHANGES, ROWS, STEPS = 2_000, 20_000, 12
 STEP_US = 60_000_000
+_AT_ONCE = 10
+"""Steps that a shard is filled by at once."""
 START_US = 1_700_000_000_000_000
 
 
@@ -71,7 +73,9 @@ class Running:
         self.operator: Operator = join.flow.bind({"rows": schema, "rates": schema}, shards=1).operator
         self.store, self.seconds = DictStore(), list[float]()
         self.begin()
-        for _ in range(max(case.history, case.kept) + 3):
+        for _ in range(max(case.history, case.kept) // _AT_ONCE):
+            self.step(_AT_ONCE)
+        for _ in range(3):
             self.step()
 
     def begin(self) -> None:
@@ -80,18 +84,19 @@ class Running:
         payloads = self.operator.pack(1, _table(np.full(len(keys), START_US - STEP_US), keys))
         self.operator.open(self.store).begin([payload for _, payload in payloads])
 
-    def step(self) -> float:
-        """One step from the stored bytes; gives how many milliseconds it takes."""
-        payloads = [*self._payloads(1, CHANGES), *self._payloads(0, ROWS)]
+    def step(self, several: int = 1) -> float:
+        """One step from the stored bytes, with the rows of several; gives how many milliseconds it takes."""
+        payloads = [*self._payloads(1, CHANGES, several), *self._payloads(0, ROWS, several)]
         begun = time.perf_counter()
         shard: Shard = self.operator.open(self.store)
         shard.step([START_US + self.steps * STEP_US] * 2, None, payloads)
-        self.steps += 1
+        self.steps += several
         return (time.perf_counter() - begun) * 1000
 
-    def _payloads(self, number: int, count: int) -> Iterator[bytes]:
-        times = START_US + self.steps * STEP_US + self.chance.integers(0, STEP_US, count)
-        for _, payload in self.operator.pack(number, _table(times, self.chance.integers(0, self.case.keys, count))):
+    def _payloads(self, number: int, count: int, several: int) -> Iterator[bytes]:
+        times = START_US + self.steps * STEP_US + self.chance.integers(0, several * STEP_US, several * count)
+        keys = self.chance.integers(0, self.case.keys, several * count)
+        for _, payload in self.operator.pack(number, _table(times, keys)):
             yield payload
 
     def bytes_of(self, name: str) -> int:
