@@ -85,7 +85,6 @@ def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
     agree(data.draw(suppressed(sessions, buffers=some_buffers)), data.draw(scripts.dense_scripts))
 
 
-@dear
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_stages_that_fire_again_and_again(data):
     """Waits that end while windows merge, are late and are taken back, several times in a step."""
