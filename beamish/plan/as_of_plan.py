@@ -129,9 +129,7 @@ def make_as_of_plan(
     left, changes = takes
     changes = attrs.evolve(changes, schema=_key_types(left, changes))
     tolerance = None if options.tolerance is None else options.tolerance.us
-    table = make_table_plan(
-        table_options, changes, with_dropped=options.with_dropped, grace_us=options.grace.us, tolerance_us=tolerance
-    )
+    table = make_table_plan(table_options, changes, with_dropped=options.with_dropped, tolerance_us=tolerance)
     plan = AsOfPlan(options, table, (left, changes), shards, is_final, gives)
     name = str(changes.name)
     check_names(f"as_of_join({left.name}=...)", plan.left_names, {*PANE_COLUMNS, name.lower()})

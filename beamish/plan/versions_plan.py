@@ -26,7 +26,6 @@ class TablePlan:
         takes: its changes, with their schema.
         value_schema: the columns of a version.
         with_dropped: whether dropped changes come out.
-        grace: of a join: how far past a row the watermark is before it comes out, microseconds; None: there is no join.
         tolerance: of a join: how old a version may be, microseconds; None: ever so old.
     """
 
@@ -34,7 +33,6 @@ class TablePlan:
     takes: Relation
     value_schema: pa.Schema
     with_dropped: bool
-    grace_us: int | None = None
     tolerance_us: int | None = None
 
     @cached_property
@@ -154,7 +152,6 @@ def make_table_plan(
     takes: Relation,
     *,
     with_dropped: bool,
-    grace_us: int | None = None,
     tolerance_us: int | None = None,
 ) -> TablePlan:
     """Bind a table to its changes.
@@ -169,7 +166,7 @@ def make_table_plan(
         values = [field for field in schema if field.name not in other]
     else:
         values = [find_column(schema, where, name) for name in options.values]
-    return TablePlan(options, takes, pa.schema(values), with_dropped, grace_us, tolerance_us)
+    return TablePlan(options, takes, pa.schema(values), with_dropped, tolerance_us)
 
 
 def check_names(where: str, names: Sequence[str], added: Iterable[str]) -> None:

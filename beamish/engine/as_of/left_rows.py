@@ -25,7 +25,7 @@ from beamish.engine.pane_columns import EARLY
 from beamish.engine.state.records import Records
 from beamish.engine.versions.packing import key_column, signs_of, times_of, to_shards
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import cast
 from beamish.kernels.comparable import value_keys
 from beamish.kernels.order import Key
@@ -51,14 +51,6 @@ class LeftRows(Records):
     def own(self) -> list[pa.Array]:
         """Their own columns."""
         return self.named("left.")
-
-    @property
-    def null_key(self) -> Flags:
-        """Whether something that it is joined on is null: bool, one per row."""
-        flags = np.zeros(len(self), dtype=bool)
-        for column in self.keys:
-            flags |= column.is_null().to_numpy(zero_copy_only=False)
-        return flags
 
     def order(self) -> list[Key]:
         """Sort keys: by time, then by their own columns, then by window; equal rows have equal ones."""

@@ -7,6 +7,7 @@ import numpy as np
 from beamish.engine.as_of.joined import Matches
 from beamish.engine.as_of.left_rows import LeftRows
 from beamish.engine.versions.changes import Changes
+from beamish.engine.versions.packing import null_key
 from beamish.kernels.arrays import Ints
 from beamish.plan.as_of_plan import AsOfPlan
 
@@ -25,7 +26,7 @@ def met(plan: AsOfPlan, rows: LeftRows, changes: Changes, at: Ints) -> Matches:
         changes: of the table.
         at: int64, n: which of them counted when each row read; -1: none.
     """
-    fits = (at >= 0) & ~rows.null_key
+    fits = (at >= 0) & ~null_key(rows.cells)
     of = at[fits]
     meets = ~changes["deletes"][of]
     if plan.table.tolerance_us is not None:

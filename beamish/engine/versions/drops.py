@@ -100,10 +100,6 @@ class Drops:
             taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
             self.tables.append(_table(self.schema, taken, why[at], late_by, _of_input(self.schema, own, row_of)))
 
-    def table(self) -> pa.Table:
-        """All that is listed, as rows of output."""
-        return pa.concat_tables([self.schema.empty_table(), *self.tables])
-
 
 def _late_by_us(watermark_us: int, time_us: Ints) -> Ints:
     """How far the watermark is past times, microseconds; at most to the end of time."""
