@@ -8,6 +8,7 @@ columns of a block (one entry per row of output; ``_us``: int64, microseconds si
     kind                int8: PANE_KIND, RETRACTION_KIND, DROPPED_KIND; MERGED_KIND: a window that merged away, for a suppress
     timing              int8: EARLY, ON_TIME, LATE or UNKNOWN
     index, on_time_index, is_first, is_last    int64, int64, bool, bool: the pane's
+    has_rows            bool: where panes discard, whether rows are new in it
     pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
     values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
     reason              int8: why it was dropped, among REASONS (windowing/dropped_rows.py)
@@ -50,6 +51,7 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "on_time_index": ("int64", -1),
     "is_first": ("bool", False),
     "is_last": ("bool", False),
+    "has_rows": ("bool", True),
     "pane_time_us": ("int64", NO_VALUE),
     "values_at": ("int64", NO_ENTRY),
     "reason": ("int8", 0),

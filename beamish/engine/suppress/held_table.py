@@ -6,7 +6,7 @@ stored columns (one entry per slot; ``_us``: int64, microseconds since the epoch
     start_us, end_us, windowless    its window
     kind, timing, index, on_time_index, is_first, is_last, pane_time_us    of the pane that it brings
     has_pane            bool: it brings one
-    has_parts           bool: it has accumulators to bring, with a pane or waiting for one
+    has_parts           bool: it has rows in accumulators to bring, with a pane or waiting for one
     since_us            event time since when it is held; NEVER_US: not yet known
     since_clock_us      the same on the processing-time clock
     bytes               int64: bytes of its key and of all values, brought and taken back (kernels/sizes.py)

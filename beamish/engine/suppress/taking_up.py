@@ -13,6 +13,7 @@ import pyarrow as pa
 from beamish.engine.pane_columns import MERGED_KIND, PANE_KIND, Block
 from beamish.engine.suppress.held_table import PANE_COLUMNS, HeldTable
 from beamish.engine.updates import Updates, UpdatingOperator
+from beamish.engine.windowing.window_table import NO_ENTRY
 from beamish.kernels.arrays import Ints
 from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import NEVER_US
@@ -67,6 +68,7 @@ def _take(
         held[name][at] = columns[name][last]
     if operator.adds_up:
         _add_parts(held, operator, slot[sets], values_at[sets])
+        held["has_parts"][slot[sets & columns["has_rows"]]] = True
     else:
         held["values_at"][at] = values_at[last]
     held["touched"][slot] = True
@@ -75,11 +77,10 @@ def _take(
 def _add_parts(held: HeldTable, operator: UpdatingOperator, slot: Ints, values_at: Ints) -> None:
     """Add accumulators to those that slots have; ``slot`` and ``values_at`` are int64, one per accumulator."""
     at, of = np.unique(slot, return_inverse=True)
-    had = np.flatnonzero(held["has_parts"][at])
+    had = np.flatnonzero(held["values_at"][at] != NO_ENTRY)
     all_values = held.values.take(np.concatenate([held["values_at"][at[had]], values_at]))
     groups = Groups(np.concatenate([had, of]), len(at))
     held["values_at"][at] = held.values.append(operator.combine(all_values, groups))
-    held["has_parts"][at] = True
 
 
 def _merge(
@@ -111,8 +112,10 @@ def _merge(
     parts = held["has_parts"][gone]
     if parts.any():
         _add_parts(held, operator, heir[parts], held["values_at"][gone[parts]])
+        held["has_parts"][heir[parts]] = True
     held["since_clock_us"][heir] = np.minimum(held["since_clock_us"][heir], clock_us)
     for name in ("has_pane", "has_parts", "held_before"):
         held[name][gone] = False
     held["since_us"][gone] = held["since_clock_us"][gone] = NEVER_US
+    held["values_at"][gone] = NO_ENTRY
     held["touched"][gone] = held["touched"][heir] = True

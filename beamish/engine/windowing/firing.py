@@ -135,6 +135,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
         on_time_index=np.where(timing == EARLY, -1, non_early),
         is_first=index == 0,
         is_last=last,
+        has_rows=table["unemitted_rows"][at] > 0,
         pane_time_us=pane_time,
         values_at=values_at,
     )
