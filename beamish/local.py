@@ -85,31 +85,29 @@ def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initi
     return [pane for _, panes in trace(flow, events, how, initial) for pane in panes]
 
 
-def held_after(flow: Flow, events: Sequence[Event]) -> Iterator[tuple[Relation, pa.Table]]:
+def held_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[tuple[Relation, pa.Table]]:
     """What each suppress holds after a script: what its stage gives, and rows (``engine/suppress/reading.py``).
 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    for operator, stores in _stores_after(flow, events):
+    for operator, stores in _stores_after(flow, events, initial):
         if isinstance(operator, SuppressOperator):
             yield operator.gives, pa.concat_tables([held_rows(operator, store) for store in stores])
 
 
-def tables_after(flow: Flow, events: Sequence[Event]) -> Iterator[StoredTable]:
+def tables_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[StoredTable]:
     """The versioned tables after a script.
 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    for operator, (store, *_) in _stores_after(flow, events):
+    for operator, (store, *_) in _stores_after(flow, events, initial):
         if isinstance(operator, (VersionsOperator, AsOfOperator)):
             yield StoredTable(store)
 
 
-def _stores_after(
-    flow: Flow, events: Sequence[Event], initial: Any = None
-) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
+def _stores_after(flow: Flow, events: Sequence[Event], initial: Any) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
     """The operator of each stage, and the stores of its shards after a script."""
     flow.check()
     check_script(flow, events)

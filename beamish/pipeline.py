@@ -550,11 +550,16 @@ class Pipeline:
         return run(self.flow, test_stream.events, initial=initial)
 
     @overload
-    def state(self, of: TestStream) -> ScriptState: ...
+    def state(self, of: TestStream, *, initial: Any = None) -> ScriptState: ...
     @overload
     def state(self, of: SparkSession, checkpoint: str | Path, *, batch: int | None = None) -> CheckpointState: ...
     def state(
-        self, of: TestStream | SparkSession, checkpoint: str | Path | None = None, *, batch: int | None = None
+        self,
+        of: TestStream | SparkSession,
+        checkpoint: str | Path | None = None,
+        *,
+        batch: int | None = None,
+        initial: Any = None,
     ) -> ScriptState | CheckpointState:
         """What it keeps after a script, or in the checkpoint of a query, to be asked.
 
@@ -562,13 +567,14 @@ class Pipeline:
             of: a script, or the session that reads the checkpoint.
             checkpoint: the query's checkpoint folder.
             batch: the number of the batch after which it is read; None: the last one.
+            initial: of a script, rows that a versioned table began with, as ``run`` takes them.
 
         Returns:
             a value with ``held()``: what its suppresses hold, a list of ``bm.Held`` or a DataFrame; and ``versions(as_of=...)``:
             what its versioned table holds, a list of ``bm.StoredVersion`` or a DataFrame.
 
         Raises:
-            PipelineError: a session without a checkpoint, or a script with one.
+            PipelineError: a session without a checkpoint or with ``initial``, or a script with a checkpoint.
 
         Example:
             >>> import beamish as bm
@@ -590,9 +596,13 @@ class Pipeline:
         if isinstance(of, TestStream):
             if checkpoint is not None:
                 raise PipelineError(f"state(script, {checkpoint!r}): a script has no checkpoint; leave it out")
-            return ScriptState(self.flow, of.events)
+            return ScriptState(self.flow, of.events, initial)
         if checkpoint is None:
             raise PipelineError(f"state({of!r}): must be a script, or a session and a checkpoint: state(spark, folder)")
+        if initial is not None:
+            raise PipelineError(
+                "state(spark, checkpoint, initial=...): what a table began with is in the checkpoint; leave it out"
+            )
         return CheckpointState(self.flow, of, checkpoint, batch)
 
     def apply(

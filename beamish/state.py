@@ -75,10 +75,12 @@ class ScriptState:
     Attributes:
         flow: the pipeline's.
         events: the script's.
+        initial: rows that its tables began with, as ``Pipeline.run`` takes them.
     """
 
     flow: Flow
     events: Sequence[Event]
+    initial: Any = None
 
     def held(self) -> list[Held]:
         """What its suppresses hold: a value per row that would come out.
@@ -88,7 +90,7 @@ class ScriptState:
         """
         check_suppressed(self.flow)
         found = []
-        for relation, table in held_after(self.flow, self.events):
+        for relation, table in held_after(self.flow, self.events, self.initial):
             values = [name for name in relation.values if name in table.schema.names]
             found += [
                 Held(
@@ -119,7 +121,7 @@ class ScriptState:
         name = table_name(self.flow, name)
         as_of_us = None if as_of is None else instant_us("versions(as_of)", as_of)
         found = []
-        for table in tables_after(self.flow, self.events):
+        for table in tables_after(self.flow, self.events, self.initial):
             if table.name != name:
                 continue
             check_as_of(as_of, as_of_us, table.oldest_us)

@@ -147,7 +147,10 @@ class BoundedOutOfOrderness(Watermark):
             return (
                 words + f"; when nothing has moved it for {self.idle_timeout} on the clock, it moves on with the clock"
             )
-        return words + "; when rows stop it stops, and windows that are open then stay open (idle_timeout closes them)"
+        return (
+            words
+            + "; when rows stop it stops, and what waits for it, such as open windows, stays (idle_timeout lets it go)"
+        )
 
     def advance(self, progress: Progress, source_us: int | None, clock_us: int | None, clock_before_us: int) -> None:
         if not self._take_over(progress, source_us, _clock_after(clock_us, clock_before_us)):

@@ -1,7 +1,8 @@
 """An as-of join of files as a batch, beside other ways to the same rows: ``python benchmarks/as_of_batch.py``.
 
 A million rows meet 100,000 changes of 10,000 keys; each way runs four times, in turns, and the best of the last three counts.
-DuckDB and pandas take no cluster, so they are the limit, not a peer; what is not installed is left out.
+DuckDB, polars and pandas take no cluster, so they are the limit, not peers; what is not installed is left out. Spark's own
+ASOF JOIN, in 4.3 and later, is off unless asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 import beamish as bm
+from beamish.spark.compile.batch import engine_panes
+from beamish.spark.compile.inputs import name_inputs
 
 ROWS, CHANGES, KEYS, TURNS = 1_000_000, 100_000, 10_000, 4
 SPAN_US = 3_600_000_000
@@ -54,16 +57,37 @@ def by_window(rows: DataFrame, rates: DataFrame) -> DataFrame:
     return change.unionAll(row).withColumn("met", met).where("side = 1 AND met IS NOT NULL")
 
 
+def by_engine(join: bm.Pipeline, **frames: DataFrame) -> DataFrame:
+    """By one pass of the engine per shard, as where Spark cannot say what is meant."""
+    named = name_inputs(join.flow, None, frames)
+    return engine_panes(named.bind(2), named.frames)
+
+
+def by_asof_join(rows: DataFrame, rates: DataFrame) -> DataFrame:
+    """Spark's ASOF JOIN, over one change per key and time."""
+    rates.groupBy("k", "changed").agg(F.max("rate").alias("rate")).createOrReplaceTempView("rates")
+    rows.createOrReplaceTempView("rows")
+    return rows.sparkSession.sql(
+        "SELECT rows.*, rates.rate, rates.changed FROM rows ASOF JOIN rates MATCH_CONDITION (rows.ts >= rates.changed) "
+        "ON rows.k = rates.k"
+    )
+
+
 def ways(folder: Path) -> dict[str, Callable[[], Any]]:
     """What is timed."""
     spark = session("local[2]")
+    spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    spark.conf.set("spark.sql.join.sortMergeAsOfJoin.enabled", "true")
     rows, rates = (spark.read.parquet(str(folder / f"{name}.parquet")) for name in ("rows", "rates"))
     table = bm.Pipeline().event_time("changed", NOW).key_by("k").versions("1 day")
     join = bm.as_of_join(rows=bm.Pipeline().event_time("ts", NOW), rates=table)
     found: dict[str, Callable[[], Any]] = {
         "beamish": lambda: to_nowhere(join.apply(rows=rows, rates=rates)),
+        "beamish, by the engine": lambda: to_nowhere(by_engine(join, rows=rows, rates=rates)),
         "Spark union and window": lambda: to_nowhere(by_window(rows, rates)),
     }
+    if spark.version >= "4.3":
+        found["Spark ASOF JOIN"] = lambda: to_nowhere(by_asof_join(rows, rates))
     if importlib.util.find_spec("duckdb"):
         import duckdb
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -172,59 +172,94 @@ class _Newest(StatefulProcessor):
         yield pd.DataFrame({"k": [key[0]], "ts": [time], "x": [x]})
 
 
+_AS_OF = "k string, at timestamp, x bigint, rate bigint"
+
+
 def as_of_by_hand(rows: DataFrame, rates: DataFrame) -> DataFrame:
     """What was valid for each row's key at its time: one call per key and batch, lists of versions and of waiting rows."""
+    return _rows_and_rates(rows, rates).transformWithStateInPandas(
+        _AsOf(), outputStructType=_AS_OF, outputMode="Append", timeMode="EventTime"
+    )
+
+
+def as_of_in_pandas_with_state(rows: DataFrame, rates: DataFrame) -> DataFrame:
+    """The same by ``applyInPandasWithState``."""
+    return _rows_and_rates(rows, rates).applyInPandasWithState(
+        _call_as_of, _AS_OF, "versions string, waiting string", "append", GroupStateTimeout.EventTimeTimeout
+    )
+
+
+def _rows_and_rates(rows: DataFrame, rates: DataFrame) -> GroupedData:
     left = rows.withWatermark("ts", "1 minute").select(
         "k", F.col("ts").alias("at"), "x", F.lit(None).cast("long").alias("rate")
     )
     right = rates.withWatermark("changed", "1 minute").select(
         "k", F.col("changed").alias("at"), F.lit(None).cast("long").alias("x"), "rate"
     )
-    return (
-        left.unionAll(right)
-        .groupBy("k")
-        .transformWithStateInPandas(
-            _Versions(),
-            outputStructType="k string, at timestamp, x bigint, rate bigint",
-            outputMode="Append",
-            timeMode="EventTime",
-        )
-    )
+    return left.unionAll(right).groupBy("k")
 
 
-class _Versions(StatefulProcessor):
-    """Versions of the last ten minutes and the latest before, rows until the watermark is past them."""
+class _Table:
+    """The versions of a key in the last ten minutes and the latest before, and the rows that wait for the watermark."""
 
+    def __init__(self, stored: tuple[str, str] | None) -> None:
+        self.versions: list[list[int]] = [] if stored is None else json.loads(stored[0])
+        self.waiting: list[list[int]] = [] if stored is None else json.loads(stored[1])
+
+    def take(self, frames: Iterator[pd.DataFrame]) -> None:
+        for frame in frames:
+            for at, x, rate in zip(frame["at"], frame["x"], frame["rate"], strict=True):
+                us = at.value // 1000
+                if pd.isna(x):
+                    bisect.insort(self.versions, [us, int(rate)])
+                else:
+                    self.waiting.append([us, int(x)])
+
+    def leave(self, key: str, watermark_ms: int) -> pd.DataFrame:
+        now_us = watermark_ms * 1000
+        due = sorted(row for row in self.waiting if row[0] < now_us)
+        found = [bisect.bisect_right(self.versions, [us, 2**62]) - 1 for us, _ in due]
+        joined = [(key, us, x, self.versions[at][1]) for (us, x), at in zip(due, found, strict=True) if at >= 0]
+        first = max(bisect.bisect_right(self.versions, [now_us - 10 * MINUTE_MS * 1000, 2**62]) - 1, 0)
+        self.versions, self.waiting = self.versions[first:], [row for row in self.waiting if row[0] >= now_us]
+        frame = pd.DataFrame(joined, columns=["k", "at", "x", "rate"])
+        return frame.assign(at=pd.to_datetime(frame["at"], unit="us"))
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the last row that waits is due."""
+        return max(us for us, _ in self.waiting) // 1000 + 1 if self.waiting else None
+
+    @property
+    def stored(self) -> tuple[str, str]:
+        return json.dumps(self.versions), json.dumps(self.waiting)
+
+
+class _AsOf(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._state = handle.getValueState("all", "versions string, waiting string")
 
-    def _read(self) -> tuple[list[list[int]], list[list[int]]]:
-        stored = self._state.get()
-        return ([], []) if stored is None else (json.loads(stored[0]), json.loads(stored[1]))
-
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        versions, waiting = self._read()
-        for frame in rows:
-            for at, x, rate in zip(frame["at"], frame["x"], frame["rate"], strict=True):
-                us = at.value // 1000
-                if pd.isna(x):
-                    bisect.insort(versions, [us, int(rate)])
-                else:
-                    waiting.append([us, int(x)])
-        if waiting:
-            self._handle.registerTimer(max(us for us, _ in waiting) // 1000 + 1)
-        self._state.update((json.dumps(versions), json.dumps(waiting)))
+        table = _Table(self._state.get())
+        table.take(rows)
+        if table.due_ms is not None:
+            self._handle.registerTimer(table.due_ms)
+        self._state.update(table.stored)
         yield from ()
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        versions, waiting = self._read()
-        now_us = timerValues.getCurrentWatermarkInMs() * 1000
-        due = sorted(row for row in waiting if row[0] < now_us)
-        found = [bisect.bisect_right(versions, [us, 2**62]) - 1 for us, _ in due]
-        joined = [(key[0], us, x, versions[at][1]) for (us, x), at in zip(due, found, strict=True) if at >= 0]
-        first = max(bisect.bisect_right(versions, [now_us - 10 * MINUTE_MS * 1000, 2**62]) - 1, 0)
-        self._state.update((json.dumps(versions[first:]), json.dumps([row for row in waiting if row[0] >= now_us])))
-        if joined:
-            frame = pd.DataFrame(joined, columns=["k", "at", "x", "rate"])
-            yield frame.assign(at=pd.to_datetime(frame["at"], unit="us"))
+        table = _Table(self._state.get())
+        joined = table.leave(key[0], timerValues.getCurrentWatermarkInMs())
+        self._state.update(table.stored)
+        if len(joined):
+            yield joined
+
+
+def _call_as_of(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    table, watermark_ms = _Table(state.get if state.exists else None), state.getCurrentWatermarkMs()
+    table.take(frames)
+    yield table.leave(key[0], watermark_ms)
+    state.update(table.stored)
+    if table.due_ms is not None:
+        state.setTimeoutTimestamp(max(table.due_ms, watermark_ms + 1))

@@ -7,7 +7,14 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-from by_hand import apply_in_pandas_with_state, as_of_by_hand, limited_by_hand, product_by_hand, transform_with_state
+from by_hand import (
+    apply_in_pandas_with_state,
+    as_of_by_hand,
+    as_of_in_pandas_with_state,
+    limited_by_hand,
+    product_by_hand,
+    transform_with_state,
+)
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -220,6 +227,7 @@ PROGRAMS: dict[str, Program] = {
     "beamish as of retracting": _as_of("57 seconds", retracting=True),
     "Spark range join": _range_join,
     "transformWithState as of": lambda df: (as_of_by_hand(**_rows_and_changes(df)), "append"),
+    "applyInPandasWithState as of": lambda df: (as_of_in_pandas_with_state(**_rows_and_changes(df)), "append"),
     "beamish versions": _beamish(_ROWS.versions("10 minutes")),
     "beamish chain": _chain,
     "Spark chain": _native_chain,

@@ -170,6 +170,16 @@ WORKLOADS = [
         peer_has={"rows": 110_000, "files": 2},
         most_rounds=1,
     ),
+    Workload(
+        "V1p",
+        "V1 by hand",
+        "beamish as of",
+        "applyInPandasWithState as of",
+        0,
+        rows=1_100_000,
+        peer_has={"rows": 110_000, "files": 2},
+        most_rounds=1,
+    ),
     Workload("C1", "two stages", "beamish chain", "Spark chain", 0),
     Workload(
         "W1",

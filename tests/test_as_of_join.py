@@ -81,6 +81,11 @@ def test_what_a_table_holds_after_a_script_is_what_exact_reads_can_reach():
         state.versions("orders")
 
 
+def test_the_state_after_a_script_has_what_the_table_began_with():
+    usd = {"ts": 50, "cur": "USD", "rate": 7, "gone": False, "seq": 1}
+    assert sorted(found.values["rate"] for found in join().state(SCRIPT, initial=[usd]).versions()) == [3, 7]
+
+
 def test_a_pipeline_without_a_table_has_none_to_ask():
     plays = bm.Pipeline().event_time("ts", NOW).window(bm.FixedWindows(1)).accumulate(n=bm.accumulations.Count())
     with pytest.raises(bm.PipelineError, match="no versioned table"):

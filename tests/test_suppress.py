@@ -105,6 +105,10 @@ PIPELINES = {
     "windows after changes": (lambda: CHANGES.window(bm.FixedWindows(5)), ["has no windows"]),
     "held without suppress": (lambda: TOTALS.state(TestStream()).held(), ["no suppress"]),
     "a script with a checkpoint": (lambda: TOTALS.state(TestStream(), "folder"), ["no checkpoint"]),
+    "a session with what a table began with": (
+        lambda: TOTALS.state(object(), "folder", initial=[]),
+        ["in the checkpoint"],
+    ),
     "a session without one": (lambda: TOTALS.state(object()), ["state(spark, folder)"]),
 }
 

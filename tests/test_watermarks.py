@@ -87,8 +87,8 @@ def test_policies_say_what_others_would_ask_their_class_for():
         (
             bm.BoundedOutOfOrderness("30 seconds"),
             (
-                "the greatest event time seen, less 30 seconds; it moves between batches; when rows stop it stops, and windows that "
-                "are open then stay open (idle_timeout closes them)"
+                "the greatest event time seen, less 30 seconds; it moves between batches; when rows stop it stops, and what "
+                "waits for it, such as open windows, stays (idle_timeout lets it go)"
             ),
         ),
         (

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
@@ -21,6 +22,7 @@ from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
+from beamish.spark.compile.native_as_of import native_joined, why_not_native_as_of
 from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
@@ -50,7 +52,9 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
         if subject in ("takes", "rows", "windows"):
             yield subject, words
     if not isinstance(flow.operator, WindowOperator):
-        yield "batch", "final rows, by one pass of the engine per shard; what waits for a watermark is not asked"
+        why_not = _why_not_native(flow.operator)
+        by = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own window function"
+        yield "batch", f"final rows, by {by}; what waits for a watermark is not asked"
         return
     how = []
     for name, operator in _windowings(flow.operator).items():
@@ -72,15 +76,22 @@ def _windowings(operator: Operator) -> dict[str | None, Operator]:
 
 def _why_not_native(operator: Operator) -> str:
     """Why an operator is not one for Spark's own aggregation; empty if it is."""
-    return why_not_native(operator.plan) if isinstance(operator, WindowOperator) else "it is no aggregation"
+    if isinstance(operator, WindowOperator):
+        return why_not_native(operator.plan)
+    if isinstance(operator, AsOfOperator):
+        return why_not_native_as_of(operator.plan)
+    return "Spark has no operator like it"
 
 
 def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, DataFrame]) -> DataFrame:
     """The final panes under one windowing."""
-    if isinstance(operator, WindowOperator) and not why_not_native(operator.plan):
-        (source,) = flow.sources
-        return native_panes(operator.plan, frames[source.name])
-    return engine_panes(attrs.evolve(flow, operator=operator), frames)
+    if _why_not_native(operator):
+        return engine_panes(attrs.evolve(flow, operator=operator), frames)
+    rows = [frames[source.name] for source in flow.sources]
+    if isinstance(operator, AsOfOperator):
+        return native_joined(operator.plan, *rows)
+    assert isinstance(operator, WindowOperator)  # noqa: S101 - Spark has no operator like others
+    return native_panes(operator.plan, *rows)
 
 
 def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:

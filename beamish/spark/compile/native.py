@@ -141,16 +141,21 @@ def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
     return F.unix_micros(f"{_WINDOW}.start"), F.unix_micros(f"{_WINDOW}.end") + F.lit(added_us)
 
 
+def final_pane() -> Column:
+    """The column ``pane`` of a window's only pane."""
+    only = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
+    return F.struct(*(F.lit(value).alias(name) for name, value in only.items()))
+
+
 def _output(plan: WindowPlan) -> list[Column]:
     """The columns of the plan's ``pane_schema``."""
     start, end = _bounds(plan)
     at_end = plan.options.combiner is TimestampCombiner.END_OF_WINDOW
     pane_time_us = end - F.lit(1) if at_end else F.col(_PANE_TIME)
     schema = spark_schema(plan.pane_schema)
-    first = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
     made = {
         "window": F.struct(F.timestamp_micros(start).alias("start"), F.timestamp_micros(end).alias("end")),
-        "pane": F.struct(*(F.lit(value).alias(name) for name, value in first.items())),
+        "pane": final_pane(),
         "timestamp": F.timestamp_micros(pane_time_us),
     }
     return [made.get(field.name, column(field.name)).cast(field.dataType).alias(field.name) for field in schema]

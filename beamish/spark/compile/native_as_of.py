@@ -1,0 +1,136 @@
+"""An as-of join of batch DataFrames as Spark's own window function (docs/semantics.md#batch-plan).
+
+Rows and changes lie together in order of key and time, and each row meets the last change before it. What this does not
+take, ``why_not_native_as_of`` says, and the engine runs it (batch.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from beamish.instants import EARLIEST_US, LATEST_US
+from beamish.kernels.order import is_orderable
+from beamish.kernels.reserved import PREFIX
+from beamish.plan.as_of_plan import TABLE, AsOfPlan
+from beamish.spark.compile.native import final_pane
+from beamish.spark.rows.columns import column
+from beamish.spark.rows.types import spark_schema, spark_type
+from beamish.versioning import VALID_FROM
+
+_KEY, _TIME, _IS_CHANGE = PREFIX + "key.", PREFIX + "time_us", PREFIX + "is_change"
+_SEQUENCE, _SETS, _VALUE, _ROW = PREFIX + "sequence", PREFIX + "sets", PREFIX + "value.", PREFIX + "row."
+_MET = PREFIX + "met"
+
+
+def why_not_native_as_of(plan: AsOfPlan) -> str:
+    """Why a plan is not one for Spark's own window function; empty if it is."""
+    if any(relation.is_panes for relation in plan.takes):
+        return "it takes the panes of another stage"
+    if plan.options.with_dropped:
+        return "with_dropped() lists the rows without event time, which Spark would not show"
+    if plan.table.options.only_updated:
+        return "only_updated asks how long values have been the same"
+    keys, values = plan.table.key_schema, plan.table.value_schema
+    if not len(keys):
+        return "there is one key, which Spark would warn of"
+    if any(pa.types.is_nested(key.type) or pa.types.is_floating(key.type) for key in keys):
+        return "Spark does not tell null, -0.0 and 0.0 within such keys as beamish does"
+    for value in values:
+        if not is_orderable(value.type):
+            return f"Spark has no order for {value.name!r}, which says what counts of changes of one time"
+    return ""
+
+
+def native_joined(plan: AsOfPlan, rows: DataFrame, changes: DataFrame) -> DataFrame:
+    """The final rows of an as-of join of batch DataFrames, for a plan with nothing against it."""
+    both = _in_time(_rows(plan, rows)).unionAll(_in_time(_changes(plan, changes)))
+    first = F.col(_IS_CHANGE).desc() if plan.options.allow_exact_matches else F.col(_IS_CHANGE).asc()
+    ties = [_SEQUENCE, _SETS, *(f"{_VALUE}{name}" for name in plan.table.value_schema.names)]
+    keys = [column(f"{_KEY}{number}") for number in range(len(plan.left.keys))]
+    before = Window.partitionBy(*keys).orderBy(_TIME, first, *(column(name).asc_nulls_first() for name in ties))
+    change = F.struct(_TIME, _SETS, *(column(f"{_VALUE}{name}") for name in plan.table.value_schema.names))
+    last = F.last(F.when(F.col(_IS_CHANGE), change), ignorenulls=True)
+    met = both.withColumn(_MET, last.over(before.rowsBetween(Window.unboundedPreceding, 0)))
+    joined = met.where(~F.col(_IS_CHANGE))
+    if plan.options.how == "inner":
+        joined = joined.where(_matches(plan))
+    return joined.select(*_output(plan))
+
+
+def _with_keys(df: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Without what has no key."""
+    return reduce(lambda df, name: df.where(column(name).isNotNull()), keys, df)
+
+
+def _in_time(df: DataFrame) -> DataFrame:
+    """Without what is dropped for its event time."""
+    return df.where(F.col(_TIME).between(EARLIEST_US, LATEST_US))
+
+
+def _rows(plan: AsOfPlan, df: DataFrame) -> DataFrame:
+    made: dict[str, Column] = {
+        _TIME: F.unix_micros(column(str(plan.left.event_time))),
+        _IS_CHANGE: F.lit(col=False),
+        **{f"{_KEY}{number}": column(name) for number, name in enumerate(plan.left.keys)},
+        **{f"{_ROW}{name}": column(name) for name in plan.left_schema.names},
+    }
+    if plan.options.how == "inner":  # a null meets nothing
+        df = _with_keys(df, plan.left.keys)
+    return df.select(*_columns(plan, made))
+
+
+def _changes(plan: AsOfPlan, df: DataFrame) -> DataFrame:
+    options, takes = plan.table.options, plan.takes[TABLE]
+    deletes = F.lit(col=False) if options.deleted is None else F.coalesce(column(options.deleted), F.lit(col=False))
+    made: dict[str, Column] = {
+        _TIME: F.unix_micros(column(str(takes.event_time))),
+        _IS_CHANGE: F.lit(col=True),
+        _SETS: ~deletes.cast("boolean"),
+        **{f"{_KEY}{number}": column(name) for number, name in enumerate(takes.keys)},
+        **{f"{_VALUE}{name}": column(name) for name in plan.table.value_schema.names},
+    }
+    if options.sequence_by is not None:
+        made[_SEQUENCE] = column(options.sequence_by)
+    return _with_keys(df, takes.keys).select(*_columns(plan, made))
+
+
+def _columns(plan: AsOfPlan, made: Mapping[str, Column]) -> Iterator[Column]:
+    """The columns that rows and changes share; null where they say nothing."""
+    sequence = plan.table.sequence
+    types = {_TIME: pa.int64(), _IS_CHANGE: pa.bool_(), _SETS: pa.bool_()}
+    types[_SEQUENCE] = pa.int8() if sequence is None else sequence.type
+    types |= {f"{_KEY}{number}": key.type for number, key in enumerate(plan.table.key_schema)}
+    types |= {f"{_VALUE}{value.name}": value.type for value in plan.table.value_schema}
+    types |= {f"{_ROW}{field.name}": field.type for field in plan.left_schema}
+    for name, type_ in types.items():
+        yield made.get(name, F.lit(None)).cast(spark_type(type_)).alias(name)
+
+
+def _matches(plan: AsOfPlan) -> Column:
+    """Whether a row meets a version."""
+    matches = F.coalesce(F.col(_MET)[_SETS], F.lit(col=False))
+    if plan.options.tolerance is None:
+        return matches
+    return matches & (F.col(_TIME) - F.col(_MET)[_TIME] <= F.lit(plan.options.tolerance.us))
+
+
+def _output(plan: AsOfPlan) -> Iterator[Column]:
+    """The columns of the plan's output."""
+    assert plan.gives.schema is not None  # noqa: S101 - it is bound
+    match = [F.col(_MET)[f"{_VALUE}{name}"].alias(name) for name in plan.table.value_schema.names]
+    match.append(F.timestamp_micros(F.col(_MET)[_TIME]).alias(VALID_FROM))
+    nothing = F.lit(None).cast("timestamp")
+    made = {
+        str(plan.takes[TABLE].name): F.when(_matches(plan), F.struct(*match)),
+        "window": F.struct(nothing.alias("start"), nothing.alias("end")),
+        "pane": final_pane(),
+        "timestamp": F.timestamp_micros(F.col(_TIME)),
+    }
+    for field in spark_schema(plan.gives.schema):
+        made_of = made[field.name] if field.name in made else column(f"{_ROW}{field.name}")
+        yield made_of.cast(field.dataType).alias(field.name)
