@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 import beamish as bm
@@ -200,3 +201,16 @@ def test_several_windowings_are_suppressed_together(spark, by_key):
     )
     panes = check(spark, by_key, both, SCRIPT, shards=2, restart_after=(1,))
     assert ("long", 14) in {(pane.key["windowing"], pane.values["total"]) for pane in panes}
+
+
+def test_what_waits_on_the_clock_leaves_in_the_available_now_run_in_which_its_time_comes(files, run_query):
+    """In the second run no row comes; the wait has become so short that its time has come (semantics.md#suppress-restart)."""
+    scores = files(ts=pa.timestamp("us", "UTC"), k=pa.string(), v=pa.int64())
+    scores.add({"ts": datetime(2024, 1, 1, tzinfo=UTC), "k": "a", "v": 5})
+
+    def run(wait):
+        batches = run_query(TOTALS.accumulating().suppress(bm.UntilTimeLimit(wait, clock="processing")), scores.stream())
+        return [pane.values["total"] for panes in batches for pane in panes]
+
+    assert run("1 day") == []
+    assert run("1 millisecond") == [5]
