@@ -26,6 +26,7 @@ from beamish.errors import OptionError, PipelineError
 from beamish.kernels.buffers import plain
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
+from beamish.kernels.identity import plain_repr
 from beamish.kernels.type_names import arrow_type
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Accumulation:
 
     column: str | Sequence[str] | None = None
     result_type: str = ""
+    __repr__ = plain_repr
 
     def create(self) -> Any:
         """The accumulator of no rows."""

@@ -13,6 +13,7 @@ from beamish.durations import DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
+from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
@@ -42,6 +43,7 @@ _T = TypeVar("_T")
 def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
     if not isinstance(value, kind):
         raise OptionError(f"{where}={value!r}: must be a {kind.__name__}, such as {example}")
+    check_says_what_it_is(where, value)
     return value
 
 
@@ -159,7 +161,7 @@ class Pipeline:
                 after the key columns, with the name (on ``Pane`` a part of the key).
 
         Raises:
-            OptionError: no window option.
+            OptionError: no window option, or one of your own that does not say what it is.
         """
         option = Windowings(option) if isinstance(option, Mapping) else option
         return self._with(window=_check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
@@ -172,9 +174,10 @@ class Pipeline:
             allow_data_loss: take a trigger that can finish while rows may still come; they are then dropped.
 
         Raises:
-            OptionError: no trigger.
+            OptionError: no trigger, or one of your own that does not say what it is.
         """
-        return self._with(trigger=check_trigger("trigger(trigger)", trigger), allow_data_loss=bool(allow_data_loss))
+        check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
+        return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
 
     def allowed_lateness(self, lateness: Any) -> Pipeline:
         """Say how far past its end the watermark may be for a window still to take rows.
@@ -279,7 +282,7 @@ class Pipeline:
             accumulations: from ``beamish.accumulations``, or your own, each under the name of its output column.
 
         Raises:
-            OptionError: something that is no accumulation.
+            OptionError: something that is no accumulation, or one of your own that does not say what it is.
         """
         for name, accumulation in accumulations.items():
             if isinstance(accumulation, type) and issubclass(accumulation, Accumulation):

@@ -41,6 +41,7 @@ from beamish.triggers import (
     Repeatedly,
     Trigger,
 )
+from tests.own.windows import UntilMinute
 
 CHANGE = {"ts": 1, "cur": "EUR", "rate": 1, "gone": False, "tags": ["a"]}
 ONE_CHANGE = TestStream().add([CHANGE])
@@ -72,6 +73,21 @@ class NoResultType(Accumulation):
 class OwnTrigger(Trigger):
     def should_fire(self, state, context):
         return True
+
+
+class Opaque(bm.WindowOption):
+    def __init__(self):
+        self.held = object()
+
+
+class Seen(Trigger):
+    def __init__(self):
+        self.held = object()
+
+
+class Held(Accumulation):
+    def __init__(self):
+        self.held = object()
 
 
 # What is written, when it is refused, and what the message must hold: value, rule, fix.
@@ -127,6 +143,9 @@ AT_ONCE = [
     ("closing text", lambda: START.closing_behavior("x"), ["'x'", "ClosingBehavior"]),
     ("combiner text", lambda: START.timestamp_combiner("x"), ["'x'", "TimestampCombiner"]),
     ("retract_merged text", lambda: START.retract_merged("now"), ["'now'", "bm.AT_MERGE"]),
+    ("window of an object", lambda: START.window(Opaque()), ["window(option)=Opaque(", "does not say what", "attrs"]),
+    ("trigger of an object", lambda: START.trigger(AfterAny(Seen())), ["trigger(trigger)=AfterAny(Seen(", "attrs"]),
+    ("sum of an object", lambda: START.accumulate(n=Count().of("a"), m=Held()), ["accumulate(m)=Held(", "attrs"]),
     ("accumulate text", lambda: START.accumulate(n="count"), ["accumulate(n)='count'", "Count()"]),
     ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n=Count)", "Count(...)"]),
     ("column 3", lambda: Sum(3), ["3", "column"]),
@@ -625,6 +644,40 @@ def test_a_checkpoint_of_another_join_is_refused(second, fragments):
     store = DictStore()
     open_shard(joined(rates=CHANGES.versions("1 day", allowed_lateness="1 hour")), store).step([None, None], None, [])
     refused(bm.StateError, lambda: open_shard(second, store), fragments)
+
+
+class Times(Accumulation):
+    column = "score"
+    result_type = "bigint"
+
+    def __init__(self, by):
+        self.by = by
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        return accumulator + value * self.by
+
+    def merge(self, a, b):
+        return a + b
+
+    def extract(self, accumulator):
+        return accumulator
+
+
+@pytest.mark.parametrize("second", [{"by": 3, "seconds": 20}, {"by": 2, "seconds": 30}], ids=repr)
+def test_options_of_plain_classes_go_on_from_a_checkpoint_unless_an_argument_changed(second):
+    store = DictStore()
+    columns = {None: pa.schema([("ts", pa.timestamp("us")), ("score", pa.int64())])}
+
+    def opened(by, seconds):
+        pipeline = START.window(UntilMinute(seconds)).accumulate(n=Times(by))
+        return pipeline.flow.bind(columns, shards=1).operator.open(store)
+
+    opened(2, 20).step([None], None, [])
+    opened(2, 20).step([None], None, [])
+    refused(bm.StateError, lambda: opened(**second), ["now has Times(by=3)" if second["by"] == 3 else "size=30000000"])
 
 
 def test_a_sequence_without_order_is_refused():

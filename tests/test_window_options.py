@@ -29,7 +29,7 @@ ALL = "one, all of time; it never ends while the stream runs"
             Windowings({"ten": bm.FixedWindows(10), "all": bm.GlobalWindow()}),
             f"2 windowings in one pass, told apart by the column windowing: ten: fixed, 10 seconds long; all: {ALL}",
         ),
-        (UntilMinute(), "UntilMinute(), which do not merge"),
+        (UntilMinute(), "UntilMinute(size=10000000), which do not merge"),
         (OwnGap(), "OwnGap(), which merge"),
     ],
     ids=lambda part: repr(part)[:40],

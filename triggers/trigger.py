@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError
+from beamish.kernels.identity import plain_repr
 
 WindowIndices = NDArray[np.intp]
 """Indices of windows in the table that the engine works on."""
@@ -132,6 +133,7 @@ class Trigger:
 
     waits_for_end: ClassVar[bool] = False
     """Whether a window that got a row before its end is asked when the watermark passes its end."""
+    __repr__ = plain_repr
 
     def create(self) -> Any:
         """The state of a window that is new."""

@@ -13,6 +13,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.updates import UpdatingOperator
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.errors import PipelineError
+from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.modes import AccumulationMode
 from beamish.options import WindowOptions
@@ -156,7 +157,7 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
                 f"merge: no window: {relation.name or takes[0].name} brings rows that are in none; give the merge a window of "
                 "its own, such as .window(bm.FixedWindows('1 minute')): each pane then falls where its timestamp does"
             )
-        if relation.window != first:
+        if identity(relation.window) != identity(first):
             raise PipelineError(
                 f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {relation.window!r}, so their panes never "
                 "share a window; give both the same, or the merge a window of its own"

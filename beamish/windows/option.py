@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from beamish.errors import UserFunctionError
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.identity import plain_repr
 
 __all__ = ["END_OF_TIME_US", "Bounds", "Times", "WindowOption"]
 
@@ -22,7 +23,8 @@ Times = NDArray[np.int64]
 class WindowOption:
     """Says which windows a row falls in. Subclass it for windows of your own.
 
-    A subclass is best a frozen attrs class (equal by value, with a repr). It defines ``assign`` and, if its
+    A subclass is best a frozen attrs class (equal by value, with a repr); of a plain class the attributes say which option
+    it is, so they must be plain values too. It defines ``assign`` and, if its
     windows merge, sets ``merging = True`` and may redefine ``merge``. Both are pure functions: the same
     arguments give the same windows, since a batch may be run again.
 
@@ -39,6 +41,7 @@ class WindowOption:
     """Whether windows of a key that overlap become one."""
     columns: Sequence[str] = ()
     """Columns whose values ``assign`` gets beside the timestamp, such as a gap that rows bring along."""
+    __repr__ = plain_repr
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
         """The windows of one row: ``(start, end)`` pairs in microseconds, start before end; none: no window."""

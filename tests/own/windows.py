@@ -11,12 +11,14 @@ from beamish.windows.option import Bounds
 from tests.seconds import S
 
 
-@attrs.frozen
 class UntilMinute(bm.WindowOption):
-    """A user's windows: from the row to the end of its 10 seconds; every other row is in none."""
+    """A user's windows, of a plain class: from the row to the end of its 10 seconds; every other row is in none."""
+
+    def __init__(self, seconds=10):
+        self.size = seconds * S
 
     def assign(self, timestamp_us, *values):
-        end = (timestamp_us // (10 * S) + 1) * 10 * S
+        end = (timestamp_us // self.size + 1) * self.size
         if timestamp_us // S % 4:
             yield timestamp_us, end
 
