@@ -83,7 +83,7 @@ def linkless(tracked, tmp_path_factory):
     copy = tmp_path_factory.mktemp("linkless") / "repository"
     shutil.copytree(tracked, copy, symlinks=True)
     for path in [path for path in copy.rglob("*") if path.is_symlink()]:
-        target = os.readlink(path)
+        target = str(path.readlink())
         path.unlink()
         path.write_text(target)
     assert (copy / "beamish" / "triggers").is_file()
