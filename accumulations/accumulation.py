@@ -159,6 +159,12 @@ class Accumulation:
         for method in ("create", "add", "merge", "extract"):
             if getattr(type(self), method) is getattr(Accumulation, method):
                 raise PipelineError(f"accumulate({name}={self!r}): {type(self).__name__} does not define {method}")
+        column: Any = self.column
+        if not (column is None or (isinstance(column, Sequence) and column and all(column))):
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {type(self).__name__}.column is {self.column!r}: must be the name of a column, "
+                "several names, or None for the whole row as a dict"
+            )
         if not self.result_type:
             raise PipelineError(
                 f"accumulate({name}={self!r}): {type(self).__name__} does not say the type of its result; add "

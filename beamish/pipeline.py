@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 
 import attrs
 
@@ -31,7 +31,7 @@ from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.versioning import read_versions
 from beamish.watermarks import Watermark
-from beamish.windows.option import WindowOption
+from beamish.windows.option import WindowOption, check_window
 from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
@@ -161,10 +161,11 @@ class Pipeline:
                 after the key columns, with the name (on ``Pane`` a part of the key).
 
         Raises:
-            OptionError: no window option, or one of your own that does not say what it is.
+            OptionError: no window option, or one of your own that does not say what it is, or without ``assign``.
         """
         option = Windowings(option) if isinstance(option, Mapping) else option
-        return self._with(window=_check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
+        check_window("window(option)", _check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
+        return self._with(window=option)
 
     def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Pipeline:
         """Say when a window's panes are fired; default: at its end, and for each bundle of late rows.
@@ -174,7 +175,7 @@ class Pipeline:
             allow_data_loss: take a trigger that can finish while rows may still come; they are then dropped.
 
         Raises:
-            OptionError: no trigger, or one of your own that does not say what it is.
+            OptionError: no trigger, or one of your own that does not say what it is, or without ``should_fire``.
         """
         check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
         return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
@@ -275,15 +276,21 @@ class Pipeline:
         """Have dropped rows come out as well, with the reason and the original row."""
         return self._with(with_dropped=True)
 
-    def accumulate(self, **accumulations: Accumulation) -> Pipeline:
+    def accumulate(self, *unnamed: Never, **accumulations: Accumulation) -> Pipeline:
         """Say what is accumulated. A second call adds to the first.
 
         Args:
+            unnamed: refused: an accumulation is given under a name.
             accumulations: from ``beamish.accumulations``, or your own, each under the name of its output column.
 
         Raises:
             OptionError: something that is no accumulation, or one of your own that does not say what it is.
         """
+        if unnamed:
+            given = _shown_unnamed(unnamed)
+            raise OptionError(
+                f"accumulate({', '.join(given)}): say what its column is called: accumulate(n={given[0]})"
+            )
         for name, accumulation in accumulations.items():
             if isinstance(accumulation, type) and issubclass(accumulation, Accumulation):
                 raise OptionError(
@@ -649,6 +656,10 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return _repr(self.flow)
+
+
+def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
+    return [f"{one.__name__}()" if isinstance(one, type) else repr(one) for one in unnamed]
 
 
 def is_complete(flow: Flow) -> bool:

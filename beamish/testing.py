@@ -169,6 +169,7 @@ class TestStream:
             >>> [[pane.values for pane in panes] for event, panes in script.trace(counts)]
             [[], [{'n': 1}], [{'n': 1}]]
         """
+        _check_pipeline("trace", pipeline)
         return trace(pipeline.flow, self.events, initial=initial)
 
     def on_spark(self, spark: SparkSession, pipeline: Runnable, **options: Any) -> list[Pane]:
@@ -183,7 +184,7 @@ class TestStream:
             the same list as ``pipeline.run(self)`` gives, key by key.
 
         Raises:
-            ScriptError: a watermark that is not a whole number of milliseconds above 0.
+            ScriptError: no session or no pipeline, or a watermark that is not a whole number of milliseconds above 0.
         """
         return [pane for _, panes in self.trace_on_spark(spark, pipeline, **options) for pane in panes]
 
@@ -199,11 +200,21 @@ class TestStream:
                 is kept in, and goes on from; ``initial`` as of ``trace``.
 
         Raises:
-            ScriptError: a watermark that is not a whole number of milliseconds above 0.
+            ScriptError: no session or no pipeline, or a watermark that is not a whole number of milliseconds above 0.
         """
         from beamish.spark.scripted import trace_on_spark
 
+        _check_pipeline("trace_on_spark", pipeline)
+        if not hasattr(spark, "readStream"):
+            raise ScriptError(
+                f"trace_on_spark({spark!r}, ...): must be a SparkSession: trace_on_spark(spark, pipeline)"
+            )
         return trace_on_spark(spark, pipeline.flow, self.events, **options)
+
+
+def _check_pipeline(call: str, pipeline: Any) -> None:
+    if not isinstance(getattr(pipeline, "flow", None), Flow):
+        raise ScriptError(f"{call}({pipeline!r}): must be a pipeline, such as bm.Pipeline()...accumulate(n=Count())")
 
 
 def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
@@ -211,6 +222,10 @@ def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
         raise ScriptError(
             f"{call}({rows!r}): must be rows, dicts of column name to value, such as {call}([{{'ts': 1}}])"
         )
+    if isinstance(rows, Mapping):
+        raise ScriptError(f"{call}({rows!r}): rows, not one row: {call}([{rows!r}])")
+    if hasattr(rows, "to_dict"):
+        raise ScriptError(f"{call}(a {type(rows).__name__}): rows are dicts: {call}(df.to_dict('records'))")
     bundle = tuple(rows)
     for row in bundle:
         if not isinstance(row, Mapping):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -41,6 +42,7 @@ from beamish.triggers import (
     Repeatedly,
     Trigger,
 )
+from tests.own.accumulations import Range
 from tests.own.windows import UntilMinute
 
 CHANGE = {"ts": 1, "cur": "EUR", "rate": 1, "gone": False, "tags": ["a"]}
@@ -50,6 +52,7 @@ TABLE = bm.VersionedTable("1 hour")
 PLAIN = START.key_by("team").window(bm.FixedWindows("1 minute")).accumulate(plays=Count())
 ROW = {"ts": 1, "team": "red", "score": 3, "name": "ann", "tags": ["a"]}
 ONE_ROW = TestStream().add([ROW])
+FRAME = pd.DataFrame([ROW])
 
 
 @attrs.frozen
@@ -75,6 +78,14 @@ class OwnTrigger(Trigger):
         return True
 
 
+class NoShouldFire(Trigger):
+    pass
+
+
+class NoAssign(bm.WindowOption):
+    pass
+
+
 class Opaque(bm.WindowOption):
     def __init__(self):
         self.held = object()
@@ -83,6 +94,9 @@ class Opaque(bm.WindowOption):
 class Seen(Trigger):
     def __init__(self):
         self.held = object()
+
+    def should_fire(self, state, context):
+        return True
 
 
 class Held(Accumulation):
@@ -147,6 +161,24 @@ AT_ONCE = [
     ("trigger of an object", lambda: START.trigger(AfterAny(Seen())), ["trigger(trigger)=AfterAny(Seen(", "attrs"]),
     ("sum of an object", lambda: START.accumulate(n=Count().of("a"), m=Held()), ["accumulate(m)=Held(", "attrs"]),
     ("accumulate text", lambda: START.accumulate(n="count"), ["accumulate(n)='count'", "Count()"]),
+    (
+        "accumulate without a name",
+        lambda: START.accumulate(Count()),
+        ["accumulate(Count(column=None))", "accumulate(n="],
+    ),
+    ("accumulate a class without a name", lambda: START.accumulate(Count), ["accumulate(Count())", "(n=Count())"]),
+    ("trigger that never says", lambda: START.trigger(NoShouldFire()), ["NoShouldFire()", "should_fire(self, state,"]),
+    (
+        "a part that never says",
+        lambda: Repeatedly(NoShouldFire()),
+        ["Repeatedly(trigger)=NoShouldFire()", "should_fire"],
+    ),
+    (
+        "window that never says",
+        lambda: START.window(NoAssign()),
+        ["window(option)=NoAssign()", "assign(self, timestamp_us)"],
+    ),
+    ("windowing that never says", lambda: START.window({"a": NoAssign()}), ["'a'=NoAssign()", "assign(self,"]),
     ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n=Count)", "Count(...)"]),
     ("column 3", lambda: Sum(3), ["3", "column"]),
     ("top 0", lambda: TopN(0, "x"), ["0", "at least 1"]),
@@ -166,6 +198,11 @@ AT_ONCE = [
     ("step's rows are no rows", lambda: TestStream().step(3), ["step(3)", "step([{'ts': 1}])"]),
     ("row is no dict", lambda: TestStream().add([3]), ["add(3)", "dict"]),
     ("rows are no rows", lambda: TestStream().add(3), ["add(3)", "dicts"]),
+    ("one row is no bundle", lambda: TestStream().add({"ts": 1}), ["add({'ts': 1})", "add([{'ts': 1}])"]),
+    ("rows of pandas", lambda: TestStream().add(pd.DataFrame({"ts": [1]})), ["a DataFrame", "to_dict('records')"]),
+    ("trace of a number", lambda: ONE_ROW.trace(3), ["trace(3)", "must be a pipeline"]),
+    ("on_spark of a number", lambda: ONE_ROW.on_spark(None, 3), ["3", "must be a pipeline"]),
+    ("on_spark without a session", lambda: ONE_ROW.on_spark(None, PLAIN), ["(None, ...)", "a SparkSession"]),
     ("script is a list", lambda: START.run([{"ts": 1}]), ["run([{'ts': 1}])", "TestStream().add("]),
 ]
 
@@ -260,6 +297,8 @@ TOGETHER = [
         PLAIN.accumulate(team=Count()),
         ["accumulate(team=...)", "is a key column too", "choose another"],
     ),
+    ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
+    ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
     (
         "fold of sessions without merge",
@@ -341,6 +380,17 @@ TABLES = [
     ("table without versions", bm.PipelineError, lambda: joined(rates=CHANGES), ["rates=", ".versions('1 day')"]),
     ("table is a number", bm.PipelineError, lambda: joined(rates=3), ["rates=3", ".versions('1 day')"]),
     ("left is a number", bm.PipelineError, lambda: joined(3), ["orders=3", "must be a pipeline"]),
+    (
+        "inputs without a name",
+        bm.PipelineError,
+        lambda: bm.as_of_join(ORDERS, RATES),
+        ["2 inputs without a name", "as_of_join(orders="],
+    ),
+    ("merge without a name", bm.PipelineError, lambda: bm.merge(ORDERS, ORDERS), ["2 inputs", "merge(orders=..."]),
+    ("panes of a list", bm.ColumnError, lambda: bm.panes([1]), ["panes([1])", "must be a DataFrame"]),
+    ("a table of pandas", bm.PipelineError, lambda: PLAIN.apply(FRAME), ["pandas.DataFrame", "createDataFrame("]),
+    ("rows of a list", bm.PipelineError, lambda: PLAIN.apply([ROW]), ["apply([{", "a DataFrame of Spark"]),
+    ("merge of one frame", bm.PipelineError, lambda: bm.merge(a=START, b=START).apply(3), ["name its inputs", "a=..."]),
     ("one input", bm.PipelineError, lambda: bm.as_of_join(rates=RATES), ["(rates)", "two inputs", "orders=..."]),
     (
         "three inputs",

@@ -280,6 +280,12 @@ def check_trigger(where: str, value: Any) -> Trigger:
         raise OptionError(f"{where}={value.__name__}: a trigger class, not a trigger; write {value.__name__}(...)")
     if not isinstance(value, Trigger):
         raise OptionError(f"{where}={value!r}: must be a trigger, such as AfterWatermark() or AfterCount(100)")
+    kind = type(value)
+    if kind.should_fire is Trigger.should_fire and kind.should_fire_columns is Trigger.should_fire_columns:
+        raise OptionError(
+            f"{where}={value!r}: {kind.__name__} does not define should_fire; write should_fire(self, state, context), which says "
+            "whether the window fires now"
+        )
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beamish.errors import UserFunctionError
+from beamish.errors import OptionError, UserFunctionError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.identity import plain_repr
 
@@ -145,6 +145,20 @@ class WindowOption:
                 raise result from error
         table = np.array(bounds, dtype=np.int64).reshape(-1, 2)
         return np.array(rows, dtype=np.int64), table[:, 0].copy(), table[:, 1].copy()
+
+
+def check_window(where: str, option: WindowOption) -> None:
+    """Check that an option says which windows a row falls in.
+
+    Raises:
+        OptionError: its class does not.
+    """
+    kind = type(option)
+    if kind.assign is WindowOption.assign and kind.assign_columns is WindowOption.assign_columns:
+        raise OptionError(
+            f"{where}={option!r}: {kind.__name__} does not define assign; write assign(self, timestamp_us), which gives the row's "
+            "windows as (start, end) in microseconds"
+        )
 
 
 def _depth(option: WindowOption, method: str) -> int:

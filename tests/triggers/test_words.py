@@ -27,6 +27,9 @@ class OfAUsersOwn(Trigger):
     def __repr__(self):
         return "OfAUsersOwn()"
 
+    def should_fire(self, state, context):
+        return True
+
 
 MINUTE = AfterProcessingTime("1 minute")
 MANY = AfterAny(AfterCount(100), MINUTE)
