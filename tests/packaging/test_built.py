@@ -67,8 +67,11 @@ def build(call: str, source: Path, out: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def tracked(root, tmp_path_factory):
-    """A copy of the tracked files, links as links."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True).stdout.decode()
+    """A copy of the tracked files, links as links; in an unpacked sdist of what it says it holds."""
+    if (root / ".git").exists():
+        names = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True).stdout.decode()
+    else:
+        names = (root / "beamish.egg-info" / "SOURCES.txt").read_text().replace("\n", "\0")
     copy = tmp_path_factory.mktemp("repository")
     for name in filter(None, names.split("\0")):
         if (root / name).is_symlink() or (root / name).exists():
@@ -126,6 +129,14 @@ def files_of(package: Path) -> set[str]:
     return {path.name for path in package.glob("*.py")}
 
 
+def test_the_sdist_holds_all_that_its_tests_need(tracked, sdist):
+    with tarfile.open(sdist) as archive:
+        held = {one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()}
+    files = {path.relative_to(tracked) for path in tracked.rglob("*") if path.is_file() and not path.is_symlink()}
+    needed = {path.as_posix() for path in files if path.parts[0] != "build" and not path.parts[0].startswith(".")}
+    assert needed <= held, sorted(needed - held)
+
+
 def test_the_sdist_has_no_links(root, sdist):
     with tarfile.open(sdist) as archive:
         members = archive.getmembers()
@@ -178,6 +189,9 @@ def test_an_editable_install_of_a_tree_without_links_runs(linkless, sdist, tmp_p
     python = installed(editable, tmp_path_factory.mktemp("environment") / "venv")
     for place in (tmp_path_factory.mktemp("elsewhere"), linkless):
         assert Path(run(python, "-c", USERS_PROGRAM, cwd=place).strip()).is_relative_to(linkless)
+    assert " passed" in run(
+        python, "-m", "pytest", "-q", "-n0", "tests/test_durations.py", "tests/own", "tests/triggers", cwd=linkless
+    )
 
 
 @pytest.fixture(scope="module", params=["wheel", "wheel_of_sdist"])
