@@ -40,8 +40,8 @@ class Accumulation:
     for the whole row as a dict) and the type of its result in Spark's words (``result_type``, such as "bigint",
     "double", "array<string>"), and defines ``create``, ``add``, ``merge`` and ``extract``. An accumulator is a
     plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets,
-    frozensets and dicts of these; it is kept in the checkpoint. ``add`` and ``merge`` may change and return their
-    first argument. Rows are added in the order of their event times; a null is added as None.
+    frozensets and dicts of these; it is kept in the checkpoint. One that is another object says how by ``dump`` and
+    ``load``. ``add`` and ``merge`` may change and return their first argument. Rows are added in the order of their event times; a null is added as None.
 
     Example:
         >>> import attrs
@@ -75,6 +75,18 @@ class Accumulation:
     def extract(self, accumulator: Any) -> Any:
         """The value of a pane."""
         raise NotImplementedError
+
+    def dump(self, accumulator: Any) -> Any:
+        """An accumulator as the plain value that the checkpoint keeps; by default it is one.
+
+        For accumulators that are objects, such as a sketch of another library: ``dump`` gives its bytes, ``load`` makes it
+        again. Both are called in every batch that the accumulator is part of.
+        """
+        return accumulator
+
+    def load(self, dumped: Any) -> Any:
+        """The accumulator that was dumped."""
+        return dumped
 
     retract: ClassVar[Callable[..., Any] | None] = None
     """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
@@ -159,6 +171,13 @@ class Accumulation:
         for method in ("create", "add", "merge", "extract"):
             if getattr(type(self), method) is getattr(Accumulation, method):
                 raise PipelineError(f"accumulate({name}={self!r}): {type(self).__name__} does not define {method}")
+        kind = type(self)
+        if (kind.dump is Accumulation.dump) != (kind.load is Accumulation.load):
+            one, other = ("load", "dump") if kind.dump is Accumulation.dump else ("dump", "load")
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {kind.__name__} defines {one} without {other}; what one makes of an accumulator the "
+                "other makes one of again"
+            )
         column: Any = self.column
         if not (column is None or (isinstance(column, Sequence) and column and all(column))):
             raise PipelineError(
