@@ -63,6 +63,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 

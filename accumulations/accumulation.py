@@ -14,7 +14,7 @@ added by ``add_rows`` to accumulations that do not pre-aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -56,7 +56,8 @@ class Accumulation:
         ...     def extract(self, accumulator): return accumulator
     """
 
-    column: str | Sequence[str] | None = None
+    column: Any = None
+    """The column it reads: a name, several, or None for the whole row. (Any, since a subclass may say it more exactly.)"""
     result_type: str = ""
     __repr__ = plain_repr
 
@@ -64,19 +65,19 @@ class Accumulation:
         """The accumulator of no rows."""
         raise NotImplementedError
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: Any, value: Any, /) -> Any:
         """The accumulator with one more row: the value of ``column``, a tuple if it names several, or the row."""
         raise NotImplementedError
 
-    def merge(self, a: Any, b: Any) -> Any:
+    def merge(self, a: Any, b: Any, /) -> Any:
         """The accumulator of the rows of both."""
         raise NotImplementedError
 
-    def extract(self, accumulator: Any) -> Any:
+    def extract(self, accumulator: Any, /) -> Any:
         """The value of a pane."""
         raise NotImplementedError
 
-    def dump(self, accumulator: Any) -> Any:
+    def dump(self, accumulator: Any, /) -> Any:
         """An accumulator as the plain value that the checkpoint keeps; by default it is one.
 
         For accumulators that are objects, such as a sketch of another library: ``dump`` gives its bytes, ``load`` makes it
@@ -84,11 +85,11 @@ class Accumulation:
         """
         return accumulator
 
-    def load(self, dumped: Any) -> Any:
+    def load(self, dumped: Any, /) -> Any:
         """The accumulator that was dumped."""
         return dumped
 
-    retract: ClassVar[Callable[..., Any] | None] = None
+    retract: Any = None
     """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
 
     def of(self, input_: Any) -> Accumulation:
@@ -178,8 +179,7 @@ class Accumulation:
                 f"accumulate({name}={self!r}): {kind.__name__} defines {one} without {other}; what one makes of an accumulator the "
                 "other makes one of again"
             )
-        column: Any = self.column
-        if not (column is None or (isinstance(column, Sequence) and column and all(column))):
+        if not (self.column is None or (isinstance(self.column, Sequence) and self.column and all(self.column))):
             raise PipelineError(
                 f"accumulate({name}={self!r}): {type(self).__name__}.column is {self.column!r}: must be the name of a column, "
                 "several names, or None for the whole row as a dict"

@@ -35,7 +35,7 @@ from beamish.windows.option import WindowOption, check_window
 from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _T = TypeVar("_T")
 
@@ -114,7 +114,7 @@ class Pipeline:
                 f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
             )
 
-    def event_time(self, column: Any, watermark: Watermark) -> Pipeline:
+    def event_time(self, column: str | Column, watermark: Watermark) -> Pipeline:
         """Say which column holds a row's event time, and how the watermark follows it.
 
         Args:
@@ -134,24 +134,26 @@ class Pipeline:
         _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
         return self._with_input(event_time=column, watermark=watermark)
 
-    def key_by(self, *columns: Any) -> Pipeline:
+    def key_by(self, *columns: str | Column | Sequence[str | Column]) -> Pipeline:
         """Window the rows of each key by themselves.
 
         Args:
-            columns: names of columns, of any types but arrays and maps; on Spark also Column expressions. None: all rows
-                are of one key. A null is a key.
+            columns: names of columns, one by one or as one list, of any types but arrays and maps; on Spark also Column
+                expressions. None: all rows are of one key. A null is a key.
 
         Raises:
             OptionError: something that is no column, or a column twice.
             PipelineError: it is a merge, whose inputs have their own.
         """
         self._check_no_merge(f"key_by{columns!r}")
-        for column in columns:
+        only = columns[0] if len(columns) == 1 else None
+        keys = tuple(only) if isinstance(only, (list, tuple)) else columns
+        for column in keys:
             _check_column("key_by(column)", column)
-        names = [column for column in columns if isinstance(column, str)]
+        names = [column for column in keys if isinstance(column, str)]
         if len(set(names)) < len(names):
-            raise OptionError(f"key_by{columns!r}: a column is named twice")
-        return self._with_input(keys=columns)
+            raise OptionError(f"key_by{keys!r}: a column is named twice")
+        return self._with_input(keys=keys)
 
     def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Pipeline:
         """Say which windows a row falls in.
@@ -180,7 +182,7 @@ class Pipeline:
         check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
         return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
 
-    def allowed_lateness(self, lateness: Any) -> Pipeline:
+    def allowed_lateness(self, lateness: DurationLike) -> Pipeline:
         """Say how far past its end the watermark may be for a window still to take rows.
 
         Args:

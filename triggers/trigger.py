@@ -139,29 +139,29 @@ class Trigger:
         """The state of a window that is new."""
         return None
 
-    def on_rows(self, state: Any, count: int, context: TriggerContext) -> Any:
+    def on_rows(self, state: Any, count: int, context: TriggerContext, /) -> Any:
         """The state after ``count`` rows of one bundle came for the window."""
         return state
 
-    def should_fire(self, state: Any, context: TriggerContext) -> bool:
+    def should_fire(self, state: Any, context: TriggerContext, /) -> bool:
         """Whether the window fires."""
         raise NotImplementedError(f"{type(self).__name__}.should_fire(state, context) is not written")
 
-    def on_fire(self, state: Any, context: TriggerContext) -> tuple[Any, bool]:
+    def on_fire(self, state: Any, context: TriggerContext, /) -> tuple[Any, bool]:
         """The state after a firing, and whether the trigger is finished with it."""
         return self.create(), False
 
-    def on_merge(self, states: Sequence[Any], context: TriggerContext) -> Any:
+    def on_merge(self, states: Sequence[Any], context: TriggerContext, /) -> Any:
         """The state of the window that the windows of these states became; at least one state."""
         raise NotImplementedError(
             f"{type(self).__name__}.on_merge(states, context) is not written; windows that merge need it"
         )
 
-    def wakes_at(self, state: Any) -> int | None:
+    def wakes_at(self, state: Any, /) -> int | None:
         """The clock, in microseconds, at which the window is to be asked; None: no wait."""
         return None
 
-    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+    def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
         """Whether it can finish while rows may still come, which are then dropped.
 
         See docs/semantics.md#triggers-that-can-lose-rows.
@@ -294,9 +294,13 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
     def read_trigger(value: Trigger) -> Trigger:
         """Read a field as ``check_trigger`` does."""
 
+    def read_trigger_or_none(value: Trigger | None) -> Trigger | None:
+        """Read a field as ``check_trigger`` does; None stays."""
+
 else:
 
     def _read_trigger(value: Any, option: Any, field: Any) -> Trigger:  # names class and attribute in what it refuses
         return check_trigger(f"{type(option).__name__}({field.name})", value)
 
     read_trigger = attrs.Converter(_read_trigger, takes_self=True, takes_field=True)
+    read_trigger_or_none = attrs.converters.optional(read_trigger)

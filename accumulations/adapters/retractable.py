@@ -103,7 +103,7 @@ class Retracting(_Retractable):
         sign, row = value
         if sign > 0:
             return self.inner.add(accumulator, row)
-        return self.inner.retract(accumulator, row)  # type: ignore[misc]
+        return self.inner.retract(accumulator, row)
 
     def dump(self, accumulator: Any) -> Any:
         return self.inner.dump(accumulator)

@@ -43,11 +43,11 @@ class WindowOption:
     """Columns whose values ``assign`` gets beside the timestamp, such as a gap that rows bring along."""
     __repr__ = plain_repr
 
-    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+    def assign(self, timestamp_us: int, /, *values: Any) -> Iterable[Bounds]:
         """The windows of one row: ``(start, end)`` pairs in microseconds, start before end; none: no window."""
         raise NotImplementedError(f"{type(self).__name__}.assign(timestamp_us) is not written")
 
-    def merge(self, windows: Sequence[Bounds]) -> Iterable[tuple[Sequence[Bounds], Bounds]]:
+    def merge(self, windows: Sequence[Bounds], /) -> Iterable[tuple[Sequence[Bounds], Bounds]]:
         """Groups of windows of one key that become one, each as ``(members, result)``.
 
         ``windows`` are distinct and sorted. A window in no group stays as it is. The default merges windows that
