@@ -34,6 +34,7 @@ from beamish.triggers import (
     AfterCount,
     AfterEach,
     AfterProcessingTime,
+    AfterValue,
     AfterWatermark,
     Always,
     Default,
@@ -43,7 +44,7 @@ from beamish.triggers import (
     Trigger,
 )
 from tests.own.accumulations import Range
-from tests.own.windows import UntilMinute
+from tests.own.windows import PlainWindows
 
 CHANGE = {"ts": 1, "cur": "EUR", "rate": 1, "gone": False, "tags": ["a"]}
 ONE_CHANGE = TestStream().add([CHANGE])
@@ -129,6 +130,11 @@ AT_ONCE = [
     ("count 0", lambda: AfterCount(0), ["AfterCount(n=0)", "at least 1", "Always()"]),
     ("count True", lambda: AfterCount(True), ["n=True", "whole number"]),  # noqa: FBT003
     ("count 1.5", lambda: AfterCount(1.5), ["n=1.5", "whole number"]),
+    ("value of nothing", lambda: AfterValue("", at_least=1), ["AfterValue(name='')", "name of an accumulation"]),
+    ("value without a bound", lambda: AfterValue("n"), ["one of at_least and at_most", "AfterValue('n', at_least=5)"]),
+    ("value with two bounds", lambda: AfterValue("n", at_least=1, at_most=2), ["one of at_least and at_most"]),
+    ("value as text", lambda: AfterValue("n", at_least="5"), ["AfterValue(at_least='5')", "a number"]),
+    ("value as nan", lambda: AfterValue("n", at_most=float("nan")), ["AfterValue(at_most=nan)", "a number"]),
     ("negative delay", lambda: AfterProcessingTime("-1 second"), ["AfterProcessingTime(delay)", "not be negative"]),
     ("early is text", lambda: AfterWatermark(early="nonsense"), ["AfterWatermark(early)='nonsense'", "trigger"]),
     ("late is a class", lambda: AfterWatermark(late=Always), ["AfterWatermark(late)=Always", "Always(...)"]),
@@ -269,6 +275,12 @@ TOGETHER = [
     ("no mode", PLAIN.trigger(Always()), ["Always()", ".discarding()"]),
     ("no mode, lateness", PLAIN.allowed_lateness(5), ["5 seconds", ".accumulating()"]),
     ("loses rows: count", PLAIN.trigger(AfterCount(1)).discarding(), ["AfterCount(n=1)", "Repeatedly(...)"]),
+    ("loses rows: value", PLAIN.trigger(AfterValue("plays", at_least=2)).discarding(), ["AfterValue(", "may finish"]),
+    (
+        "value of no accumulation",
+        PLAIN.trigger(Repeatedly(AfterValue("n", at_least=2))).discarding(),
+        ["looks at the value of 'n'", "there are ['plays']"],
+    ),
     ("loses rows: any", PLAIN.trigger(AfterAny(Always())).discarding(), ["may finish", "allow_data_loss=True"]),
     ("loses rows: all", PLAIN.trigger(AfterAll(Always())).discarding(), ["may finish"]),
     ("loses rows: delay", PLAIN.trigger(AfterProcessingTime(1)).discarding(), ["may finish"]),
@@ -313,6 +325,11 @@ COLUMNS = [
     ("value missing", PLAIN.accumulate(s=Sum("points")), ["Sum", "'points'", "'score'"]),
     ("event time missing", PLAIN.event_time("when", bm.BoundedOutOfOrderness(0)), ["'when'", "'ts'"]),
     ("key is a list", PLAIN.key_by("tags"), ["key_by('tags')", "cast"]),
+    (
+        "value that is no number",
+        PLAIN.accumulate(m=Max("name")).trigger(Repeatedly(AfterValue("m", at_least=2))).discarding(),
+        ["m=Max(column='name')", "string", "must be a number"],
+    ),
     ("sum of text", PLAIN.accumulate(s=Sum("name")), ["Sum", "name", "string"]),
     ("mean of text", PLAIN.accumulate(s=Mean("name")), ["Mean", "string"]),
     ("stddev of a list", PLAIN.accumulate(s=StdDev("tags")), ["StdDev", "list"]),
@@ -722,7 +739,7 @@ def test_options_of_plain_classes_go_on_from_a_checkpoint_unless_an_argument_cha
     columns = {None: pa.schema([("ts", pa.timestamp("us")), ("score", pa.int64())])}
 
     def opened(by, seconds):
-        pipeline = START.window(UntilMinute(seconds)).accumulate(n=Times(by))
+        pipeline = START.window(PlainWindows(seconds)).accumulate(n=Times(by))
         return pipeline.flow.bind(columns, shards=1).operator.open(store)
 
     opened(2, 20).step([None], None, [])

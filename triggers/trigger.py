@@ -13,7 +13,7 @@ windows as columns and calls
 
 Laws:
 
-1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, the watermark and the clock.
+1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, its values, the watermark and the clock.
 2. After ``on_fire`` a trigger is finished or waits as if it had just begun, but for what its docs say it keeps.
 3. ``on_merge`` does not depend on the order of its parts, and of no parts it gives a new state.
 
@@ -75,6 +75,9 @@ class Now(Protocol):
     merging: bool
     start_us: Any
     end_us: Any
+
+    def value_is_within(self, name: str, at: WindowIndices, at_least: Any, at_most: Any) -> Flags:
+        """Whether the value that a pane of each of these windows would have now is a number within these bounds (None: any)."""
 
     def ask_at_end(self, at: WindowIndices) -> None:
         """Have these windows asked when the watermark passes their end, unless it has."""
@@ -179,6 +182,11 @@ class Trigger:
     def can_fire_before_end(self) -> bool:
         """Whether it may fire before the end of its window; if not, nothing comes from a window that has no end."""
         return True
+
+    @property
+    def asked_values(self) -> tuple[str, ...]:
+        """The accumulations whose values it looks at, by name."""
+        return tuple(name for part in self.parts for name in part.asked_values)
 
     # The same on columns.
 

@@ -177,6 +177,12 @@ def _check_options(options: WindowOptions) -> None:
             f"trigger {options.trigger!r} with allowed lateness {str(options.allowed_lateness)!r} may give a window several "
             "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
         )
+    for name in options.trigger.asked_values:
+        if name not in options.accumulations:
+            raise PipelineError(
+                f"trigger {options.trigger!r} looks at the value of {name!r}, and there is no such accumulation; there are "
+                f"{list(options.accumulations)}"
+            )
     if options.only_updated and options.discards:
         raise PipelineError(
             "only_updated_panes with discarding: a discarding pane holds only what is new, so equal panes do not "

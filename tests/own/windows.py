@@ -11,14 +11,23 @@ from beamish.windows.option import Bounds
 from tests.seconds import S
 
 
-class UntilMinute(bm.WindowOption):
-    """A user's windows, of a plain class: from the row to the end of its 10 seconds; every other row is in none."""
+class PlainWindows(bm.WindowOption):
+    """A user's windows, of a plain class."""
 
-    def __init__(self, seconds=10):
+    def __init__(self, seconds):
         self.size = seconds * S
 
     def assign(self, timestamp_us, *values):
-        end = (timestamp_us // self.size + 1) * self.size
+        start = timestamp_us // self.size * self.size
+        yield start, start + self.size
+
+
+@attrs.frozen
+class UntilMinute(bm.WindowOption):
+    """A user's windows: from the row to the end of its 10 seconds; every other row is in none."""
+
+    def assign(self, timestamp_us, *values):
+        end = (timestamp_us // (10 * S) + 1) * 10 * S
         if timestamp_us // S % 4:
             yield timestamp_us, end
 
