@@ -31,7 +31,14 @@ machine:
 	@sh tools/find_java.sh >/dev/null
 	@$(BIN)/python -c '' 2>/dev/null || sh tools/find_python.sh >/dev/null
 
+# What reads the tree itself, such as mypy, finds these packages by links, which an archive may not hold.
+define link
+	@test -d beamish/$(1)/ || ln -sfn ../$(1) beamish/$(1)
+endef
+
 define install
+	$(call link,triggers)
+	$(call link,accumulations)
 	@$(BIN)/python -c '' 2>/dev/null || { \
 		python=$$(sh tools/find_python.sh) && echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV); }
 	@echo "installing beamish[$(1)] into $(VENV) (Spark is 450 MB: this takes a minute or more, once)"
@@ -56,6 +63,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 

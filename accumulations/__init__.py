@@ -7,16 +7,18 @@ from beamish.accumulations.count import Count
 from beamish.accumulations.distinct import CollectSet, CountDistinct
 from beamish.accumulations.first_last import First, Last
 from beamish.accumulations.joins import CoGroup, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin
+from beamish.accumulations.min_by import MaxBy, MinBy
 from beamish.accumulations.min_max import Max, Min
 from beamish.accumulations.quantiles import Median, Quantiles
 from beamish.accumulations.reduce_fold import Fold, Reduce
 from beamish.accumulations.sums import Mean, Sum
-from beamish.accumulations.top import TopN, TopNByKey
+from beamish.accumulations.top import BottomN, TopN, TopNByKey
 from beamish.accumulations.variance import StdDev, Variance
 
 __all__ = [
     "Accumulation",
     "ApproxCountDistinct",
+    "BottomN",
     "CoGroup",
     "Collect",
     "CollectSet",
@@ -29,9 +31,11 @@ __all__ = [
     "Last",
     "LeftOuterJoin",
     "Max",
+    "MaxBy",
     "Mean",
     "Median",
     "Min",
+    "MinBy",
     "Quantiles",
     "Reduce",
     "RightOuterJoin",

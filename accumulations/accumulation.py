@@ -14,7 +14,7 @@ added by ``add_rows`` to accumulations that do not pre-aggregate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from beamish.errors import OptionError, PipelineError
 from beamish.kernels.buffers import plain
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
+from beamish.kernels.identity import plain_repr
 from beamish.kernels.type_names import arrow_type
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class Accumulation:
     for the whole row as a dict) and the type of its result in Spark's words (``result_type``, such as "bigint",
     "double", "array<string>"), and defines ``create``, ``add``, ``merge`` and ``extract``. An accumulator is a
     plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets,
-    frozensets and dicts of these; it is kept in the checkpoint. ``add`` and ``merge`` may change and return their
-    first argument. Rows are added in the order of their event times; a null is added as None.
+    frozensets and dicts of these; it is kept in the checkpoint. One that is another object says how by ``dump`` and
+    ``load``. ``add`` and ``merge`` may change and return their first argument. Rows are added in the order of their event times; a null is added as None.
 
     Example:
         >>> import attrs
@@ -55,26 +56,40 @@ class Accumulation:
         ...     def extract(self, accumulator): return accumulator
     """
 
-    column: str | Sequence[str] | None = None
+    column: Any = None
+    """The column it reads: a name, several, or None for the whole row. (Any, since a subclass may say it more exactly.)"""
     result_type: str = ""
+    __repr__ = plain_repr
 
     def create(self) -> Any:
         """The accumulator of no rows."""
         raise NotImplementedError
 
-    def add(self, accumulator: Any, value: Any) -> Any:
+    def add(self, accumulator: Any, value: Any, /) -> Any:
         """The accumulator with one more row: the value of ``column``, a tuple if it names several, or the row."""
         raise NotImplementedError
 
-    def merge(self, a: Any, b: Any) -> Any:
+    def merge(self, a: Any, b: Any, /) -> Any:
         """The accumulator of the rows of both."""
         raise NotImplementedError
 
-    def extract(self, accumulator: Any) -> Any:
+    def extract(self, accumulator: Any, /) -> Any:
         """The value of a pane."""
         raise NotImplementedError
 
-    retract: ClassVar[Callable[..., Any] | None] = None
+    def dump(self, accumulator: Any, /) -> Any:
+        """An accumulator as the plain value that the checkpoint keeps; by default it is one.
+
+        For accumulators that are objects, such as a sketch of another library: ``dump`` gives its bytes, ``load`` makes it
+        again. Both are called in every batch that the accumulator is part of.
+        """
+        return accumulator
+
+    def load(self, dumped: Any, /) -> Any:
+        """The accumulator that was dumped."""
+        return dumped
+
+    retract: Any = None
     """``retract(self, accumulator, value)``: the accumulator with one row less. Optional."""
 
     def of(self, input_: Any) -> Accumulation:
@@ -157,6 +172,18 @@ class Accumulation:
         for method in ("create", "add", "merge", "extract"):
             if getattr(type(self), method) is getattr(Accumulation, method):
                 raise PipelineError(f"accumulate({name}={self!r}): {type(self).__name__} does not define {method}")
+        kind = type(self)
+        if (kind.dump is Accumulation.dump) != (kind.load is Accumulation.load):
+            one, other = ("load", "dump") if kind.dump is Accumulation.dump else ("dump", "load")
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {kind.__name__} defines {one} without {other}; what one makes of an accumulator the "
+                "other makes one of again"
+            )
+        if not (self.column is None or (isinstance(self.column, Sequence) and self.column and all(self.column))):
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {type(self).__name__}.column is {self.column!r}: must be the name of a column, "
+                "several names, or None for the whole row as a dict"
+            )
         if not self.result_type:
             raise PipelineError(
                 f"accumulate({name}={self!r}): {type(self).__name__} does not say the type of its result; add "

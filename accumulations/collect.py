@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.arguments import check_orderable, column_field
+from beamish.accumulations.arguments import check_orderable, column_field, flag_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.kernels.arrays import Flags
 from beamish.kernels.buffers import column_of, list_column, list_lengths, plain, plain_type, struct_column, valid
@@ -26,17 +26,19 @@ class Collect(ListColumnar):
     Args:
         column: of any type with an order (all but maps).
         sorted_by: a column to order by before the event time, nulls first; default: none.
+        descending: whether the list is turned round: the greatest or latest first, nulls of ``sorted_by`` last.
 
     Returns:
         array of the column's type; empty if there is no value.
 
     Raises:
-        OptionError: a column is no name.
+        OptionError: a column is no name, or descending no flag.
         ColumnError: a column's type has no order.
     """
 
     column: str = column_field()
     sorted_by: str | None = column_field(optional=True)
+    descending: bool = flag_field()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -58,7 +60,8 @@ class Collect(ListColumnar):
         return struct_column([*by, column_of(event_time_us), values], names), valid(values)
 
     def keys_of(self, items: pa.Array) -> Keys:
-        return [key for part in items.flatten() for key in sort_keys(part)]
+        keys = [key for part in items.flatten() for key in sort_keys(part)]
+        return [~key for key in keys] if self.descending else keys
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return list_column(state[0].flatten().field("value"), list_lengths(state[0]))

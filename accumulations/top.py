@@ -1,4 +1,4 @@
-"""TopN and TopNByKey: the greatest values, and the keys that have them."""
+"""TopN, BottomN and TopNByKey: the greatest and the least values, and the keys that have the greatest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,22 @@ from beamish.kernels.lists import gather_lists, items_of, lift_items
 from beamish.kernels.order import Keys, sort_keys
 
 
+class _Outermost(ListColumnar):
+    __slots__ = ()
+
+    n: int
+    column: str
+
+    @property
+    def keep(self) -> int | None:
+        return self.n
+
+    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
+        check_orderable(name, self, types)
+
+
 @attrs.frozen
-class TopN(ListColumnar):
+class TopN(_Outermost):
     """The ``n`` greatest values of a column, the greatest first, nulls ignored (Beam: ``Top.largest``).
 
     Args:
@@ -36,15 +50,28 @@ class TopN(ListColumnar):
     n: int = count_field()
     column: str = column_field()
 
-    @property
-    def keep(self) -> int | None:
-        return self.n
-
-    def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
-        check_orderable(name, self, types)
-
     def keys_of(self, items: pa.Array) -> Keys:
         return [~key for key in sort_keys(items)]
+
+
+@attrs.frozen
+class BottomN(_Outermost):
+    """The ``n`` least values of a column, the least first, nulls ignored (Beam: ``Top.smallest``).
+
+    Args:
+        n: the number of values, at least 1; equal values count each.
+        column: of any type with an order (all but maps).
+
+    Returns:
+        array of the column's type, of at most ``n`` values; empty if there is no value.
+
+    Raises:
+        OptionError: n is below 1, or the column is no name.
+        ColumnError: the column's type has no order.
+    """
+
+    n: int = count_field()
+    column: str = column_field()
 
 
 @attrs.frozen

@@ -191,6 +191,9 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
     def read_not_negative(value: DurationLike) -> Duration:
         """Read a field as ``not_negative`` does."""
 
+    def read_positive_or_none(value: DurationLike | None) -> Duration | None:
+        """Read a field as ``positive`` does; None stays."""
+
 else:
 
     def _reader(read: Any) -> attrs.Converter:
@@ -202,3 +205,4 @@ else:
         )
 
     read_duration, read_positive, read_not_negative = _reader(duration), _reader(positive), _reader(not_negative)
+    read_positive_or_none = attrs.converters.optional(read_positive)

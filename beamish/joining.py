@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Never
 
 import attrs
 
@@ -23,7 +23,7 @@ _ARGUMENTS = ("self", "df", "shards", "initial")
 """Those of ``apply``, beside which inputs are given by their names."""
 
 
-def merge(**inputs: Pipeline) -> Pipeline:
+def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
     """Window several streams together: the rows of sources, and the panes of other pipelines.
 
     The merged watermark is the least of the inputs', and none until each has one: an input without data holds it
@@ -35,6 +35,7 @@ def merge(**inputs: Pipeline) -> Pipeline:
     do, and have the same windows, the merge may leave its window out: panes then meet in their window.
 
     Args:
+        unnamed: refused: an input is given under a name.
         inputs: two or more: a pipeline that says its event time and what it is keyed by, and nothing else; or a
             whole one, which is keyed by its own keys unless ``.then(bm.Pipeline().key_by(...))`` ends it. Keys must
             agree in number and type; the output calls them as the first input does.
@@ -67,6 +68,7 @@ def merge(**inputs: Pipeline) -> Pipeline:
         >>> [pane.values for pane in both.run(script)]
         [{'spent': 10, 'clicks': 2}]
     """
+    _check_named("merge", unnamed)
     if len(inputs) < 2:
         raise PipelineError(
             f"merge({', '.join(inputs)}): needs two inputs or more, such as merge(orders=..., clicks=...)"
@@ -85,7 +87,7 @@ def merge(**inputs: Pipeline) -> Pipeline:
 
 
 def as_of_join(
-    *,
+    *unnamed: Never,
     on: str | Iterable[str] | Mapping[str, str] | None = None,
     how: str = "inner",
     tolerance: DurationLike | None = None,
@@ -103,6 +105,7 @@ def as_of_join(
     back and corrects what a later change made wrong. Two, three and more tables: join a join.
 
     Args:
+        unnamed: refused: an input is given under a name.
         on: the left input's columns that name a key of the table: a name, names, or ``{left column: key column}``; None: the
             table's keys by their own names. Null matches nothing.
         how: "inner": a row without a match gives no row; "left": it comes out with null.
@@ -141,6 +144,7 @@ def as_of_join(
         >>> [(pane.values["amount"], pane.values["rates"]["rate"]) for pane in priced.run(script)]
         [(5, 1.1)]
     """
+    _check_named("as_of_join", unnamed)
     options = read_as_of(
         how=how,
         tolerance=tolerance,
@@ -224,6 +228,14 @@ def _on_mapping(on: Any, keys: tuple[str, ...]) -> dict[str, str]:
     ):
         raise ColumnError(f"as_of_join(on={on!r}): must be names of columns, or {{left column: key column}}")
     return pairs
+
+
+def _check_named(call: str, unnamed: Sequence[Any]) -> None:
+    if unnamed:
+        raise PipelineError(
+            f"{call}(...) with {len(unnamed)} inputs without a name: name each: {call}(orders=..., clicks=...); accumulations and "
+            "apply(orders=df, ...) call them so"
+        )
 
 
 def _check_names(call: str, names: Iterable[str]) -> None:

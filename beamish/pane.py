@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import attrs
+
+from beamish.errors import PipelineError
 
 
 class PaneKind(enum.StrEnum):
@@ -60,7 +62,7 @@ class Pane:
 
     Attributes:
         key: the key columns; empty if the pipeline is not keyed.
-        window: start and end; None for a row dropped for its event time, which is null or outside the years 1 to 9999.
+        window: start and end, as ``pane.start`` and ``pane.end`` where it ends; None for a row dropped for its event time, which is null or outside the years 1 to 9999.
         values: the accumulations' values; for DROPPED the original row.
         kind: PANE, RETRACTION or DROPPED.
         timing: EARLY, ON_TIME or LATE; UNKNOWN for DROPPED.
@@ -85,6 +87,31 @@ class Pane:
     timestamp: datetime | None = None
     reason: DropReason | None = None
     late_by_us: int | None = None
+
+    @property
+    def start(self) -> datetime:
+        """The start of its window, in UTC.
+
+        Raises:
+            PipelineError: its window has none: all of time is one, or the dropped row is in none.
+        """
+        return self._bound("start")
+
+    @property
+    def end(self) -> datetime:
+        """The end of its window, which is not in it, in UTC.
+
+        Raises:
+            PipelineError: as ``start``.
+        """
+        return self._bound("end")
+
+    def _bound(self, name: Literal["start", "end"]) -> datetime:
+        bound: datetime | None = self.window and getattr(self.window, name)
+        if bound is None:
+            what = "its row is in no window" if self.window is None else "its window is all of time"
+            raise PipelineError(f"pane.{name}: {what}, so there is none; ask pane.window, which says so")
+        return bound
 
     def __str__(self) -> str:
         """One line: kind, key, window, timing and index, values."""

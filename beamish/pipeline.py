@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 
 import attrs
 
@@ -13,6 +13,7 @@ from beamish.durations import DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
+from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
@@ -30,11 +31,11 @@ from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
 from beamish.versioning import read_versions
 from beamish.watermarks import Watermark
-from beamish.windows.option import WindowOption
+from beamish.windows.option import WindowOption, check_window
 from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _T = TypeVar("_T")
 
@@ -42,6 +43,7 @@ _T = TypeVar("_T")
 def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
     if not isinstance(value, kind):
         raise OptionError(f"{where}={value!r}: must be a {kind.__name__}, such as {example}")
+    check_says_what_it_is(where, value)
     return value
 
 
@@ -112,7 +114,7 @@ class Pipeline:
                 f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
             )
 
-    def event_time(self, column: Any, watermark: Watermark) -> Pipeline:
+    def event_time(self, column: str | Column, watermark: Watermark) -> Pipeline:
         """Say which column holds a row's event time, and how the watermark follows it.
 
         Args:
@@ -132,24 +134,26 @@ class Pipeline:
         _check("event_time(watermark)", watermark, Watermark, "bm.BoundedOutOfOrderness('30 seconds')")
         return self._with_input(event_time=column, watermark=watermark)
 
-    def key_by(self, *columns: Any) -> Pipeline:
+    def key_by(self, *columns: str | Column | Sequence[str | Column]) -> Pipeline:
         """Window the rows of each key by themselves.
 
         Args:
-            columns: names of columns, of any types but arrays and maps; on Spark also Column expressions. None: all rows
-                are of one key. A null is a key.
+            columns: names of columns, one by one or as one list, of any types but arrays and maps; on Spark also Column
+                expressions. None: all rows are of one key. A null is a key.
 
         Raises:
             OptionError: something that is no column, or a column twice.
             PipelineError: it is a merge, whose inputs have their own.
         """
         self._check_no_merge(f"key_by{columns!r}")
-        for column in columns:
+        only = columns[0] if len(columns) == 1 else None
+        keys = tuple(only) if isinstance(only, (list, tuple)) else columns
+        for column in keys:
             _check_column("key_by(column)", column)
-        names = [column for column in columns if isinstance(column, str)]
+        names = [column for column in keys if isinstance(column, str)]
         if len(set(names)) < len(names):
-            raise OptionError(f"key_by{columns!r}: a column is named twice")
-        return self._with_input(keys=columns)
+            raise OptionError(f"key_by{keys!r}: a column is named twice")
+        return self._with_input(keys=keys)
 
     def window(self, option: WindowOption | Mapping[str, WindowOption]) -> Pipeline:
         """Say which windows a row falls in.
@@ -159,10 +163,11 @@ class Pipeline:
                 after the key columns, with the name (on ``Pane`` a part of the key).
 
         Raises:
-            OptionError: no window option.
+            OptionError: no window option, or one of your own that does not say what it is, or without ``assign``.
         """
         option = Windowings(option) if isinstance(option, Mapping) else option
-        return self._with(window=_check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
+        check_window("window(option)", _check("window(option)", option, WindowOption, "bm.FixedWindows('1 minute')"))
+        return self._with(window=option)
 
     def trigger(self, trigger: Trigger, *, allow_data_loss: bool = False) -> Pipeline:
         """Say when a window's panes are fired; default: at its end, and for each bundle of late rows.
@@ -172,11 +177,12 @@ class Pipeline:
             allow_data_loss: take a trigger that can finish while rows may still come; they are then dropped.
 
         Raises:
-            OptionError: no trigger.
+            OptionError: no trigger, or one of your own that does not say what it is, or without ``should_fire``.
         """
-        return self._with(trigger=check_trigger("trigger(trigger)", trigger), allow_data_loss=bool(allow_data_loss))
+        check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
+        return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
 
-    def allowed_lateness(self, lateness: Any) -> Pipeline:
+    def allowed_lateness(self, lateness: DurationLike) -> Pipeline:
         """Say how far past its end the watermark may be for a window still to take rows.
 
         Args:
@@ -272,15 +278,21 @@ class Pipeline:
         """Have dropped rows come out as well, with the reason and the original row."""
         return self._with(with_dropped=True)
 
-    def accumulate(self, **accumulations: Accumulation) -> Pipeline:
+    def accumulate(self, *unnamed: Never, **accumulations: Accumulation) -> Pipeline:
         """Say what is accumulated. A second call adds to the first.
 
         Args:
+            unnamed: refused: an accumulation is given under a name.
             accumulations: from ``beamish.accumulations``, or your own, each under the name of its output column.
 
         Raises:
-            OptionError: something that is no accumulation.
+            OptionError: something that is no accumulation, or one of your own that does not say what it is.
         """
+        if unnamed:
+            given = _shown_unnamed(unnamed)
+            raise OptionError(
+                f"accumulate({', '.join(given)}): say what its column is called: accumulate(n={given[0]})"
+            )
         for name, accumulation in accumulations.items():
             if isinstance(accumulation, type) and issubclass(accumulation, Accumulation):
                 raise OptionError(
@@ -656,6 +668,10 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return _repr(self.flow)
+
+
+def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
+    return [f"{one.__name__}()" if isinstance(one, type) else repr(one) for one in unnamed]
 
 
 def is_complete(flow: Flow) -> bool:

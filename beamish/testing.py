@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from beamish.durations import duration
+from beamish.durations import DurationLike, duration
 from beamish.errors import ScriptError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant_us
@@ -83,7 +84,7 @@ class TestStream:
         """
         return self._then(ClockTo(instant_us("advance_processing_time_to", time)))
 
-    def advance_processing_time_by(self, delay: Any) -> TestStream:
+    def advance_processing_time_by(self, delay: DurationLike) -> TestStream:
         """The clock advances by a duration.
 
         Raises:
@@ -169,41 +170,96 @@ class TestStream:
             >>> [[pane.values for pane in panes] for event, panes in script.trace(counts)]
             [[], [{'n': 1}], [{'n': 1}]]
         """
+        _check_pipeline("trace", pipeline)
         return trace(pipeline.flow, self.events, initial=initial)
 
-    def on_spark(self, spark: SparkSession, pipeline: Runnable, **options: Any) -> list[Pane]:
+    def on_spark(
+        self,
+        spark: SparkSession,
+        pipeline: Runnable,
+        *,
+        shards: int | None = None,
+        partitions: int = 2,
+        restart_after: Sequence[int] = (),
+        heartbeats: bool | None = None,
+        checkpoint: str | Path | None = None,
+        initial: Any = None,
+    ) -> list[Pane]:
         """Run the script as real micro-batches, one event per batch, without sleeping.
 
         Args:
             spark: the session.
             pipeline: what is run.
-            options: as of ``trace_on_spark``.
+            shards, partitions, restart_after, heartbeats, checkpoint, initial: as of ``trace_on_spark``.
 
         Returns:
             the same list as ``pipeline.run(self)`` gives, key by key.
 
         Raises:
-            ScriptError: a watermark that is not a whole number of milliseconds above 0.
+            ScriptError: no session or no pipeline, or a watermark that is not a whole number of milliseconds above 0.
         """
-        return [pane for _, panes in self.trace_on_spark(spark, pipeline, **options) for pane in panes]
+        trace = self.trace_on_spark(
+            spark,
+            pipeline,
+            shards=shards,
+            partitions=partitions,
+            restart_after=restart_after,
+            heartbeats=heartbeats,
+            checkpoint=checkpoint,
+            initial=initial,
+        )
+        return [pane for _, panes in trace for pane in panes]
 
-    def trace_on_spark(self, spark: SparkSession, pipeline: Runnable, **options: Any) -> list[tuple[Event, list[Pane]]]:
+    def trace_on_spark(
+        self,
+        spark: SparkSession,
+        pipeline: Runnable,
+        *,
+        shards: int | None = None,
+        partitions: int = 2,
+        restart_after: Sequence[int] = (),
+        heartbeats: bool | None = None,
+        checkpoint: str | Path | None = None,
+        initial: Any = None,
+    ) -> list[tuple[Event, list[Pane]]]:
         """Run the script as real micro-batches; gives each event with what came out at it.
 
         Args:
             spark: the session.
             pipeline: what is run.
-            options: ``shards``; ``partitions`` of the shuffle (2); ``restart_after``: numbers of events, from 0, after
-                which the query is stopped and restarted from its checkpoint; ``heartbeats``: whether every shard
-                is called in every batch (where the pipeline needs the clock); ``checkpoint``: a folder that the run
-                is kept in, and goes on from; ``initial`` as of ``trace``.
+            shards: number of shards of each stage, at least 1; None: one per partition.
+            partitions: of the shuffle, at least 1.
+            restart_after: numbers of events, from 0, after which the query is stopped and restarted from its checkpoint.
+            heartbeats: whether every shard is called in every batch; None: where the pipeline needs the clock.
+            checkpoint: a folder that the run is kept in, and goes on from; None: a temporary one.
+            initial: as of ``trace``.
 
         Raises:
-            ScriptError: a watermark that is not a whole number of milliseconds above 0.
+            ScriptError: no session or no pipeline, or a watermark that is not a whole number of milliseconds above 0.
         """
         from beamish.spark.scripted import trace_on_spark
 
-        return trace_on_spark(spark, pipeline.flow, self.events, **options)
+        _check_pipeline("trace_on_spark", pipeline)
+        if not hasattr(spark, "readStream"):
+            raise ScriptError(
+                f"trace_on_spark({spark!r}, ...): must be a SparkSession: trace_on_spark(spark, pipeline)"
+            )
+        return trace_on_spark(
+            spark,
+            pipeline.flow,
+            self.events,
+            shards=shards,
+            partitions=partitions,
+            restart_after=restart_after,
+            heartbeats=heartbeats,
+            checkpoint=checkpoint,
+            initial=initial,
+        )
+
+
+def _check_pipeline(call: str, pipeline: Any) -> None:
+    if not isinstance(getattr(pipeline, "flow", None), Flow):
+        raise ScriptError(f"{call}({pipeline!r}): must be a pipeline, such as bm.Pipeline()...accumulate(n=Count())")
 
 
 def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
@@ -211,6 +267,10 @@ def _bundle(call: str, rows: Any) -> tuple[Row, ...]:
         raise ScriptError(
             f"{call}({rows!r}): must be rows, dicts of column name to value, such as {call}([{{'ts': 1}}])"
         )
+    if isinstance(rows, Mapping):
+        raise ScriptError(f"{call}({rows!r}): rows, not one row: {call}([{rows!r}])")
+    if hasattr(rows, "to_dict"):
+        raise ScriptError(f"{call}(a {type(rows).__name__}): rows are dicts: {call}(df.to_dict('records'))")
     bundle = tuple(rows)
     for row in bundle:
         if not isinstance(row, Mapping):

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration, read_not_negative, read_positive
+from beamish.durations import Duration, read_not_negative, read_positive_or_none
 from beamish.errors import OptionError
 from beamish.instants import END_OF_TIME_US
 
@@ -129,8 +129,8 @@ class BoundedOutOfOrderness(Watermark):
     """
 
     delay: Duration = attrs.field(converter=read_not_negative)
-    max_future: Duration | None = attrs.field(default=None, converter=attrs.converters.optional(read_positive))
-    idle_timeout: Duration | None = attrs.field(default=None, converter=attrs.converters.optional(read_positive))
+    max_future: Duration | None = attrs.field(default=None, converter=read_positive_or_none)
+    idle_timeout: Duration | None = attrs.field(default=None, converter=read_positive_or_none)
 
     @property
     def needs_clock(self) -> bool:

@@ -56,6 +56,4 @@ script = (
 )
 
 for pane in prices.run(script):
-    print(
-        f"{pane.window.start:%H:%M} {pane.key['share']}: {pane.values['trades']} trades, {pane.values['price']} on average"
-    )
+    print(f"{pane.start:%H:%M} {pane.key['share']}: {pane.values['trades']} trades, {pane.values['price']} on average")

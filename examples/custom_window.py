@@ -46,6 +46,4 @@ script = (
 )
 
 for pane in sorted(visits.run(script), key=lambda pane: (pane.key["device"], pane.window)):
-    print(
-        f"{pane.key['device']:6} {pane.window.start:%H:%M:%S} to {pane.window.end:%H:%M:%S}  {pane.values['signals']} signals"
-    )
+    print(f"{pane.key['device']:6} {pane.start:%H:%M:%S} to {pane.end:%H:%M:%S}  {pane.values['signals']} signals")

@@ -54,7 +54,7 @@ def by_hand(departures: DataFrame) -> DataFrame:
 
 def main() -> int:
     """Run both over the same files; 0 if they give the same rows."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--days", type=int, default=7, help="replay the first N days of 2013 (default: 7)")
     parser.add_argument("--batches", type=int, default=12, help="cut them into N files, one a micro-batch")
     arguments = parser.parse_args()

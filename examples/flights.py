@@ -76,7 +76,7 @@ class Result:
 
 def main() -> int:
     """Replay, run both queries, report, check; 0 if the streams equal the batch computation."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flights", type=int, help="replay only the first N flights (default: all)")
     parser.add_argument("--batches", type=int, default=48, help="cut them into N files, one a micro-batch")
     arguments = parser.parse_args()

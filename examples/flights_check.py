@@ -64,7 +64,7 @@ def too_late(parts: Sequence[pd.DataFrame], delay: pd.Timedelta, lateness: pd.Ti
     for part in parts:
         if latest is not None:
             expires = part["scheduled"].dt.floor("h") + HOUR + lateness
-            late.update(part.loc[expires <= latest - delay, "flight_id"])
+            late.update(part["flight_id"][expires <= latest - delay].tolist())
         newest = part["scheduled"].max()
         latest = newest if latest is None else max(latest, newest)
     return late

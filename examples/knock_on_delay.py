@@ -51,7 +51,7 @@ HOURS = AFTER_LATE.then(
 
 def main() -> int:
     """Replay, report, check; 0 if the stream equals the batch computation."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--days", type=int, default=7, help="replay the first N days of 2013 (default: 7)")
     arguments = parser.parse_args()
 
@@ -65,7 +65,7 @@ def main() -> int:
     for pane in panes:
         if pane.window is not None:
             row = pane.values  # noqa: PD011 - a pane's
-            hours[pane.window.start] = row["departures"], row["delay"]
+            hours[pane.start] = row["departures"], row["delay"]
 
     late = int((~down["in_time"]).sum())
     print(f"{len(left):,} departures and {len(down):,} landings, {late:,} of these {LATE} minutes late or more")

@@ -44,6 +44,6 @@ live = 0
 for pane in sessions.run(script):
     live += pane.values["spent"] if pane.kind == bm.PaneKind.PANE else -pane.values["spent"]
     print(
-        f"{pane.window.start:%H:%M} to {pane.window.end:%H:%M}  {pane.kind:10}  {pane.timing:7}  "
+        f"{pane.start:%H:%M} to {pane.end:%H:%M}  {pane.kind:10}  {pane.timing:7}  "
         f"clicks={pane.values['clicks']} spent={pane.values['spent']}   so far spent in all: {live}"
     )

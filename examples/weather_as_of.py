@@ -52,7 +52,7 @@ TOLERANCE = "2 hours"
 
 def main() -> int:
     """Replay, join, report, check; 0 if the stream and the batch equal pandas."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--days", type=int, default=3, help="replay the first N days of 2013 (default: 3)")
     parser.add_argument("--batches", type=int, default=24, help="cut them into N files per stream, one per micro-batch")
     arguments = parser.parse_args()

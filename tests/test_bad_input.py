@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -33,6 +34,7 @@ from beamish.triggers import (
     AfterCount,
     AfterEach,
     AfterProcessingTime,
+    AfterValue,
     AfterWatermark,
     Always,
     Default,
@@ -41,6 +43,8 @@ from beamish.triggers import (
     Repeatedly,
     Trigger,
 )
+from tests.own.accumulations import Range
+from tests.own.windows import PlainWindows
 
 CHANGE = {"ts": 1, "cur": "EUR", "rate": 1, "gone": False, "tags": ["a"]}
 ONE_CHANGE = TestStream().add([CHANGE])
@@ -49,6 +53,7 @@ TABLE = bm.VersionedTable("1 hour")
 PLAIN = START.key_by("team").window(bm.FixedWindows("1 minute")).accumulate(plays=Count())
 ROW = {"ts": 1, "team": "red", "score": 3, "name": "ann", "tags": ["a"]}
 ONE_ROW = TestStream().add([ROW])
+FRAME = pd.DataFrame([ROW])
 
 
 @attrs.frozen
@@ -72,6 +77,32 @@ class NoResultType(Accumulation):
 class OwnTrigger(Trigger):
     def should_fire(self, state, context):
         return True
+
+
+class NoShouldFire(Trigger):
+    pass
+
+
+class NoAssign(bm.WindowOption):
+    pass
+
+
+class Opaque(bm.WindowOption):
+    def __init__(self):
+        self.held = object()
+
+
+class Seen(Trigger):
+    def __init__(self):
+        self.held = object()
+
+    def should_fire(self, state, context):
+        return True
+
+
+class Held(Accumulation):
+    def __init__(self):
+        self.held = object()
 
 
 # What is written, when it is refused, and what the message must hold: value, rule, fix.
@@ -99,6 +130,11 @@ AT_ONCE = [
     ("count 0", lambda: AfterCount(0), ["AfterCount(n=0)", "at least 1", "Always()"]),
     ("count True", lambda: AfterCount(True), ["n=True", "whole number"]),  # noqa: FBT003
     ("count 1.5", lambda: AfterCount(1.5), ["n=1.5", "whole number"]),
+    ("value of nothing", lambda: AfterValue("", at_least=1), ["AfterValue(name='')", "name of an accumulation"]),
+    ("value without a bound", lambda: AfterValue("n"), ["one of at_least and at_most", "AfterValue('n', at_least=5)"]),
+    ("value with two bounds", lambda: AfterValue("n", at_least=1, at_most=2), ["one of at_least and at_most"]),
+    ("value as text", lambda: AfterValue("n", at_least="5"), ["AfterValue(at_least='5')", "a number"]),
+    ("value as nan", lambda: AfterValue("n", at_most=float("nan")), ["AfterValue(at_most=nan)", "a number"]),
     ("negative delay", lambda: AfterProcessingTime("-1 second"), ["AfterProcessingTime(delay)", "not be negative"]),
     ("early is text", lambda: AfterWatermark(early="nonsense"), ["AfterWatermark(early)='nonsense'", "trigger"]),
     ("late is a class", lambda: AfterWatermark(late=Always), ["AfterWatermark(late)=Always", "Always(...)"]),
@@ -127,7 +163,28 @@ AT_ONCE = [
     ("closing text", lambda: START.closing_behavior("x"), ["'x'", "ClosingBehavior"]),
     ("combiner text", lambda: START.timestamp_combiner("x"), ["'x'", "TimestampCombiner"]),
     ("retract_merged text", lambda: START.retract_merged("now"), ["'now'", "bm.AT_MERGE"]),
+    ("window of an object", lambda: START.window(Opaque()), ["window(option)=Opaque(", "does not say what", "attrs"]),
+    ("trigger of an object", lambda: START.trigger(AfterAny(Seen())), ["trigger(trigger)=AfterAny(Seen(", "attrs"]),
+    ("sum of an object", lambda: START.accumulate(n=Count().of("a"), m=Held()), ["accumulate(m)=Held(", "attrs"]),
     ("accumulate text", lambda: START.accumulate(n="count"), ["accumulate(n)='count'", "Count()"]),
+    (
+        "accumulate without a name",
+        lambda: START.accumulate(Count()),
+        ["accumulate(Count(column=None))", "accumulate(n="],
+    ),
+    ("accumulate a class without a name", lambda: START.accumulate(Count), ["accumulate(Count())", "(n=Count())"]),
+    ("trigger that never says", lambda: START.trigger(NoShouldFire()), ["NoShouldFire()", "should_fire(self, state,"]),
+    (
+        "a part that never says",
+        lambda: Repeatedly(NoShouldFire()),
+        ["Repeatedly(trigger)=NoShouldFire()", "should_fire"],
+    ),
+    (
+        "window that never says",
+        lambda: START.window(NoAssign()),
+        ["window(option)=NoAssign()", "assign(self, timestamp_us)"],
+    ),
+    ("windowing that never says", lambda: START.window({"a": NoAssign()}), ["'a'=NoAssign()", "assign(self,"]),
     ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n=Count)", "Count(...)"]),
     ("column 3", lambda: Sum(3), ["3", "column"]),
     ("top 0", lambda: TopN(0, "x"), ["0", "at least 1"]),
@@ -147,6 +204,11 @@ AT_ONCE = [
     ("step's rows are no rows", lambda: TestStream().step(3), ["step(3)", "step([{'ts': 1}])"]),
     ("row is no dict", lambda: TestStream().add([3]), ["add(3)", "dict"]),
     ("rows are no rows", lambda: TestStream().add(3), ["add(3)", "dicts"]),
+    ("one row is no bundle", lambda: TestStream().add({"ts": 1}), ["add({'ts': 1})", "add([{'ts': 1}])"]),
+    ("rows of pandas", lambda: TestStream().add(pd.DataFrame({"ts": [1]})), ["a DataFrame", "to_dict('records')"]),
+    ("trace of a number", lambda: ONE_ROW.trace(3), ["trace(3)", "must be a pipeline"]),
+    ("on_spark of a number", lambda: ONE_ROW.on_spark(None, 3), ["3", "must be a pipeline"]),
+    ("on_spark without a session", lambda: ONE_ROW.on_spark(None, PLAIN), ["(None, ...)", "a SparkSession"]),
     ("script is a list", lambda: START.run([{"ts": 1}]), ["run([{'ts': 1}])", "TestStream().add("]),
 ]
 
@@ -213,6 +275,12 @@ TOGETHER = [
     ("no mode", PLAIN.trigger(Always()), ["Always()", ".discarding()"]),
     ("no mode, lateness", PLAIN.allowed_lateness(5), ["5 seconds", ".accumulating()"]),
     ("loses rows: count", PLAIN.trigger(AfterCount(1)).discarding(), ["AfterCount(n=1)", "Repeatedly(...)"]),
+    ("loses rows: value", PLAIN.trigger(AfterValue("plays", at_least=2)).discarding(), ["AfterValue(", "may finish"]),
+    (
+        "value of no accumulation",
+        PLAIN.trigger(Repeatedly(AfterValue("n", at_least=2))).discarding(),
+        ["looks at the value of 'n'", "there are ['plays']"],
+    ),
     ("loses rows: any", PLAIN.trigger(AfterAny(Always())).discarding(), ["may finish", "allow_data_loss=True"]),
     ("loses rows: all", PLAIN.trigger(AfterAll(Always())).discarding(), ["may finish"]),
     ("loses rows: delay", PLAIN.trigger(AfterProcessingTime(1)).discarding(), ["may finish"]),
@@ -241,6 +309,8 @@ TOGETHER = [
         PLAIN.accumulate(team=Count()),
         ["accumulate(team=...)", "is a key column too", "choose another"],
     ),
+    ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
+    ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
     (
         "fold of sessions without merge",
@@ -255,6 +325,11 @@ COLUMNS = [
     ("value missing", PLAIN.accumulate(s=Sum("points")), ["Sum", "'points'", "'score'"]),
     ("event time missing", PLAIN.event_time("when", bm.BoundedOutOfOrderness(0)), ["'when'", "'ts'"]),
     ("key is a list", PLAIN.key_by("tags"), ["key_by('tags')", "cast"]),
+    (
+        "value that is no number",
+        PLAIN.accumulate(m=Max("name")).trigger(Repeatedly(AfterValue("m", at_least=2))).discarding(),
+        ["m=Max(column='name')", "string", "must be a number"],
+    ),
     ("sum of text", PLAIN.accumulate(s=Sum("name")), ["Sum", "name", "string"]),
     ("mean of text", PLAIN.accumulate(s=Mean("name")), ["Mean", "string"]),
     ("stddev of a list", PLAIN.accumulate(s=StdDev("tags")), ["StdDev", "list"]),
@@ -322,6 +397,17 @@ TABLES = [
     ("table without versions", bm.PipelineError, lambda: joined(rates=CHANGES), ["rates=", ".versions('1 day')"]),
     ("table is a number", bm.PipelineError, lambda: joined(rates=3), ["rates=3", ".versions('1 day')"]),
     ("left is a number", bm.PipelineError, lambda: joined(3), ["orders=3", "must be a pipeline"]),
+    (
+        "inputs without a name",
+        bm.PipelineError,
+        lambda: bm.as_of_join(ORDERS, RATES),
+        ["2 inputs without a name", "as_of_join(orders="],
+    ),
+    ("merge without a name", bm.PipelineError, lambda: bm.merge(ORDERS, ORDERS), ["2 inputs", "merge(orders=..."]),
+    ("panes of a list", bm.ColumnError, lambda: bm.panes([1]), ["panes([1])", "must be a DataFrame"]),
+    ("a table of pandas", bm.PipelineError, lambda: PLAIN.apply(FRAME), ["pandas.DataFrame", "createDataFrame("]),
+    ("rows of a list", bm.PipelineError, lambda: PLAIN.apply([ROW]), ["apply([{", "a DataFrame of Spark"]),
+    ("merge of one frame", bm.PipelineError, lambda: bm.merge(a=START, b=START).apply(3), ["name its inputs", "a=..."]),
     ("one input", bm.PipelineError, lambda: bm.as_of_join(rates=RATES), ["(rates)", "two inputs", "orders=..."]),
     (
         "three inputs",
@@ -625,6 +711,40 @@ def test_a_checkpoint_of_another_join_is_refused(second, fragments):
     store = DictStore()
     open_shard(joined(rates=CHANGES.versions("1 day", allowed_lateness="1 hour")), store).step([None, None], None, [])
     refused(bm.StateError, lambda: open_shard(second, store), fragments)
+
+
+class Times(Accumulation):
+    column = "score"
+    result_type = "bigint"
+
+    def __init__(self, by):
+        self.by = by
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        return accumulator + value * self.by
+
+    def merge(self, a, b):
+        return a + b
+
+    def extract(self, accumulator):
+        return accumulator
+
+
+@pytest.mark.parametrize("second", [{"by": 3, "seconds": 20}, {"by": 2, "seconds": 30}], ids=repr)
+def test_options_of_plain_classes_go_on_from_a_checkpoint_unless_an_argument_changed(second):
+    store = DictStore()
+    columns = {None: pa.schema([("ts", pa.timestamp("us")), ("score", pa.int64())])}
+
+    def opened(by, seconds):
+        pipeline = START.window(PlainWindows(seconds)).accumulate(n=Times(by))
+        return pipeline.flow.bind(columns, shards=1).operator.open(store)
+
+    opened(2, 20).step([None], None, [])
+    opened(2, 20).step([None], None, [])
+    refused(bm.StateError, lambda: opened(**second), ["now has Times(by=3)" if second["by"] == 3 else "size=30000000"])
 
 
 def test_a_sequence_without_order_is_refused():

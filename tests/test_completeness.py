@@ -22,6 +22,7 @@ from beamish import accumulations, triggers
 from tests.strategies import accumulations as drawn_accumulations
 from tests.strategies import merges
 from tests.strategies.triggers import triggers as drawn_triggers
+from tests.strategies.triggers import value_triggers
 from tests.strategies.watermarks import watermarks
 from tests.strategies.windows import windowings, windows
 
@@ -43,7 +44,7 @@ class Kind:
 
 
 KINDS = [
-    Kind("trigger", triggers, triggers.Trigger, drawn_triggers),
+    Kind("trigger", triggers, triggers.Trigger, st.one_of(drawn_triggers, value_triggers)),
     Kind("window option", bm, bm.WindowOption, st.one_of(windows, windows.flatmap(windowings))),
     Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies)),
     Kind(

@@ -5,7 +5,7 @@ import pytest
 import beamish as bm
 from beamish.windows import Windowings
 from beamish.windows.inherited import InheritedWindows
-from tests.own.windows import OwnGap, UntilMinute
+from tests.own.windows import OwnGap, PlainWindows, UntilMinute
 
 ALL = "one, all of time; it never ends while the stream runs"
 
@@ -30,6 +30,7 @@ ALL = "one, all of time; it never ends while the stream runs"
             f"2 windowings in one pass, told apart by the column windowing: ten: fixed, 10 seconds long; all: {ALL}",
         ),
         (UntilMinute(), "UntilMinute(), which do not merge"),
+        (PlainWindows(10), "PlainWindows(size=10000000), which do not merge"),
         (OwnGap(), "OwnGap(), which merge"),
     ],
     ids=lambda part: repr(part)[:40],

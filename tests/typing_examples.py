@@ -1,6 +1,6 @@
-"""What a type checker says of users' programs: read by mypy, strictly, in the tree and against a built wheel.
+"""What a type checker says of users' programs: read by mypy, strictly, in the tree and against a built wheel, and by pyright.
 
-A line with ``type: ignore`` must be an error, of this kind: mypy says so if it is none (``warn_unused_ignores``).
+A line with ``type: ignore`` must be an error, of this kind: both say so if it is none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from beamish import triggers as t
 from beamish.testing import TestStream
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 # Each call of a builder gives a pipeline; durations are text, timedelta or seconds.
@@ -26,6 +26,7 @@ scores = (
     bm.Pipeline()
     .event_time("ts", bm.BoundedOutOfOrderness("30 seconds", max_future=timedelta(hours=1), idle_timeout=2.5))
     .key_by("team", "player")
+    .key_by(["team", "player"])
     .window(bm.FixedWindows(timedelta(minutes=2), offset=5))
     .trigger(t.AfterWatermark(early=t.AfterProcessingTime("1 minute"), late=t.AfterCount(1)))
     .allowed_lateness("1 hour")
@@ -65,8 +66,10 @@ def read(panes: list[bm.Pane]) -> Iterator[tuple[datetime, Any]]:
         assert_type(pane.kind, bm.PaneKind)
         assert_type(pane.index, int)
         assert_type(pane.is_last, bool)
+        assert_type(pane.end - pane.start, timedelta)
         if pane.window is not None and pane.window.start is not None:
             yield pane.window.start, pane.values["total"]
+        yield pane.start, pane.values["total"]
 
 
 assert_type(list(read(list(scores.run(script)))), list[tuple[datetime, Any]])
@@ -137,6 +140,35 @@ class EveryOtherBundle(t.Trigger):
         return False
 
 
+class PerDevice(bm.WindowOption):
+    """A plain class; the argument has a name of its own."""
+
+    columns = ("gap",)
+
+    def assign(self, at_us: int, *values: Any) -> Iterator[tuple[int, int]]:
+        yield at_us, at_us + int(values[0])
+
+
+@attrs.frozen
+class Weighted(a.Accumulation):
+    """Two columns, said more exactly than the base class does."""
+
+    column: tuple[str, str]
+    result_type = "double"
+
+    def create(self) -> list[float]:
+        return [0.0, 0.0]
+
+    def add(self, accumulator: list[float], row: tuple[float, float]) -> list[float]:
+        return [accumulator[0] + row[0] * row[1], accumulator[1] + row[1]]
+
+    def merge(self, one: list[float], other: list[float]) -> list[float]:
+        return [one[0] + other[0], one[1] + other[1]]
+
+    def extract(self, accumulator: list[float]) -> float | None:
+        return accumulator[0] / accumulator[1] if accumulator[1] else None
+
+
 @attrs.frozen
 class Product(a.Accumulation):
     """The product of a column."""
@@ -162,6 +194,7 @@ class Product(a.Accumulation):
 
 own = scores.window(Shifts()).trigger(t.Repeatedly(EveryOtherBundle())).accumulate(p=Product("score"))
 assert_type(own, bm.Pipeline)
+assert_type(scores.window(PerDevice()).accumulate(mean=Weighted(("price", "shares"))), bm.Pipeline)
 of_one: a.Accumulation = Product("amount").of("orders")
 several_columns: list[a.Accumulation] = [a.CountDistinct("user", "item"), a.CoGroup("orders", "clicks")]
 
@@ -192,8 +225,28 @@ def on_spark(events: DataFrame, day: Column) -> DataFrame:
     return bm.panes(out).union(bm.dropped(scores.apply(events))).union(events.transform(views))
 
 
-def refused() -> None:
+def in_steps(spark: SparkSession) -> list[bm.Pane]:
+    """The options of a script on Spark have names."""
+    assert_type(script.trace_on_spark(spark, scores, checkpoint="here", initial=[{"ts": 1}])[0][1], list[bm.Pane])
+    return script.on_spark(spark, scores, shards=3, partitions=2, restart_after=[1], heartbeats=True)
+
+
+def refused(spark: SparkSession) -> None:
     """Each line is an error; none is ever run."""
+    scores.allowed_lateness(None)  # type: ignore[arg-type]
+    scores.key_by(3)  # type: ignore[arg-type]
+    scores.key_by(["team", 3])  # type: ignore[list-item]
+    scores.event_time(3, bm.BoundedOutOfOrderness(0))  # type: ignore[arg-type]
+    scores.accumulate(a.Count())  # type: ignore[arg-type]
+    bm.merge(orders, orders)  # type: ignore[arg-type]
+    bm.FixedWindows([5])  # type: ignore[arg-type]
+    bm.BoundedOutOfOrderness("1 minute", max_future=[1])  # type: ignore[arg-type]
+    script.advance_processing_time_by(None)  # type: ignore[arg-type]
+    script.on_spark(spark, scores, shard=3)  # type: ignore[call-arg]
+    script.on_spark(spark, scores, restart_after=1)  # type: ignore[arg-type]
+    t.AfterWatermark(early=5)  # type: ignore[arg-type]
+    print(panes[0].end + 3)  # type: ignore[operator]
+    print(panes[0].values.total)  # type: ignore[attr-defined]
     scores.window("10 minutes")  # type: ignore[arg-type]
     scores.trigger(t.AfterCount)  # type: ignore[arg-type]
     scores.accumulate(n="score")  # type: ignore[arg-type]

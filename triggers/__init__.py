@@ -5,6 +5,7 @@ from beamish.triggers.after_any import AfterAny
 from beamish.triggers.after_count import AfterCount
 from beamish.triggers.after_each import AfterEach
 from beamish.triggers.after_processing_time import AfterProcessingTime
+from beamish.triggers.after_value import AfterValue
 from beamish.triggers.after_watermark import AfterWatermark
 from beamish.triggers.always import Always
 from beamish.triggers.default import Default
@@ -19,6 +20,7 @@ __all__ = [
     "AfterCount",
     "AfterEach",
     "AfterProcessingTime",
+    "AfterValue",
     "AfterWatermark",
     "Always",
     "Default",

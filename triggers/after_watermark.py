@@ -9,7 +9,7 @@ import attrs
 
 from beamish.triggers.always import Always
 from beamish.triggers.repeatedly import Repeatedly
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger_or_none
 
 
 @attrs.frozen
@@ -33,8 +33,8 @@ class AfterWatermark(Trigger):
         'before its end 1 minute on the clock after each first new row, then when the watermark passes its end, then every row'
     """
 
-    early: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))
-    late: Trigger | None = attrs.field(default=None, converter=attrs.converters.optional(read_trigger))
+    early: Trigger | None = attrs.field(default=None, converter=read_trigger_or_none)
+    late: Trigger | None = attrs.field(default=None, converter=read_trigger_or_none)
     waits_for_end: ClassVar[bool] = True
 
     def describe(self) -> str:

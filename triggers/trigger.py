@@ -13,7 +13,7 @@ windows as columns and calls
 
 Laws:
 
-1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, the watermark and the clock.
+1. ``should_fire`` changes nothing, and depends on nothing but the state, the window, its values, the watermark and the clock.
 2. After ``on_fire`` a trigger is finished or waits as if it had just begun, but for what its docs say it keeps.
 3. ``on_merge`` does not depend on the order of its parts, and of no parts it gives a new state.
 
@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError
+from beamish.kernels.identity import plain_repr
 
 WindowIndices = NDArray[np.intp]
 """Indices of windows in the table that the engine works on."""
@@ -74,6 +75,9 @@ class Now(Protocol):
     merging: bool
     start_us: Any
     end_us: Any
+
+    def value_is_within(self, name: str, at: WindowIndices, at_least: Any, at_most: Any) -> Flags:
+        """Whether the value that a pane of each of these windows would have now is a number within these bounds (None: any)."""
 
     def ask_at_end(self, at: WindowIndices) -> None:
         """Have these windows asked when the watermark passes their end, unless it has."""
@@ -132,34 +136,35 @@ class Trigger:
 
     waits_for_end: ClassVar[bool] = False
     """Whether a window that got a row before its end is asked when the watermark passes its end."""
+    __repr__ = plain_repr
 
     def create(self) -> Any:
         """The state of a window that is new."""
         return None
 
-    def on_rows(self, state: Any, count: int, context: TriggerContext) -> Any:
+    def on_rows(self, state: Any, count: int, context: TriggerContext, /) -> Any:
         """The state after ``count`` rows of one bundle came for the window."""
         return state
 
-    def should_fire(self, state: Any, context: TriggerContext) -> bool:
+    def should_fire(self, state: Any, context: TriggerContext, /) -> bool:
         """Whether the window fires."""
         raise NotImplementedError(f"{type(self).__name__}.should_fire(state, context) is not written")
 
-    def on_fire(self, state: Any, context: TriggerContext) -> tuple[Any, bool]:
+    def on_fire(self, state: Any, context: TriggerContext, /) -> tuple[Any, bool]:
         """The state after a firing, and whether the trigger is finished with it."""
         return self.create(), False
 
-    def on_merge(self, states: Sequence[Any], context: TriggerContext) -> Any:
+    def on_merge(self, states: Sequence[Any], context: TriggerContext, /) -> Any:
         """The state of the window that the windows of these states became; at least one state."""
         raise NotImplementedError(
             f"{type(self).__name__}.on_merge(states, context) is not written; windows that merge need it"
         )
 
-    def wakes_at(self, state: Any) -> int | None:
+    def wakes_at(self, state: Any, /) -> int | None:
         """The clock, in microseconds, at which the window is to be asked; None: no wait."""
         return None
 
-    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+    def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
         """Whether it can finish while rows may still come, which are then dropped.
 
         See docs/semantics.md#triggers-that-can-lose-rows.
@@ -177,6 +182,11 @@ class Trigger:
     def can_fire_before_end(self) -> bool:
         """Whether it may fire before the end of its window; if not, nothing comes from a window that has no end."""
         return True
+
+    @property
+    def asked_values(self) -> tuple[str, ...]:
+        """The accumulations whose values it looks at, by name."""
+        return tuple(name for part in self.parts for name in part.asked_values)
 
     # The same on columns.
 
@@ -278,6 +288,12 @@ def check_trigger(where: str, value: Any) -> Trigger:
         raise OptionError(f"{where}={value.__name__}: a trigger class, not a trigger; write {value.__name__}(...)")
     if not isinstance(value, Trigger):
         raise OptionError(f"{where}={value!r}: must be a trigger, such as AfterWatermark() or AfterCount(100)")
+    kind = type(value)
+    if kind.should_fire is Trigger.should_fire and kind.should_fire_columns is Trigger.should_fire_columns:
+        raise OptionError(
+            f"{where}={value!r}: {kind.__name__} does not define should_fire; write should_fire(self, state, context), which says "
+            "whether the window fires now"
+        )
     return value
 
 
@@ -286,9 +302,13 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
     def read_trigger(value: Trigger) -> Trigger:
         """Read a field as ``check_trigger`` does."""
 
+    def read_trigger_or_none(value: Trigger | None) -> Trigger | None:
+        """Read a field as ``check_trigger`` does; None stays."""
+
 else:
 
     def _read_trigger(value: Any, option: Any, field: Any) -> Trigger:  # names class and attribute in what it refuses
         return check_trigger(f"{type(option).__name__}({field.name})", value)
 
     read_trigger = attrs.Converter(_read_trigger, takes_self=True, takes_field=True)
+    read_trigger_or_none = attrs.converters.optional(read_trigger)

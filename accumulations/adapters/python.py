@@ -1,6 +1,6 @@
 """Accumulations in plain Python, row by row: what the contract's methods on columns do for them.
 
-An accumulator is one Arrow binary value: the bytes of ``codec``, or null for that of no rows.
+An accumulator is one Arrow binary value: the bytes of ``codec`` of what ``dump`` gives, or null for that of no rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], groups: Groups,
     add = owner.add
     for number, start, end in groups[order].runs():
         before = accumulators[number]
-        accumulator = _create(owner, number) if before is None else decode(before)
+        accumulator = _create(owner, number) if before is None else _decode(owner, before, number)
         value = None
         try:
             for value in rows[start:end]:
@@ -57,9 +57,9 @@ def merge_accumulators(owner: Any, state: pa.Array, groups: Groups) -> pa.Array:
         if len(parts) < 2:
             result[number] = parts[0] if parts else None
             continue
-        merged = decode(parts[0])
+        merged = _decode(owner, parts[0], number)
         for part in parts[1:]:
-            other = decode(part)
+            other = _decode(owner, part, number)
             try:
                 merged = owner.merge(merged, other)
             except Exception as error:
@@ -72,7 +72,7 @@ def extract(owner: Any, state: pa.Array, type_: pa.DataType) -> pa.Array:
     """Call ``owner.extract`` for each accumulator."""
     values: list[Any] = []
     for number, encoded in enumerate(state.to_pylist()):
-        accumulator = _create(owner, number) if encoded is None else decode(encoded)
+        accumulator = _create(owner, number) if encoded is None else _decode(owner, encoded, number)
         try:
             values.append(owner.extract(accumulator))
         except Exception as error:
@@ -138,12 +138,25 @@ def _create(owner: Any, number: int) -> Any:
         raise failed(owner, "create", (), error, number) from error
 
 
+def _decode(owner: Any, kept: bytes, number: int) -> Any:
+    dumped = decode(kept)
+    try:
+        return owner.load(dumped)
+    except Exception as error:
+        raise failed(owner, "load", (dumped,), error, number) from error
+
+
 def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
     try:
-        return encode(accumulator)
+        dumped = owner.dump(accumulator)
+    except Exception as error:
+        raise failed(owner, "dump", (accumulator,), error, number) from error
+    try:
+        return encode(dumped)
     except TypeError as error:
         result = UserFunctionError(
-            f"{owner!r}: its accumulator is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+            f"{owner!r}: its accumulator is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}, "
+            "or define dump(self, accumulator), which makes it that, and load(self, dumped), which makes it again"
         )
         result.group = number
         raise result from error

@@ -103,7 +103,13 @@ class Retracting(_Retractable):
         sign, row = value
         if sign > 0:
             return self.inner.add(accumulator, row)
-        return self.inner.retract(accumulator, row)  # type: ignore[misc]
+        return self.inner.retract(accumulator, row)
+
+    def dump(self, accumulator: Any) -> Any:
+        return self.inner.dump(accumulator)
+
+    def load(self, dumped: Any) -> Any:
+        return self.inner.load(dumped)
 
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
         return self.add_rows([pa.nulls(groups.count, pa.binary())], columns, event_time_us, groups)

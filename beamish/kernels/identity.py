@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,9 @@ from functools import partial
 from typing import Any
 
 import attrs
+import numpy as np
 
+from beamish.errors import OptionError
 from beamish.kernels.codec import encode
 from beamish.kernels.function_identity import FUNCTIONS, function_identity, same_function
 
@@ -42,6 +45,27 @@ def identity(value: Any) -> Any:
         None, bool, int, float, str, and lists and dicts of these.
     """
     return _identity(value, ())
+
+
+def check_says_what_it_is(where: str, option: Any) -> None:
+    """Check that an option's identity tells it from others of its class.
+
+    Raises:
+        OptionError: it holds an object whose repr is only its address, and in which no attribute can be read.
+    """
+    found = _opaque(option, ())
+    if found is not None:
+        held = "it" if found is option else f"it holds {found!r}, which"
+        raise OptionError(
+            f"{where}={option!r}: {held} does not say what it is, so a checkpoint could not tell it from another; make it a "
+            "frozen attrs class (@attrs.frozen) of plain values, or give its class a method identity(self) that returns them"
+        )
+
+
+def plain_repr(option: Any) -> str:
+    """The repr of an option whose class defines none: its name and attributes."""
+    held = ", ".join(f"{name.lstrip('_')}={own!r}" for name, own in _attributes(option).items())
+    return f"{type(option).__name__}({held})"
 
 
 def same_identity(then: Any, now: Any) -> bool:
@@ -82,7 +106,15 @@ def _identity(value: Any, around: tuple[int, ...]) -> Any:
         return list(map(inner, value))
     if isinstance(value, FUNCTIONS):
         return function_identity(value, inner)
+    if isinstance(value, np.ndarray):
+        return _array_identity(value)
     return _object_identity(value, inner)
+
+
+def _array_identity(array: Any) -> str:
+    """The repr of an array; of a long one, whose repr leaves some of it out, with a digest."""
+    shown = _ADDRESS.sub("", repr(array))
+    return f"{shown} {hashlib.sha256(array.tobytes()).hexdigest()}" if "..." in shown else shown
 
 
 def _object_identity(value: Any, inner: Identify) -> Any:
@@ -91,7 +123,7 @@ def _object_identity(value: Any, inner: Identify) -> Any:
         fields = _attrs_fields(value)
     elif dataclasses.is_dataclass(value):
         fields = _dataclass_fields(value)
-    elif kind.__repr__ is not object.__repr__:
+    elif _has_own_repr(kind):
         return _ADDRESS.sub("", repr(value))
     else:
         return {"is": kind.__qualname__, **{name: inner(own) for name, own in _attributes(value).items()}}
@@ -101,6 +133,36 @@ def _object_identity(value: Any, inner: Identify) -> Any:
         if default is attrs.NOTHING or not same_identity(inner(default), mine):
             result[name] = mine
     return result
+
+
+def _has_own_repr(kind: type) -> bool:
+    shown_by: Any = kind.__repr__
+    return shown_by is not object.__repr__ and shown_by is not plain_repr
+
+
+def _opaque(value: Any, around: tuple[int, ...]) -> Any:
+    """What in a value has no identity but its class; None: nothing."""
+    kind = type(value)
+    if id(value) in around or kind in _PLAIN or isinstance(value, (enum.Enum, np.ndarray, *FUNCTIONS)):
+        return None
+    if callable(getattr(kind, "identity", None)):
+        parts: Any = [value.identity()]
+    elif isinstance(value, Mapping):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, (list, tuple, AbstractSet)):
+        parts = value
+    elif attrs.has(kind):
+        parts = [own for _, own, _ in _attrs_fields(value)]
+    elif dataclasses.is_dataclass(value):
+        parts = [own for _, own, _ in _dataclass_fields(value)]
+    elif _has_own_repr(kind):
+        return value if _ADDRESS.search(repr(value)) else None
+    elif not hasattr(value, "__dict__") and not any("__slots__" in vars(base) for base in kind.__mro__):
+        return value
+    else:
+        parts = _attributes(value).values()
+    inside = (_opaque(part, (*around, id(value))) for part in parts)
+    return next((found for found in inside if found is not None), None)
 
 
 def _attrs_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.arguments import is_number
 from beamish.errors import ColumnError
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
@@ -253,6 +254,7 @@ def _make_plan(
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema))
+    _check_asked_values(options, accumulations)
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {SIGN, *keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
     travelling = [field for field in schema if everything or field.name in wanted]
@@ -261,6 +263,16 @@ def _make_plan(
         for name, windowing in options.windowings.items()
     }
     return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, suppressed, windowings)
+
+
+def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAccumulation]) -> None:
+    for bound in accumulations:
+        type_ = bound.accumulation.value_type(bound.types)
+        if bound.name in options.trigger.asked_values and not is_number(type_):
+            raise ColumnError(
+                f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; look "
+                "at another accumulation, such as Count()"
+            )
 
 
 def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:

@@ -13,6 +13,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.updates import UpdatingOperator
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.errors import PipelineError
+from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.modes import AccumulationMode
 from beamish.options import WindowOptions
@@ -156,7 +157,7 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
                 f"merge: no window: {relation.name or takes[0].name} brings rows that are in none; give the merge a window of "
                 "its own, such as .window(bm.FixedWindows('1 minute')): each pane then falls where its timestamp does"
             )
-        if relation.window != first:
+        if identity(relation.window) != identity(first):
             raise PipelineError(
                 f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {relation.window!r}, so their panes never "
                 "share a window; give both the same, or the merge a window of its own"
@@ -176,6 +177,12 @@ def _check_options(options: WindowOptions) -> None:
             f"trigger {options.trigger!r} with allowed lateness {str(options.allowed_lateness)!r} may give a window several "
             "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
         )
+    for name in options.trigger.asked_values:
+        if name not in options.accumulations:
+            raise PipelineError(
+                f"trigger {options.trigger!r} looks at the value of {name!r}, and there is no such accumulation; there are "
+                f"{list(options.accumulations)}"
+            )
     if options.only_updated and options.discards:
         raise PipelineError(
             "only_updated_panes with discarding: a discarding pane holds only what is new, so equal panes do not "

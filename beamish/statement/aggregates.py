@@ -16,9 +16,11 @@ from beamish.accumulations import (
     First,
     Last,
     Max,
+    MaxBy,
     Mean,
     Median,
     Min,
+    MinBy,
     Quantiles,
     StdDev,
     Sum,
@@ -153,9 +155,9 @@ class _Arguments:
                 f"{_example(self.call.name)}",
             )
 
-    def column(self) -> str:
-        """The column that holds the first."""
-        first = self.call.args[0]
+    def column(self, at: int = 0) -> str:
+        """The column that holds the one at that place."""
+        first = self.call.args[at]
         if len(first) == 1 and first[0].kind == "STAR":
             raise self.text.error(first[0].start, f"{self.call.name}(*): only COUNT takes all columns; name one")
         return self._column(first)
@@ -202,6 +204,7 @@ def _is_aggregate(tokens: Sequence[Token], at: int, user: UserAggregates) -> boo
 def _example(name: str) -> str:
     return {
         "COUNT": "COUNT(*), COUNT(x) or COUNT(DISTINCT x)", "PERCENTILE": "PERCENTILE(x, 0.5)", "TOPK": "TOPK(x, 3)",
+        "MIN_BY": "MIN_BY(x, y)", "MAX_BY": "MAX_BY(x, y)",
         "FIRST": "FIRST(x) or FIRST(x, TRUE)", "LAST": "LAST(x) or LAST(x, TRUE)",
         "APPROX_COUNT_DISTINCT": "APPROX_COUNT_DISTINCT(x) or APPROX_COUNT_DISTINCT(x, 0.02)",
     }.get(name, f"{name}(x)")  # fmt: skip
@@ -239,6 +242,8 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation]]] = {
     "STDDEV": (1, 1, lambda a: StdDev(a.column())),
     "STDDEV_SAMP": (1, 1, lambda a: StdDev(a.column())),
     "STDDEV_POP": (1, 1, lambda a: StdDev(a.column(), population=True)),
+    "MIN_BY": (2, 2, lambda a: MinBy(a.column(), a.column(1))),
+    "MAX_BY": (2, 2, lambda a: MaxBy(a.column(), a.column(1))),
     "FIRST": (1, 2, lambda a: First(a.column(), ignore_nulls=a.flag(1))),
     "LAST": (1, 2, lambda a: Last(a.column(), ignore_nulls=a.flag(1))),
     "COLLECT_LIST": (1, 1, lambda a: Collect(a.column())),

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beamish.errors import UserFunctionError
+from beamish.errors import OptionError, UserFunctionError
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.identity import plain_repr
 
 __all__ = ["END_OF_TIME_US", "Bounds", "Times", "WindowOption"]
 
@@ -22,7 +23,8 @@ Times = NDArray[np.int64]
 class WindowOption:
     """Says which windows a row falls in. Subclass it for windows of your own.
 
-    A subclass is best a frozen attrs class (equal by value, with a repr). It defines ``assign`` and, if its
+    A subclass is best a frozen attrs class (equal by value, with a repr); of a plain class the attributes say which option
+    it is, so they must be plain values too. It defines ``assign`` and, if its
     windows merge, sets ``merging = True`` and may redefine ``merge``. Both are pure functions: the same
     arguments give the same windows, since a batch may be run again.
 
@@ -39,12 +41,13 @@ class WindowOption:
     """Whether windows of a key that overlap become one."""
     columns: Sequence[str] = ()
     """Columns whose values ``assign`` gets beside the timestamp, such as a gap that rows bring along."""
+    __repr__ = plain_repr
 
-    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+    def assign(self, timestamp_us: int, /, *values: Any) -> Iterable[Bounds]:
         """The windows of one row: ``(start, end)`` pairs in microseconds, start before end; none: no window."""
         raise NotImplementedError(f"{type(self).__name__}.assign(timestamp_us) is not written")
 
-    def merge(self, windows: Sequence[Bounds]) -> Iterable[tuple[Sequence[Bounds], Bounds]]:
+    def merge(self, windows: Sequence[Bounds], /) -> Iterable[tuple[Sequence[Bounds], Bounds]]:
         """Groups of windows of one key that become one, each as ``(members, result)``.
 
         ``windows`` are distinct and sorted. A window in no group stays as it is. The default merges windows that
@@ -142,6 +145,20 @@ class WindowOption:
                 raise result from error
         table = np.array(bounds, dtype=np.int64).reshape(-1, 2)
         return np.array(rows, dtype=np.int64), table[:, 0].copy(), table[:, 1].copy()
+
+
+def check_window(where: str, option: WindowOption) -> None:
+    """Check that an option says which windows a row falls in.
+
+    Raises:
+        OptionError: its class does not.
+    """
+    kind = type(option)
+    if kind.assign is WindowOption.assign and kind.assign_columns is WindowOption.assign_columns:
+        raise OptionError(
+            f"{where}={option!r}: {kind.__name__} does not define assign; write assign(self, timestamp_us), which gives the row's "
+            "windows as (start, end) in microseconds"
+        )
 
 
 def _depth(option: WindowOption, method: str) -> int:

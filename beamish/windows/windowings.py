@@ -9,7 +9,7 @@ import attrs
 
 from beamish.errors import OptionError
 from beamish.kernels.named import Named
-from beamish.windows.option import Bounds, WindowOption
+from beamish.windows.option import Bounds, WindowOption, check_window
 
 WINDOWING = "windowing"
 """The output's column that says which windowing a pane is of."""
@@ -27,6 +27,7 @@ def _read(options: Any) -> Named[WindowOption]:
             raise OptionError(
                 f"Windowings: {name!r}: {option!r} must be a WindowOption, such as bm.FixedWindows('1 minute')"
             )
+        check_window(f"Windowings: {name!r}", option)
     return Named(options)
 
 

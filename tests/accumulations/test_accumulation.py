@@ -15,6 +15,7 @@ import beamish.accumulations
 from beamish.accumulations import (
     Accumulation,
     ApproxCountDistinct,
+    BottomN,
     Collect,
     CollectSet,
     Count,
@@ -23,9 +24,11 @@ from beamish.accumulations import (
     Fold,
     Last,
     Max,
+    MaxBy,
     Mean,
     Median,
     Min,
+    MinBy,
     Quantiles,
     Reduce,
     StdDev,
@@ -38,6 +41,7 @@ from beamish.errors import OptionError, PipelineError, UserFunctionError
 from beamish.kernels.groups import Groups
 from beamish.kernels.type_names import arrow_type
 from tests.accumulations.laws import FEW, GROUPS, assert_is_a_value, assert_laws, rows_of, value, values
+from tests.own.accumulations import Distinct
 
 EVERY = [
     Count(),
@@ -47,6 +51,10 @@ EVERY = [
     Variance("x", population=True),
     First("x", ignore_nulls=True),
     Collect("x", sorted_by="y"),
+    Collect("x", descending=True),
+    MinBy("x", by="y"),
+    MaxBy("x", by="y"),
+    BottomN(3, "x"),
     CountDistinct("x", "y"),
     ApproxCountDistinct("x", rsd=0.01),
     TopN(3, "x"),
@@ -168,6 +176,35 @@ def test_a_subclass_must_define_its_methods_and_result_type():
     with pytest.raises(PipelineError, match="does not say the type of its result"):
         Untyped("x").check("x", merging=False)
     Spread("x").check("x", merging=True)
+
+
+def test_an_accumulator_that_is_an_object_is_kept_as_it_says():
+    rows = [(0, 0, 3), (1, 0, 5), (2, 0, 3), (3, 1, 1)]
+    assert values(Distinct("x"), rows, pa.int64(), groups=3) == [2, 1, 0]
+    assert_laws(Distinct("x"), rows, [pa.int64()], 2)
+
+    @attrs.frozen
+    class Kept(Distinct):
+        dump = Accumulation.dump
+
+    @attrs.frozen
+    class Broken(Distinct):
+        def load(self, dumped):
+            raise KeyError("no such sketch")
+
+    @attrs.frozen
+    class Whole(Distinct):
+        dump = Accumulation.dump
+        load = Accumulation.load
+
+    with pytest.raises(PipelineError, match="defines load without dump"):
+        Kept("x").check("n", merging=False)
+    with pytest.raises(UserFunctionError, match=r"Broken.*\.load\(\[3\]\) raised KeyError.*no such sketch"):
+        value(Broken("x"), [3], pa.int64())
+    with pytest.raises(
+        UserFunctionError, match=r"a tests\.own\.accumulations\.Sketch.*define dump\(self, accumulator\)"
+    ):
+        value(Whole("x"), [3], pa.int64())
 
 
 def test_a_result_of_another_type_is_refused():

@@ -1,3 +1,4 @@
+import attrs
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -23,6 +24,13 @@ def test_collect_sorted_by_a_column_puts_its_nulls_first():
     assert values(Collect("x", sorted_by="y"), rows, pa.string(), pa.int64(), groups=1) == [["b", "c", "a"]]
 
 
+def test_collect_descending_is_the_same_list_turned_round():
+    rows = [(1, 0, "a", 9), (2, 0, "b", None), (3, 0, "c", 1)]
+    descending = Collect("x", sorted_by="y", descending=True)
+    assert values(descending, rows, pa.string(), pa.int64(), groups=1) == [["a", "c", "b"]]
+    assert values(Collect("x", descending=True), rows, pa.string(), groups=1) == [["c", "b", "a"]]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @FEW
 @given(data=st.data(), cut=st.integers(0, 30))
@@ -40,3 +48,8 @@ def test_collect_is_that_of_the_scalar_reference(kind, data, cut):
             expected.append([row[2] for row in sorted(there, key=key)])
         assert_same(values(accumulation, rows, *types), pa.array(expected, pa.list_(type_)).to_pylist())
         assert_laws(accumulation, rows, types, cut)
+        turned = attrs.evolve(accumulation, descending=True)
+        assert_same(
+            values(turned, rows, *types), [list(reversed(items)) for items in values(accumulation, rows, *types)]
+        )
+        assert_laws(turned, rows, types, cut)

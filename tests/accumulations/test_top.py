@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.accumulations import TopN, TopNByKey
+from beamish.accumulations import BottomN, TopN, TopNByKey
 from beamish.errors import OptionError
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
 from tests.accumulations.test_min_max import KINDS, order
@@ -13,6 +13,11 @@ def test_top_n_is_the_greatest_first_with_duplicates():
     assert value(TopN(3, "x"), [1, 9, None, 9, 5], pa.int64()) == [9, 9, 5]
     assert value(TopN(3, "x"), [1], pa.int64()) == [1]
     assert value(TopN(3, "x"), [], pa.int64()) == []
+
+
+def test_bottom_n_is_the_least_first_with_duplicates():
+    assert value(BottomN(3, "x"), [5, 9, None, 1, 1], pa.int64()) == [1, 1, 5]
+    assert value(BottomN(3, "x"), [], pa.int64()) == []
 
 
 def test_top_n_by_key_takes_each_key_once_with_its_greatest_value():
@@ -34,10 +39,11 @@ def test_n_is_a_whole_number_of_at_least_one(n):
 def test_top_is_that_of_the_scalar_reference(kind, data, cut, n):
     type_, strategy = KINDS[kind]
     rows = data.draw(rows_of(st.none() | strategy, st.none() | st.integers(0, 3)))
-    tops, by_key = [], []
+    tops, bottoms, by_key = [], [], []
     for group in range(GROUPS):
         there = [row for row in rows if row[1] == group and row[2] is not None]
         tops.append(sorted((row[2] for row in there), key=order, reverse=True)[:n])
+        bottoms.append(sorted((row[2] for row in there), key=order)[:n])
         best = {}
         for row in sorted(there, key=lambda row: order(row[2])):
             best[row[3]] = row[2]
@@ -45,6 +51,8 @@ def test_top_is_that_of_the_scalar_reference(kind, data, cut, n):
         by_key.append([{"key": key, "value": best[key]} for key in ranked])
     assert_same(values(TopN(n, "x"), rows, type_), pa.array(tops, pa.list_(type_)).to_pylist())
     assert_laws(TopN(n, "x"), rows, [type_], cut)
+    assert_same(values(BottomN(n, "x"), rows, type_), pa.array(bottoms, pa.list_(type_)).to_pylist())
+    assert_laws(BottomN(n, "x"), rows, [type_], cut)
     swapped = [(time, group, key, item) for time, group, item, key in rows]
     accumulation = TopNByKey(n, "k", "x")
     expected = pa.array(by_key, accumulation.value_type([pa.int64(), type_])).to_pylist()

@@ -3,15 +3,27 @@
 See semantics.md#or-finally, #merging-triggers.
 """
 
+from decimal import Decimal
+
 import attrs
 import numpy as np
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Count
+from beamish.accumulations import Count, Max, Sum
 from beamish.engine.windowing.trigger_tree import TriggerNow, TriggerState, new_columns, trigger_columns
 from beamish.testing import TestStream
-from beamish.triggers import AfterAll, AfterCount, AfterEach, AfterProcessingTime, Always, Never, OrFinally, Trigger
+from beamish.triggers import (
+    AfterAll,
+    AfterCount,
+    AfterEach,
+    AfterProcessingTime,
+    AfterValue,
+    Always,
+    Never,
+    OrFinally,
+    Trigger,
+)
 
 SESSIONS = (
     bm.Pipeline()
@@ -63,6 +75,33 @@ def test_main_counts_anew_when_a_merge_undoes_the_firing_of_finally():
     script = script.add([{"ts": 5}])
     assert [pane.values["n"] for pane in pipeline.run(script)] == [1]
     assert [pane.values["n"] for pane in pipeline.run(script.add([{"ts": 8}]))] == [1, 2]
+
+
+def test_a_session_whose_value_has_fired_does_not_fire_again_however_it_grows():
+    trigger = AfterEach(AfterValue("n", at_least=2), Never())
+    pipeline = SESSIONS.accumulating().trigger(trigger).key_by("team")
+    script = TestStream()
+    for second in (1, 5, 30, 12, 20, 25):  # the last one joins two sessions, of which one has fired
+        script = script.add([{"ts": second, "team": "red"}])
+    assert [(pane.values["n"], pane.start.second) for pane in pipeline.run(script)] == [(2, 1)]
+    last = pipeline.run(script.advance_watermark_to(99))[-1]
+    assert (last.values["n"], last.is_last, last.start.second) == (6, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "fires"),
+    [
+        (AfterValue("most", at_least=2.5), [3]),
+        (AfterValue("most", at_most=1), [1]),
+        (AfterValue("most", at_most=0), []),
+        (AfterValue("total", at_least=Decimal("3.5")), [3]),
+    ],
+)
+def test_a_value_is_asked_for_as_a_pane_would_have_it_now(trigger, fires):
+    pipeline = SESSIONS.accumulating().trigger(trigger, allow_data_loss=True)
+    pipeline = pipeline.accumulate(most=Max("x"), total=Sum("x"))
+    script = TestStream().add([{"ts": 1, "x": None}]).add([{"ts": 1, "x": 1}]).add([{"ts": 1, "x": 3}])
+    assert [pane.values["most"] for pane in pipeline.run(script)] == fires
 
 
 def test_a_sequence_is_not_finished_by_a_merge_before_its_last_part_has_fired():

@@ -13,6 +13,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import accumulations as a
 from beamish.durations import duration
-from beamish.kernels.identity import identity, same_identity
+from beamish.kernels.identity import check_says_what_it_is, identity, same_identity
 from tests.accumulations.laws import PATIENT
 from tests.accumulations.test_accumulation import EVERY
 
@@ -228,6 +229,10 @@ def test_plain_classes_are_known_by_their_repr_or_their_attributes():
         def __repr__(self):
             return f"Printed({self.n}, {object()})"
 
+    class Option(bm.WindowOption):
+        def __init__(self, n):
+            self._n = n
+
     class Own(Printed):
         def identity(self):
             return "own", self.n, Colour.RED
@@ -237,7 +242,30 @@ def test_plain_classes_are_known_by_their_repr_or_their_attributes():
     assert identity(Slots(1)) == {"is": f"{where}Slots", "n": 1}
     assert identity(Printed(1)) == "Printed(1, <object object>)"
     assert identity(Own(1)) == ["own", 1, "red"]
+    assert identity(Option(1)) == {"is": f"{where}Option", "_n": 1}
+    assert repr(Option("a")) == "Option(n='a')"
     assert identity(Plain) == f"{__name__}.{where}Plain"
+
+
+def test_what_holds_only_an_address_does_not_say_what_it_is():
+    class Plain:
+        def __init__(self, held):
+            self.held = held
+
+    for option in (Plain(object()), Option(1, many=([{"a": object()}],)), Plain(Plain(object())), Record(object())):
+        with pytest.raises(bm.OptionError, match=r"window\(option\)=.*object object at .* does not say what it is"):
+            check_says_what_it_is("window(option)", option)
+    told = [max, lambda: 1, Colour.RED, ZoneInfo("UTC"), np.array([1]), {"a": (1, {2})}, Option(1), a.Count(), Plain]
+    check_says_what_it_is("window(option)", Plain([*told, Plain(told)]))
+
+
+def test_long_arrays_are_told_apart_and_short_ones_are_their_repr():
+    assert identity(np.arange(3)) == "array([0, 1, 2])"
+    many = np.arange(5000)
+    other = many.copy()
+    other[2500] = 0
+    assert same(many, many.copy())
+    assert not same(many, other)
 
 
 def test_a_value_inside_itself_has_an_identity():

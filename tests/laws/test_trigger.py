@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -20,11 +21,18 @@ from beamish.engine.windowing.trigger_tree import (
 )
 from tests.own.triggers import AtEndOnce, QuietFor
 from tests.seconds import S
-from tests.strategies.triggers import triggers
+from tests.strategies.triggers import after_value, leaves, nested_triggers
+from tests.strategies.triggers import triggers as valueless
 
+triggers = st.one_of(valueless, nested_triggers(leaf=st.one_of(leaves, after_value)))
 WINDOWS = 6
 ALL = np.arange(WINDOWS)
-CLOCK_COLUMNS = {"start_us": ("int64", 0), "end_us": ("int64", 0), "asks_at_end": ("bool", False)}
+CLOCK_COLUMNS = {
+    "start_us": ("int64", 0),
+    "end_us": ("int64", 0),
+    "asks_at_end": ("bool", False),
+    "value": ("int64", 0),
+}
 
 
 @attrs.define
@@ -43,7 +51,11 @@ class Table:
 
     @property
     def now(self) -> TriggerNow:
-        return TriggerNow(self.columns, self.watermark_us, self.clock_us, merging=self.merging)
+        def values_of(name: str, at: Any) -> pa.Array:
+            """Values that are as good as any; 0 stands for none."""
+            return pa.array([value or None for value in self.columns["value"][at].tolist()], pa.int64())
+
+        return TriggerNow(self.columns, self.watermark_us, self.clock_us, self.merging, values_of)
 
     def ready(self, at: Any) -> list[bool]:
         return self.trigger.should_fire_columns(self.state, np.asarray(at), self.now).tolist()
@@ -67,6 +79,7 @@ def plain(value: Any) -> Any:
 def new_table(trigger: t.Trigger, ends: list[int], *, merging: bool) -> Table:
     columns = new_columns({**dict(trigger_columns(trigger)), **CLOCK_COLUMNS}, len(ends))
     columns["end_us"][:] = np.array(ends) * S
+    columns["value"][:] = np.arange(len(ends)) % 4
     return Table(trigger, columns, merging, -5 * S, 0)
 
 
@@ -113,7 +126,7 @@ def test_should_fire_changes_nothing(data):
 
 
 @given(st.data())
-def test_should_fire_depends_on_nothing_but_the_state_the_window_the_watermark_and_the_clock(data):
+def test_should_fire_depends_on_nothing_but_the_state_the_window_its_values_the_watermark_and_the_clock(data):
     """Not on how often it is asked, on which windows are asked with it, or in what order they stand in the table."""
     table = data.draw(tables())
     ready = table.ready(ALL)
@@ -165,7 +178,7 @@ def waits_as_new(trigger: t.Trigger, before: Any, after: Any, i: int, *, at_end:
             return again(current) and all(is_new(part, is_, i) for part, _, is_ in parts[current + 1 :])
         case t.OrFinally():  # main fired; finally_ has seen all rows and goes on
             return again(0) and not after.parts[1].finished[i]
-        case t.AfterAny() | t.AfterAll() | t.AfterCount() | t.AfterProcessingTime():  # always finished
+        case t.AfterAny() | t.AfterAll() | t.AfterCount() | t.AfterValue() | t.AfterProcessingTime():  # always finished
             return False
         case t.Always() | t.Default():  # nothing to wait for
             return True

@@ -49,6 +49,40 @@ class Range(a.Accumulation):
         return None if accumulator is None else accumulator[1] - accumulator[0]
 
 
+class Sketch:
+    """An accumulator that is an object, as those of libraries are."""
+
+    def __init__(self, seen=()):
+        self.seen = set(seen)
+
+
+@attrs.frozen
+class Distinct(a.Accumulation):
+    """A user's accumulation whose accumulator is an object: how many values differ."""
+
+    column: str
+    result_type = "bigint"
+
+    def create(self):
+        return Sketch()
+
+    def add(self, accumulator, value):
+        accumulator.seen.add(value)
+        return accumulator
+
+    def merge(self, a, b):
+        return Sketch(a.seen | b.seen)
+
+    def extract(self, accumulator):
+        return len(accumulator.seen)
+
+    def dump(self, accumulator):
+        return list(accumulator.seen)
+
+    def load(self, dumped):
+        return Sketch(dumped)
+
+
 @attrs.frozen
 class PairsSeen(a.Accumulation):
     """A user's accumulation of two columns: how many rows have both, how many one, how many none."""

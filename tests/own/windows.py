@@ -11,6 +11,17 @@ from beamish.windows.option import Bounds
 from tests.seconds import S
 
 
+class PlainWindows(bm.WindowOption):
+    """A user's windows, of a plain class."""
+
+    def __init__(self, seconds):
+        self.size = seconds * S
+
+    def assign(self, timestamp_us, *values):
+        start = timestamp_us // self.size * self.size
+        yield start, start + self.size
+
+
 @attrs.frozen
 class UntilMinute(bm.WindowOption):
     """A user's windows: from the row to the end of its 10 seconds; every other row is in none."""

@@ -1,6 +1,7 @@
 """What users install: the wheel, and the sdist, built from the tracked files and installed where no repository is.
 
-`beamish/triggers` and `beamish/accumulations` are links in the tree; in both archives they must be files.
+`beamish/triggers` and `beamish/accumulations` are links in the tree. Zip archives of it and clones with `core.symlinks=false`
+have small files of text in their place: what is built or installed from there must be the same.
 """
 
 from __future__ import annotations
@@ -66,8 +67,11 @@ def build(call: str, source: Path, out: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def tracked(root, tmp_path_factory):
-    """A copy of the tracked files, links as links."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True).stdout.decode()
+    """A copy of the tracked files, links as links; in an unpacked sdist of what it says it holds."""
+    if (root / ".git").exists():
+        names = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True).stdout.decode()
+    else:
+        names = (root / "beamish.egg-info" / "SOURCES.txt").read_text().replace("\n", "\0")
     copy = tmp_path_factory.mktemp("repository")
     for name in filter(None, names.split("\0")):
         if (root / name).is_symlink() or (root / name).exists():
@@ -77,17 +81,30 @@ def tracked(root, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sdist(tracked, tmp_path_factory):
+def linkless(tracked, tmp_path_factory):
+    """The same without links: where one was, a file that holds where it went."""
+    copy = tmp_path_factory.mktemp("linkless") / "repository"
+    shutil.copytree(tracked, copy, symlinks=True)
+    for path in [path for path in copy.rglob("*") if path.is_symlink()]:
+        target = str(path.readlink())
+        path.unlink()
+        path.write_text(target)
+    assert (copy / "beamish" / "triggers").is_file()
+    return copy
+
+
+@pytest.fixture(scope="module")
+def sdist(linkless, tmp_path_factory):
     newest = tuple(int(part) for part in version("setuptools").split(".")[:1])
     assert newest >= (77,), (
         f"setuptools {version('setuptools')}: pyproject.toml asks for 77 to build; make test installs it"
     )
-    return build("build_sdist", tracked, tmp_path_factory.mktemp("sdist"))
+    return build("build_sdist", linkless, tmp_path_factory.mktemp("sdist"))
 
 
 @pytest.fixture(scope="module")
-def wheel(tracked, sdist, tmp_path_factory):
-    """The wheel of the tree; after the sdist, which must not be made of what the wheel leaves behind."""
+def wheel(tracked, tmp_path_factory):
+    """The wheel of the tree with its links."""
     return build("build_wheel", tracked, tmp_path_factory.mktemp("wheel"))
 
 
@@ -112,13 +129,21 @@ def files_of(package: Path) -> set[str]:
     return {path.name for path in package.glob("*.py")}
 
 
-@pytest.mark.parametrize("linked", ["triggers", "accumulations"])
-def test_linked_packages_are_files_in_the_sdist(root, sdist, linked):
+def test_the_sdist_holds_all_that_its_tests_need(tracked, sdist):
     with tarfile.open(sdist) as archive:
-        members = [one for one in archive.getmembers() if f"/beamish/{linked}/" in one.name]
+        held = {one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()}
+    files = {path.relative_to(tracked) for path in tracked.rglob("*") if path.is_file() and not path.is_symlink()}
+    needed = {path.as_posix() for path in files if path.parts[0] != "build" and not path.parts[0].startswith(".")}
+    assert needed <= held, sorted(needed - held)
+
+
+def test_the_sdist_has_no_links(root, sdist):
+    with tarfile.open(sdist) as archive:
+        members = archive.getmembers()
     assert all(one.isfile() or one.isdir() for one in members), [one for one in members if one.issym() or one.islnk()]
-    direct = {PurePosixPath(one.name).name for one in members if PurePosixPath(one.name).parent.name == linked}
-    assert files_of(root / linked) <= direct
+    for linked in ("triggers", "accumulations"):
+        direct = {PurePosixPath(one.name).name for one in members if PurePosixPath(one.name).parent.name == linked}
+        assert files_of(root / linked) <= direct
 
 
 @pytest.mark.parametrize("linked", ["triggers", "accumulations"])
@@ -141,7 +166,7 @@ def test_nothing_but_beamish_is_in_the_wheel(wheel):
     assert tops == {"beamish", f"beamish-{version('beamish')}.dist-info"}
 
 
-def test_the_wheel_of_the_sdist_is_the_wheel_of_the_tree(wheel, wheel_of_sdist):
+def test_the_wheel_of_the_sdist_made_without_links_is_the_wheel_of_the_tree(wheel, wheel_of_sdist):
     of_tree, of_sdist = content(wheel), content(wheel_of_sdist)
     assert of_tree.keys() == of_sdist.keys()
     assert [name for name in of_tree if of_tree[name] != of_sdist[name]] == []
@@ -157,6 +182,16 @@ def installed(wheel: Path, folder: Path) -> Path:
     # A path in a .pth file is searched last, and the .pth files there are not read: an editable install is one.
     (site / "others.pth").write_text("\n".join({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}))
     return python
+
+
+def test_an_editable_install_of_a_tree_without_links_runs(linkless, sdist, tmp_path_factory):
+    editable = build("build_editable", linkless, tmp_path_factory.mktemp("editable"))
+    python = installed(editable, tmp_path_factory.mktemp("environment") / "venv")
+    for place in (tmp_path_factory.mktemp("elsewhere"), linkless):
+        assert Path(run(python, "-c", USERS_PROGRAM, cwd=place).strip()).is_relative_to(linkless)
+    assert " passed" in run(
+        python, "-m", "pytest", "-q", "-n0", "tests/test_durations.py", "tests/own", "tests/triggers", cwd=linkless
+    )
 
 
 @pytest.fixture(scope="module", params=["wheel", "wheel_of_sdist"])

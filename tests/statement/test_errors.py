@@ -66,6 +66,7 @@ REFUSED = {
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k, ^SUM(v)": "SUM under GROUP BY",
     "SELECT k, ^MODE(v) AS n, COUNT(*) AS c FROM t GROUP BY k": "MODE: no aggregate of bm.sql.*aggregates=",
     "SELECT k, ^SUM(a, b) AS n FROM t GROUP BY k": "SUM takes 1 argument",
+    "SELECT k, ^MAX_BY(v) AS n FROM t GROUP BY k": r"MAX_BY takes 2 arguments, not 1; write MAX_BY\(x, y\)",
     "SELECT k, SUM(^*) AS n FROM t GROUP BY k": "only COUNT takes all columns",
     "SELECT k, SUM(DISTINCT ^v) AS n FROM t GROUP BY k": "only COUNT takes it",
     "SELECT k, ^COUNT(a, b) AS n FROM t GROUP BY k": "COUNT takes one argument",

@@ -7,13 +7,15 @@ import operator
 from hypothesis import strategies as st
 
 from beamish import accumulations as a
-from tests.own.accumulations import Balance, PairsSeen, Range, add_scores, join, names_seen, sorted_names
+from tests.own.accumulations import Balance, Distinct, PairsSeen, Range, add_scores, join, names_seen, sorted_names
 
 any_column = st.sampled_from(["score", "ratio", "name", "cost", "flag"])
 numbers = st.sampled_from(["score", "ratio"])
 amounts = st.sampled_from(["score", "ratio", "cost"])
 count = st.builds(a.Count, st.none() | any_column)
 sum_ = st.builds(a.Sum, amounts)
+min_by = st.builds(a.MinBy, any_column, by=any_column)
+max_by = st.builds(a.MaxBy, any_column, by=any_column)
 min_ = st.builds(a.Min, any_column)
 max_ = st.builds(a.Max, any_column)
 mean = st.builds(a.Mean, numbers)
@@ -21,11 +23,12 @@ variance = st.builds(a.Variance, numbers, population=st.booleans())
 std_dev = st.builds(a.StdDev, numbers, population=st.booleans())
 first = st.builds(a.First, any_column, ignore_nulls=st.booleans())
 last = st.builds(a.Last, any_column, ignore_nulls=st.booleans())
-collect = st.builds(a.Collect, any_column, sorted_by=st.none() | any_column)
+collect = st.builds(a.Collect, any_column, sorted_by=st.none() | any_column, descending=st.booleans())
 collect_set = st.builds(a.CollectSet, any_column)
 count_distinct = st.lists(any_column, min_size=1, max_size=2, unique=True).map(lambda c: a.CountDistinct(*c))
 approx_count_distinct = st.builds(a.ApproxCountDistinct, any_column, rsd=st.sampled_from([0.05, 0.2]))
 top_n = st.builds(a.TopN, st.integers(1, 3), any_column)
+bottom_n = st.builds(a.BottomN, st.integers(1, 3), any_column)
 top_n_by_key = st.builds(a.TopNByKey, st.integers(1, 3), key=any_column, value=any_column)
 quantiles = st.builds(a.Quantiles, numbers, st.sampled_from([(0.25, 0.5, 0.75), (0.0, 1.0), (0.9,)]))
 median = st.builds(a.Median, numbers)
@@ -38,7 +41,7 @@ fold = st.sampled_from(
 )
 fold_in_order = st.just(a.Fold([], names_seen, result_type="array<string>"))
 """For windows that do not merge."""
-own_accumulations = st.sampled_from([Range("score"), PairsSeen(), Balance("score")])
+own_accumulations = st.sampled_from([Range("score"), PairsSeen(), Balance("score"), Distinct("name")])
 
 exact = st.one_of(
     st.just(a.Count()),
@@ -47,12 +50,15 @@ exact = st.one_of(
     st.builds(a.Sum, st.sampled_from(["score", "cost"])),
     min_,
     max_,
+    min_by,
+    max_by,
     first,
     last,
     collect,
     collect_set,
     count_distinct,
     top_n,
+    bottom_n,
     top_n_by_key,
     reduce_,
     fold,

@@ -10,7 +10,7 @@ from beamish.durations import duration
 from beamish.triggers import Trigger
 from tests.said import declared
 from tests.strategies.accumulations import accumulations, fold_in_order
-from tests.strategies.triggers import triggers
+from tests.strategies.triggers import ASKED, triggers, value_triggers
 from tests.strategies.watermarks import watermarks
 from tests.strategies.windows import unit, windows
 
@@ -20,6 +20,8 @@ on_time_behaviors = st.sampled_from(list(bm.OnTimeBehavior))
 closing_behaviors = st.sampled_from(list(bm.ClosingBehavior))
 combiners = st.sampled_from(list(bm.TimestampCombiner))
 latenesses = st.one_of(st.just(0), st.integers(0, 12), st.just(1000))
+asked_accumulations = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score")])
+"""What an AfterValue looks at; rows of all scripts have a score."""
 key_columns = st.sampled_from([(), (), ("team",), ("team",), ("team", "part"), ("part",)])
 
 
@@ -42,6 +44,8 @@ def pipelines(
     if accumulation is accumulations and not option.merging:
         accumulation = st.one_of(accumulation, accumulation, fold_in_order)
     named = draw(st.lists(accumulation, min_size=1, max_size=3))
+    fires = draw(st.one_of(trigger, trigger, trigger, value_triggers) if trigger is triggers else trigger)
+    asked = {ASKED: draw(asked_accumulations)} if fires.asked_values else {}
     approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
     retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
     pipeline = declared(
@@ -49,7 +53,7 @@ def pipelines(
         watermark=draw(watermark),
         keys=draw(keys),
         window=option,
-        trigger=draw(trigger),
+        trigger=fires,
         allow_data_loss=True,
         allowed_lateness=duration("lateness", draw(lateness) * unit(option)),
         mode=kind,
@@ -59,7 +63,7 @@ def pipelines(
         retract_merged=draw(st.sampled_from([None, *bm.RetractMerged])) if retracts and option.merging else None,
         only_updated=kind not in (None, bm.AccumulationMode.DISCARDING) and not approximate and draw(st.booleans()),
         with_dropped=draw(with_dropped),
-        accumulations={f"v{i}": accumulation for i, accumulation in enumerate(named)},
+        accumulations={f"v{i}": accumulation for i, accumulation in enumerate(named)} | asked,
     )
     pipeline.flow.check()
     return pipeline

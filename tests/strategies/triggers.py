@@ -20,18 +20,26 @@ leaves = st.one_of(
 )
 
 
+ASKED = "asked"
+"""The accumulation that an AfterValue looks at; pipelines that draw one have it."""
+after_value = st.one_of(
+    st.builds(lambda bound: t.AfterValue(ASKED, at_least=bound), st.integers(1, 4)),
+    st.builds(lambda bound: t.AfterValue(ASKED, at_most=bound), st.sampled_from([-1, 0, 2, 2.5])),
+)
+
+
 def after_watermark(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
     return st.builds(t.AfterWatermark, st.none() | inner, st.none() | inner)
 
 
 @st.composite
-def nested_triggers(draw: st.DrawFn, depth: int = 3) -> Trigger:
+def nested_triggers(draw: st.DrawFn, depth: int = 3, leaf: st.SearchStrategy[Trigger] = leaves) -> Trigger:
     """Any trigger, of triggers of triggers."""
-    inner = nested_triggers(depth - 1) if depth > 1 else leaves
+    inner = nested_triggers(depth - 1, leaf) if depth > 1 else leaf
     several = st.lists(inner, min_size=1, max_size=3)
     match draw(st.integers(0, 6)):
         case 0:
-            return draw(leaves)
+            return draw(leaf)
         case 1:
             return draw(after_watermark(inner))
         case 2:
@@ -56,6 +64,14 @@ usual_triggers = st.one_of(
     own_triggers,
 )
 triggers = st.one_of(usual_triggers, nested_triggers())
+value_triggers = st.one_of(
+    after_value,
+    st.builds(t.Repeatedly, after_value),
+    st.builds(t.AfterWatermark, after_value, after_value),
+    st.builds(t.AfterEach, after_value, never),
+    nested_triggers(leaf=st.one_of(leaves, after_value, after_value)),
+)
+"""Such as look at a value."""
 waiting_triggers = st.one_of(
     st.builds(t.Repeatedly, st.builds(t.AfterCount, st.integers(2, 5))),
     st.builds(t.Repeatedly, st.builds(t.AfterProcessingTime, st.integers(2, 6))),

@@ -12,6 +12,7 @@ from beamish.triggers import (
     AfterCount,
     AfterEach,
     AfterProcessingTime,
+    AfterValue,
     AfterWatermark,
     Always,
     Default,
@@ -26,6 +27,9 @@ from tests.strategies.triggers import nested_triggers
 class OfAUsersOwn(Trigger):
     def __repr__(self):
         return "OfAUsersOwn()"
+
+    def should_fire(self, state, context):
+        return True
 
 
 MINUTE = AfterProcessingTime("1 minute")
@@ -43,6 +47,8 @@ FIRST_OF = "at the first of (after 100 rows; 1 minute on the clock after its fir
         (Always(), "with every bundle of rows"),
         (Never(), "only when it expires"),
         (Default(), f"{END}, then with every bundle of late rows"),
+        (AfterValue("n", at_least=5), "once n is at least 5"),
+        (Repeatedly(AfterValue("n", at_most=2.5)), "with every bundle while n is at most 2.5"),
         (OfAUsersOwn(), "as OfAUsersOwn() says"),
         (AfterWatermark(), END),
         (AfterWatermark(early=AfterCount(2)), f"before its end every 2 rows, then for the last time {END}"),

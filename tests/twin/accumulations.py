@@ -118,6 +118,21 @@ def _max(greatest: a.Max, rows: Sequence[Row]) -> Any:
     return (_sorted(rows, greatest.column) or [None])[-1]
 
 
+def _compared(by: a.MinBy | a.MaxBy, rows: Sequence[Row]) -> list[Any]:
+    """The values of the rows with something to compare, by (that, the value, null first)."""
+    pairs = [(row.values.get(by.by), row.values.get(by.column)) for row in rows]
+    compared = [pair for pair in pairs if pair[0] is not None]
+    return [value for _, value in sorted(compared, key=lambda pair: (spark_order(pair[0]), spark_order(pair[1])))]
+
+
+def _min_by(least: a.MinBy, rows: Sequence[Row]) -> Any:
+    return (_compared(least, rows) or [None])[0]
+
+
+def _max_by(greatest: a.MaxBy, rows: Sequence[Row]) -> Any:
+    return (_compared(greatest, rows) or [None])[-1]
+
+
 def _edge(edge: a.First | a.Last, rows: Sequence[Row]) -> list[Any]:
     return (_values if edge.ignore_nulls else _by_time)(rows, edge.column) or [None]
 
@@ -131,6 +146,11 @@ def _last(last: a.Last, rows: Sequence[Row]) -> Any:
 
 
 def _collect(collect: a.Collect, rows: Sequence[Row]) -> list[Any]:
+    values = _in_order(collect, rows)
+    return values[::-1] if collect.descending else values
+
+
+def _in_order(collect: a.Collect, rows: Sequence[Row]) -> list[Any]:
     by = collect.sorted_by
     if by is not None:
         rows = [row for row in rows if row.values.get(collect.column) is not None]
@@ -161,6 +181,10 @@ def _approx_count_distinct(count: a.ApproxCountDistinct, rows: Sequence[Row]) ->
 
 def _top(top: a.TopN, rows: Sequence[Row]) -> list[Any]:
     return _sorted(rows, top.column)[::-1][: top.n]
+
+
+def _bottom(bottom: a.BottomN, rows: Sequence[Row]) -> list[Any]:
+    return _sorted(rows, bottom.column)[: bottom.n]
 
 
 def _top_by_key(top: a.TopNByKey, rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -241,6 +265,8 @@ VALUES: dict[type[Accumulation], Callable[[Any, Sequence[Row]], Any]] = {
     a.StdDev: _std_dev,
     a.Min: _min,
     a.Max: _max,
+    a.MinBy: _min_by,
+    a.MaxBy: _max_by,
     a.First: _first,
     a.Last: _last,
     a.Collect: _collect,
@@ -248,6 +274,7 @@ VALUES: dict[type[Accumulation], Callable[[Any, Sequence[Row]], Any]] = {
     a.CountDistinct: _count_distinct,
     a.ApproxCountDistinct: _approx_count_distinct,
     a.TopN: _top,
+    a.BottomN: _bottom,
     a.TopNByKey: _top_by_key,
     a.Quantiles: _quantiles,
     a.Median: _median,

@@ -394,12 +394,15 @@ class Twin:
 
     # Firing
 
-    def now(self, bounds: Bounds) -> Now:
-        return Now(*bounds, self.watermark, self.clock, self.merging)
+    def now(self, bounds: Bounds, rows: Sequence[Row] = ()) -> Now:
+        def value_of(name: str) -> Any:
+            return value_of_inputs(self.options.accumulations[name], rows, self.takes)
+
+        return Now(*bounds, self.watermark, self.clock, self.merging, value_of)
 
     def ask(self, key: Key, window: Live) -> None:
         """One ask gives at most one firing (semantics.md#when-a-window-is-asked)."""
-        now = self.now(window.bounds)
+        now = self.now(window.bounds, window.rows)
         if not window.trigger.ready(now):
             return
         window.trigger.fire(now)

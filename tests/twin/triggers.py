@@ -5,8 +5,9 @@ A node is the state of one trigger of the tree in one window. What the text says
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from beamish import triggers as t
@@ -15,13 +16,17 @@ from beamish.triggers import Trigger, TriggerContext
 
 @dataclass(frozen=True)
 class Now:
-    """A window, and where the clocks stand. ``watermark`` is -inf before there is one."""
+    """A window, and where the clocks stand. ``watermark`` is -inf before there is one.
+
+    ``value_of(name)`` is the value of an accumulation that a pane would have now.
+    """
 
     start: int
     end: int
     watermark: float
     clock: int
     merging: bool
+    value_of: Callable[[str], Any]
 
     @property
     def at_end(self) -> bool:
@@ -121,6 +126,23 @@ class AfterCount(Node):
 
     def clear(self) -> None:
         self.count = 0
+
+
+class AfterValue(Node):
+    def ready(self, now: Now) -> bool:
+        value = now.value_of(self.trigger.name)
+        if value is None:
+            return False
+        if self.trigger.at_most is not None:
+            return bool(value <= self.trigger.at_most)
+        return bool(value >= self.trigger.at_least) or isnan(value)  # NaN is above all
+
+    def fire(self, now: Now) -> None:
+        self.finished = True
+
+    def merge(self, merged: Sequence[AfterValue], now: Now) -> None:
+        # Fired in any part: fired.
+        self.finished = any(part.finished for part in merged)
 
 
 class AfterProcessingTime(Node):
@@ -372,6 +394,7 @@ NODES: dict[type[Trigger], type[Any]] = {
     t.Never: Never,
     t.Default: Default,
     t.AfterCount: AfterCount,
+    t.AfterValue: AfterValue,
     t.AfterProcessingTime: AfterProcessingTime,
     t.AfterWatermark: AfterWatermark,
     t.AfterAny: AfterAny,

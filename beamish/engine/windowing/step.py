@@ -6,14 +6,17 @@ What happens in a step, and in which order, is in shard.py.
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.state.state import State
+from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.output import Output
 from beamish.engine.windowing.trigger_tree import TriggerNow
 from beamish.engine.windowing.window_table import WindowTable
 from beamish.plan.window_plan import WindowPlan
+from beamish.triggers.trigger import WindowIndices
 
 
 class Step:
@@ -40,7 +43,16 @@ class Step:
 
     def now(self) -> TriggerNow:
         """The clocks, for the windows in the table at this moment."""
-        return TriggerNow(self.table.columns, self.watermark_us, self.clock_us, self.plan.window.merging)
+        merging = self.plan.window.merging
+        return TriggerNow(self.table.columns, self.watermark_us, self.clock_us, merging, self._values_of)
+
+    def _values_of(self, name: str, at: WindowIndices) -> pa.Array:
+        """The values of an accumulation that panes of these windows would have now."""
+        bound = next(bound for bound in self.plan.accumulations if bound.name == name)
+        state = self.table.state.take(self.table["state_at"][at])
+        mine = [column.combine_chunks() for column in bound.state_of(state.columns)]
+        with naming_window(self.table, at):
+            return bound.accumulation.extract_columns(mine, bound.types)
 
     def load(self, wanted: NDArray[np.bool_]) -> None:
         """Read segments.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.kernels.groups import Groups
@@ -13,6 +15,7 @@ from beamish.triggers.trigger import Trigger
 from beamish.watermarks import NO_WATERMARK_US
 
 Columns = dict[str, Any]
+ValuesOf = Callable[[str, NDArray[np.intp]], pa.Array]
 
 
 class TriggerState:
@@ -40,14 +43,28 @@ def trigger_columns(trigger: Trigger, place: str = "trigger") -> Iterator[tuple[
 
 
 class TriggerNow:
-    """Where the clocks stand, for the windows of the table as it is now."""
+    """Where the clocks stand, for the windows of the table as it is now.
 
-    def __init__(self, columns: Columns, watermark_us: int, clock_us: int, merging: bool) -> None:
-        self._columns = columns
+    ``values_of(name, windows)`` gives the values of an accumulation that panes of these windows would have.
+    """
+
+    def __init__(
+        self, columns: Columns, watermark_us: int, clock_us: int, merging: bool, values_of: ValuesOf | None = None
+    ) -> None:
+        self._columns, self._values_of = columns, values_of
         self.watermark_us = None if watermark_us == NO_WATERMARK_US else watermark_us
         self.clock_us, self.merging = clock_us, merging
         self.start_us, self.end_us = columns["start_us"], columns["end_us"]
         self.at_end = self.end_us <= watermark_us
+
+    def value_is_within(self, name: str, at: NDArray[np.intp], at_least: Any, at_most: Any) -> NDArray[np.bool_]:
+        if self._values_of is None:
+            raise AssertionError(f"the trigger asks for the value of {name!r}, and there are no values")
+        values = self._values_of(name, at)
+        within = pc.greater_equal(values, at_least) if at_most is None else pc.less_equal(values, at_most)
+        if pa.types.is_floating(values.type) and at_most is None:  # NaN is above all others, as in Max
+            within = pc.or_(within, pc.is_nan(values))
+        return pc.fill_null(within, False).to_numpy(zero_copy_only=False).astype(bool)  # type: ignore[no-any-return] # noqa: FBT003
 
     def ask_at_end(self, at: NDArray[np.intp]) -> None:
         self._columns["asks_at_end"][at] |= ~self.at_end[at]

@@ -107,8 +107,10 @@ def _matched(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) 
     names = [str(source.name) for source in flow.sources]
     if flow.sources[0].name is None:
         if not isinstance(df, DataFrame) or inputs:
-            given = ", ".join(inputs) or repr(df)
-            raise PipelineError(f"apply({given}): the pipeline has one input without a name, a DataFrame: apply(df)")
+            given = ", ".join(inputs) or _shown(df)
+            raise PipelineError(
+                f"apply({given}): the pipeline has one input without a name, a DataFrame of Spark: apply(df)"
+            )
         return {None: df}
     if df is not None:
         named = ", ".join(f"{name}=..." for name in names)
@@ -116,12 +118,20 @@ def _matched(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) 
     for name in names:
         if not isinstance(inputs.get(name), DataFrame):
             raise PipelineError(
-                f"apply({name}={inputs.get(name)!r}): must be a DataFrame, one for each of {', '.join(names)}"
+                f"apply({name}={_shown(inputs.get(name))}): must be a DataFrame of Spark, one for each of {', '.join(names)}"
             )
     for name in inputs:
         if name not in names:
             raise PipelineError(f"apply({name}=...): there is no input {name!r}; the merge has {', '.join(names)}")
     return {name: inputs[name] for name in names}
+
+
+def _shown(value: object) -> str:
+    """What was given in place of a DataFrame, in a line; of pandas' or polars' the fix too."""
+    kind = type(value)
+    if hasattr(value, "columns"):
+        return f"{kind.__module__.partition('.')[0]}.{kind.__name__}, which spark.createDataFrame(...) makes one of Spark's"
+    return repr(value)
 
 
 def _are_streaming(frames: Mapping[str | None, DataFrame]) -> bool:
