@@ -18,6 +18,7 @@ from beamish.errors import (
     UserFunctionError,
 )
 from beamish.joining import as_of_join, merge
+from beamish.ledger import changelog, live
 from beamish.modes import (
     AT_MERGE,
     BOTH_INPUTS,
@@ -115,7 +116,9 @@ __all__ = [
     "Windowings",
     "accumulations",
     "as_of_join",
+    "changelog",
     "dropped",
+    "live",
     "merge",
     "panes",
     "sql",
