@@ -65,6 +65,11 @@ class Relation:
     name: str | None = None
 
     @property
+    def is_signed(self) -> bool:
+        """Whether it is a source whose rows have a ``SIGN``, since some take others back."""
+        return self.retracts and not self.is_panes
+
+    @property
     def is_panes(self) -> bool:
         """Whether they are the panes of a stage."""
         return self.event_time is None

@@ -134,6 +134,8 @@ class WindowPlan:
             return "windows that merge are known only in the shard"
         if self.takes_panes:
             return "they are the panes of another stage"
+        if self.signed:
+            return "some take others back"
         if not self.window.preaggregates:
             return "the window option does not say which slices of time its windows consist of"
         for bound in self.accumulations:
