@@ -31,13 +31,16 @@ by_hour = (
 )
 
 
-def order(number: int, time: str, euros: int) -> dict[str, object]:
+Row = dict[str, object]
+
+
+def order(number: int, time: str, euros: int) -> Row:
     """A row of the table."""
     return {"id": number, "ordered": f"2024-05-01T{time}:00Z", "euros": euros}
 
 
 FIRST, SECOND, THIRD = order(1, "09:05", 20), order(2, "09:40", 35), order(3, "10:15", 50)
-BATCHES = [
+BATCHES: list[list[tuple[str, Row | None, Row | None]]] = [
     [("c", None, FIRST), ("c", None, SECOND)],
     [("c", None, THIRD), ("u", SECOND, order(2, "09:40", 5))],  # a price is put right
     [("d", FIRST, None), ("u", THIRD, order(3, "09:55", 50))],  # one is cancelled, one gets another time
