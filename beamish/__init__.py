@@ -18,6 +18,7 @@ from beamish.errors import (
     UserFunctionError,
 )
 from beamish.joining import as_of_join, merge
+from beamish.ledger import changelog, live
 from beamish.modes import (
     AT_MERGE,
     BOTH_INPUTS,
@@ -34,7 +35,7 @@ from beamish.modes import (
     WaitFor,
     WhenFull,
 )
-from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, ScriptState, StoredVersion
 from beamish.statement import Query, sql
@@ -82,6 +83,7 @@ __all__ = [
     "OnTimeBehavior",
     "OptionError",
     "Pane",
+    "PaneChange",
     "PaneKind",
     "PaneTiming",
     "Pipeline",
@@ -114,7 +116,9 @@ __all__ = [
     "Windowings",
     "accumulations",
     "as_of_join",
+    "changelog",
     "dropped",
+    "live",
     "merge",
     "panes",
     "sql",

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.engine.pane_columns import EARLY
+from beamish.engine.signs import signs_of
 from beamish.engine.state.records import Records
-from beamish.engine.versions.packing import key_column, signs_of, times_of, to_shards
+from beamish.engine.versions.packing import key_column, times_of, to_shards
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import cast
@@ -82,7 +83,7 @@ def pack_left(plan: AsOfPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         columns["start_us"] = pc.fill_null(window.field("start").cast(pa.int64()), 0)
         columns["end_us"] = pc.fill_null(window.field("end").cast(pa.int64()), END_OF_TIME_US)
     if plan.left.retracts:
-        columns["sign"] = signs_of(rows)
+        columns["sign"] = signs_of(plan.left, rows)
     if plan.options.with_dropped:
         own = [columns[f"left.{field.name}"] for field in plan.left_schema]
         columns["row"] = pa.StructArray.from_arrays(own, fields=list(plan.left_schema))

@@ -9,17 +9,19 @@ import pyarrow as pa
 
 from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.operator import Cadence
+from beamish.engine.pane_columns import Block
+from beamish.engine.signs import sign_column
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.compatibility import check_held, check_unnamed
 from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
-from beamish.engine.windowing.firing import extract
+from beamish.engine.windowing.firing import extract, repeats
 from beamish.engine.windowing.merging import combine_states
 from beamish.engine.windowing.output import pane_table
 from beamish.engine.windowing.packing import pack_rows, shard_of
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
-from beamish.kernels.arrays import Ints
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.plan.window_plan import WindowPlan
 
@@ -52,13 +54,15 @@ class WindowOperator(UpdatingOperator):
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
         if not plan.has_several_inputs:
-            return [name for name in plan.columns if name in relation.columns.names]
+            own = [name for name in plan.columns if name in relation.columns.names]
+            return [*own, *sign_column(relation)]
         name, travels = str(relation.name), set(plan.columns)
-        return [
+        own = [
             column
             for column in relation.columns.names
             if column in relation.keys or merged_name(name, column) in travels
         ]
+        return [*own, *sign_column(relation)]
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:
@@ -100,6 +104,9 @@ class WindowOperator(UpdatingOperator):
 
     def closes_us(self, end_us: Ints) -> Ints:
         return self.plan.expiry_us(end_us)  # type: ignore[no-any-return]
+
+    def replaces_unseen(self, columns: Block) -> Flags:
+        return repeats(self.plan, columns["index"])
 
     def rows(self, updates: Updates) -> pa.Table:
         values = extract(self.plan, updates.values) if self.adds_up else updates.values

@@ -16,10 +16,12 @@ from pyspark.sql import functions as F
 
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
+from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
+from beamish.plan.ledger import Ledger
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
 from beamish.spark.compile.native_as_of import native_joined, why_not_native_as_of
@@ -43,7 +45,8 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         panes = _panes(flow, operator, frames)
         names = flow.operator.gives.schema.names if flow.operator.gives.schema else []
         parts.append(panes if name is None else panes.withColumn(WINDOWING, F.lit(name)).select(*map(column, names)))
-    return reduce(DataFrame.unionAll, parts)
+    ledger = Ledger.of(flow.operator.gives, final=True)
+    return reduce(DataFrame.unionAll, parts).withMetadata("pane", ledger.metadata)
 
 
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
@@ -117,6 +120,6 @@ def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
         shard = operator.open(DictStore())
         payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
         dropped = shard.step([None] * inputs, None, payloads)
-        return pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])])
+        return with_sequence(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0)
 
     return panes

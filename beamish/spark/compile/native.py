@@ -19,6 +19,7 @@ from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration
 from beamish.kernels.reserved import PREFIX
 from beamish.modes import TimestampCombiner
+from beamish.pane import PaneChange
 from beamish.plan.window_plan import WindowPlan
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema
@@ -99,6 +100,8 @@ def why_not_native(plan: WindowPlan) -> str:
         return "it takes several inputs"
     if plan.takes_panes:
         return "it takes the panes of another stage"
+    if plan.signed:
+        return "some rows take others back"
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark's aggregation would not show"
     native = _WINDOWS.get(type(plan.window))
@@ -141,10 +144,11 @@ def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
     return F.unix_micros(f"{_WINDOW}.start"), F.unix_micros(f"{_WINDOW}.end") + F.lit(added_us)
 
 
-def final_pane() -> Column:
-    """The column ``pane`` of a window's only pane."""
+def final_pane(sequence: Column) -> Column:
+    """The column ``pane`` of a final row: the only one there will be."""
     only = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
-    return F.struct(*(F.lit(value).alias(name) for name, value in only.items()))
+    only["change"] = str(PaneChange.INSERT)
+    return F.struct(*(F.lit(value).alias(name) for name, value in only.items()), sequence.alias("sequence"))
 
 
 def _output(plan: WindowPlan) -> list[Column]:
@@ -155,7 +159,8 @@ def _output(plan: WindowPlan) -> list[Column]:
     schema = spark_schema(plan.pane_schema)
     made = {
         "window": F.struct(F.timestamp_micros(start).alias("start"), F.timestamp_micros(end).alias("end")),
-        "pane": final_pane(),
+        # A key has one pane per window, and no two begin at once: no counter is needed that all panes of a key go through.
+        "pane": final_pane(F.coalesce(start, F.lit(0))),
         "timestamp": F.timestamp_micros(pane_time_us),
     }
     return [made.get(field.name, column(field.name)).cast(field.dataType).alias(field.name) for field in schema]

@@ -24,7 +24,7 @@ from beamish.versioning import VALID_FROM
 
 _KEY, _TIME, _IS_CHANGE = PREFIX + "key.", PREFIX + "time_us", PREFIX + "is_change"
 _SEQUENCE, _SETS, _VALUE, _ROW = PREFIX + "sequence", PREFIX + "sets", PREFIX + "value.", PREFIX + "row."
-_MET = PREFIX + "met"
+_MET, _NUMBER = PREFIX + "met", PREFIX + "number"
 
 
 def why_not_native_as_of(plan: AsOfPlan) -> str:
@@ -55,8 +55,8 @@ def native_joined(plan: AsOfPlan, rows: DataFrame, changes: DataFrame) -> DataFr
     before = Window.partitionBy(*keys).orderBy(_TIME, first, *(column(name).asc_nulls_first() for name in ties))
     change = F.struct(_TIME, _SETS, *(column(f"{_VALUE}{name}") for name in plan.table.value_schema.names))
     last = F.last(F.when(F.col(_IS_CHANGE), change), ignorenulls=True)
-    met = both.withColumn(_MET, last.over(before.rowsBetween(Window.unboundedPreceding, 0)))
-    joined = met.where(~F.col(_IS_CHANGE))
+    met = {_MET: last.over(before.rowsBetween(Window.unboundedPreceding, 0)), _NUMBER: F.row_number().over(before)}
+    joined = both.withColumns(met).where(~F.col(_IS_CHANGE))
     if plan.options.how == "inner":
         joined = joined.where(_matches(plan))
     return joined.select(*_output(plan))
@@ -128,7 +128,7 @@ def _output(plan: AsOfPlan) -> Iterator[Column]:
     made = {
         str(plan.takes[TABLE].name): F.when(_matches(plan), F.struct(*match)),
         "window": F.struct(nothing.alias("start"), nothing.alias("end")),
-        "pane": final_pane(),
+        "pane": final_pane(F.col(_NUMBER)),
         "timestamp": F.timestamp_micros(F.col(_TIME)),
     }
     for field in spark_schema(plan.gives.schema):

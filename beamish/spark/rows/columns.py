@@ -14,6 +14,7 @@ from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
 from beamish.source import Source
+from beamish.spark.rows.forms import unfolded
 from beamish.spark.rows.types import arrow_type
 
 
@@ -52,6 +53,7 @@ def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> 
     for name in df.columns:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
+    df = unfolded(source.form, df)
     named: list[str] = []
     for key in source.keys:
         name = key if isinstance(key, str) else _name_of(df, key)
