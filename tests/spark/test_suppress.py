@@ -209,7 +209,9 @@ def test_what_waits_on_the_clock_leaves_in_the_available_now_run_in_which_its_ti
     scores.add({"ts": datetime(2024, 1, 1, tzinfo=UTC), "k": "a", "v": 5})
 
     def run(wait):
-        batches = run_query(TOTALS.accumulating().suppress(bm.UntilTimeLimit(wait, clock="processing")), scores.stream())
+        batches = run_query(
+            TOTALS.accumulating().suppress(bm.UntilTimeLimit(wait, clock="processing")), scores.stream()
+        )
         return [pane.values["total"] for panes in batches for pane in panes]
 
     assert run("1 day") == []

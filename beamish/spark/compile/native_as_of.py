@@ -124,10 +124,9 @@ def _output(plan: AsOfPlan) -> Iterator[Column]:
     assert plan.gives.schema is not None  # noqa: S101 - it is bound
     match = [F.col(_MET)[f"{_VALUE}{name}"].alias(name) for name in plan.table.value_schema.names]
     match.append(F.timestamp_micros(F.col(_MET)[_TIME]).alias(VALID_FROM))
-    nothing = F.lit(None).cast("timestamp")
     made = {
         str(plan.takes[TABLE].name): F.when(_matches(plan), F.struct(*match)),
-        "window": F.struct(nothing.alias("start"), nothing.alias("end")),
+        "window": F.lit(None),
         "pane": final_pane(F.col(_NUMBER)),
         "timestamp": F.timestamp_micros(F.col(_TIME)),
     }
