@@ -52,9 +52,9 @@ def rows(spark):
         (time(), chance.choice(["a", "b", None]), chance.choice([0.0, float("nan"), 1.5]), chance.choice([None, 1, 2]))
         for _ in range(400)
     ]
-    return spark.createDataFrame(made, "ts timestamp, k string, f double, x int").selectExpr(
-        "*", "cast(x as decimal(8, 2)) d"
-    )
+    rows = spark.createDataFrame(made, "ts timestamp, k string, f double, x int")
+    year_10000 = rows.limit(2).selectExpr("timestamp_micros(253402300800000000) ts", "k", "f", "x")
+    return rows.unionAll(year_10000).selectExpr("*", "cast(x as decimal(8, 2)) d")
 
 
 def planned(window, rows, keys=("k",), combiner=bm.TimestampCombiner.END_OF_WINDOW, **accumulations):

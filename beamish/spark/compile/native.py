@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration
+from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import PREFIX
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
@@ -119,7 +120,7 @@ def why_not_native(plan: WindowPlan) -> str:
 def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
     """The final panes of a batch DataFrame, for a plan with nothing against it."""
     time = column(plan.takes[0].event_time)
-    rows = df.where(time.isNotNull())
+    rows = df.where(is_in_range(time))
     by = [*map(column, plan.key_schema.names), *_WINDOWS[type(plan.window)].group(plan.window, time)]
     values = [
         _AGGREGATES[type(bound.accumulation)](bound.accumulation).alias(bound.name) for bound in plan.accumulations
@@ -142,6 +143,11 @@ def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
         return nothing, nothing
     added_us = _WINDOWS[type(plan.window)].added_us
     return F.unix_micros(f"{_WINDOW}.start"), F.unix_micros(f"{_WINDOW}.end") + F.lit(added_us)
+
+
+def is_in_range(time: Column) -> Column:
+    """Whether rows have an event time, of the years 1 to 9999."""
+    return time.between(*(F.timestamp_micros(F.lit(us)) for us in (EARLIEST_US, LATEST_US)))
 
 
 def final_pane(sequence: Column) -> Column:

@@ -13,11 +13,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import PREFIX
 from beamish.plan.as_of_plan import TABLE, AsOfPlan
-from beamish.spark.compile.native import final_pane
+from beamish.spark.compile.native import final_pane, is_in_range
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema, spark_type
 from beamish.versioning import VALID_FROM
@@ -48,7 +47,7 @@ def why_not_native_as_of(plan: AsOfPlan) -> str:
 
 def native_joined(plan: AsOfPlan, rows: DataFrame, changes: DataFrame) -> DataFrame:
     """The final rows of an as-of join of batch DataFrames, for a plan with nothing against it."""
-    both = _in_time(_rows(plan, rows)).unionAll(_in_time(_changes(plan, changes)))
+    both = _rows(plan, rows).unionAll(_changes(plan, changes))
     first = F.col(_IS_CHANGE).desc() if plan.options.allow_exact_matches else F.col(_IS_CHANGE).asc()
     ties = [_SEQUENCE, _SETS, *(f"{_VALUE}{name}" for name in plan.table.value_schema.names)]
     keys = [column(f"{_KEY}{number}") for number in range(len(plan.left.keys))]
@@ -67,28 +66,25 @@ def _with_keys(df: DataFrame, keys: Sequence[str]) -> DataFrame:
     return reduce(lambda df, name: df.where(column(name).isNotNull()), keys, df)
 
 
-def _in_time(df: DataFrame) -> DataFrame:
-    """Without what is dropped for its event time."""
-    return df.where(F.col(_TIME).between(EARLIEST_US, LATEST_US))
-
-
 def _rows(plan: AsOfPlan, df: DataFrame) -> DataFrame:
+    time = column(str(plan.left.event_time))
     made: dict[str, Column] = {
-        _TIME: F.unix_micros(column(str(plan.left.event_time))),
+        _TIME: F.unix_micros(time),
         _IS_CHANGE: F.lit(col=False),
         **{f"{_KEY}{number}": column(name) for number, name in enumerate(plan.left.keys)},
         **{f"{_ROW}{name}": column(name) for name in plan.left_schema.names},
     }
     if plan.options.how == "inner":  # a null meets nothing
         df = _with_keys(df, plan.left.keys)
-    return df.select(*_columns(plan, made))
+    return df.where(is_in_range(time)).select(*_columns(plan, made))
 
 
 def _changes(plan: AsOfPlan, df: DataFrame) -> DataFrame:
     options, takes = plan.table.options, plan.takes[TABLE]
+    time = column(str(takes.event_time))
     deletes = F.lit(col=False) if options.deleted is None else F.coalesce(column(options.deleted), F.lit(col=False))
     made: dict[str, Column] = {
-        _TIME: F.unix_micros(column(str(takes.event_time))),
+        _TIME: F.unix_micros(time),
         _IS_CHANGE: F.lit(col=True),
         _SETS: ~deletes.cast("boolean"),
         **{f"{_KEY}{number}": column(name) for number, name in enumerate(takes.keys)},
@@ -96,7 +92,7 @@ def _changes(plan: AsOfPlan, df: DataFrame) -> DataFrame:
     }
     if options.sequence_by is not None:
         made[_SEQUENCE] = column(options.sequence_by)
-    return _with_keys(df, takes.keys).select(*_columns(plan, made))
+    return _with_keys(df, takes.keys).where(is_in_range(time)).select(*_columns(plan, made))
 
 
 def _columns(plan: AsOfPlan, made: Mapping[str, Column]) -> Iterator[Column]:
