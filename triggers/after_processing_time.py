@@ -1,13 +1,15 @@
-"""AfterProcessingTime: fire some time after the first row, on the clock."""
+"""AfterProcessingTime: fire some time after the first row, or the last one, on the clock."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import attrs
+import numpy as np
 
-from beamish.durations import Duration, read_not_negative
+from beamish.durations import Duration, read_duration, read_not_negative, read_positive_or_none
+from beamish.errors import OptionError
 from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, WindowIndices
 
 
@@ -16,23 +18,55 @@ class AfterProcessingTime(Trigger):
     """Fires when the clock is at or past ``delay`` after the first row it saw, and is finished.
 
     Under Repeatedly the wait begins again with the first row after the firing. Merging takes the earliest target
-    of the parts; one that has fired in a part starts again.
+    of the parts (since the last row: the latest); one that has fired in a part starts again.
 
     Args:
-        delay: at least 0; 0 fires with every bundle.
+        delay: at least 0; 0 fires with every bundle, unless it is aligned.
+        since: "first"; or "last": each bundle with rows begins the wait anew, so it fires once no row came for so long.
+        aligned_to: waits on until the next multiple of it since 1970, after the delay; such as "1 minute" for the full
+            minute. Exactly on one it waits for the next.
+        offset: what these multiples are moved by; of any sign.
 
     Raises:
-        OptionError: a negative delay.
+        OptionError: a negative delay; ``since`` is neither; a period not above 0; an offset of nothing.
+
+    Example:
+        >>> from beamish.triggers import AfterProcessingTime, AfterWatermark, Repeatedly
+        >>> AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute")).describe()
+        'before its end at each full 1 minute on the clock with new rows, then for the last time when the watermark passes its end'
+        >>> Repeatedly(AfterProcessingTime("10 seconds", since="last")).describe()
+        '10 seconds on the clock after the last new row'
     """
 
     delay: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
+    since: Literal["first", "last"] = attrs.field(default="first", kw_only=True)
+    aligned_to: Duration | None = attrs.field(default=None, converter=read_positive_or_none, kw_only=True)
+    offset: Duration = attrs.field(default=Duration(0), converter=read_duration, kw_only=True)
     needs_clock = True
 
+    def __attrs_post_init__(self) -> None:
+        if self.since not in ("first", "last"):
+            raise OptionError(
+                f"AfterProcessingTime(since={self.since!r}): must be 'first' or 'last', the row it waits from"
+            )
+        if self.offset and self.aligned_to is None:
+            raise OptionError(
+                f"AfterProcessingTime(offset={self.offset!r}): moves the times that it is aligned to; say aligned_to='1 minute'"
+            )
+
     def describe(self) -> str:
-        return f"{self.delay} on the clock after its first row"
+        return self._describe(f"its {self.since} row", "the next")
 
     def describe_repeated(self) -> str:
-        return f"{self.delay} on the clock after each first new row"
+        return self._describe(f"{'each first' if self.since == 'first' else 'the last'} new row", "each")
+
+    def _describe(self, row: str, which: str) -> str:
+        if self.aligned_to is None:
+            return f"{self.delay} on the clock after {row}"
+        full = f"at {which} full {self.aligned_to}" + (f" and {self.offset}" if self.offset else "")
+        if not self.delay:
+            return f"{full} on the clock with new rows"
+        return f"{full} on the clock that is {self.delay} after {row}"
 
     @property
     def columns(self) -> Mapping[str, tuple[str, Any]]:
@@ -40,8 +74,17 @@ class AfterProcessingTime(Trigger):
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         # AfterEach shows rows to parts that are finished too; their wait is over.
-        waiting = at[(s["target_us"][at] == NEVER_US) & ~s.finished[at]]
-        s["target_us"][waiting] = now.clock_us + self.delay.us
+        begins = ~s.finished[at]
+        if self.since == "first":
+            begins &= s["target_us"][at] == NEVER_US
+        s["target_us"][at[begins]] = self._target_us(now.clock_us)
+
+    def _target_us(self, clock_us: int) -> int:
+        """When a wait is over that begins now."""
+        target_us = clock_us + self.delay.us
+        if self.aligned_to is None:
+            return target_us
+        return target_us + self.aligned_to.us - (target_us - self.offset.us) % self.aligned_to.us
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return s["target_us"][at] <= now.clock_us
@@ -51,7 +94,12 @@ class AfterProcessingTime(Trigger):
         s.finished[at] = True
 
     def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
-        s["target_us"][m.into] = m.least(s["target_us"])
+        target_us = s["target_us"]
+        if self.since == "first":
+            target_us[m.into] = m.least(target_us)
+        else:
+            latest = m.least(np.where(target_us == NEVER_US, NEVER_US, -target_us))
+            target_us[m.into] = np.where(latest == NEVER_US, NEVER_US, -latest)
 
     def wakes_at_columns(self, s: State, at: WindowIndices) -> Any:
         return s["target_us"][at]

@@ -9,7 +9,18 @@ from beamish.triggers import Trigger
 from tests.own.triggers import AtEndOnce, EveryOtherBundle, QuietFor
 
 after_count = st.builds(t.AfterCount, st.integers(1, 4))
-after_processing_time = st.builds(t.AfterProcessingTime, st.sampled_from([0, 1, 2, 3, 5, 2.5]))
+_delays = st.sampled_from([0, 1, 2, 3, 5, 2.5])
+after_processing_time = st.one_of(
+    st.builds(t.AfterProcessingTime, _delays),
+    st.builds(t.AfterProcessingTime, _delays, since=st.sampled_from(["first", "last"])),
+    st.builds(
+        t.AfterProcessingTime,
+        _delays,
+        since=st.sampled_from(["first", "last"]),
+        aligned_to=st.sampled_from([2, 3, 5]),
+        offset=st.sampled_from([0, 1, -0.5, 7]),
+    ),
+)
 plain_after_watermark = st.builds(t.AfterWatermark)
 always = st.builds(t.Always)
 never = st.builds(t.Never)

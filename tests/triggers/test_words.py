@@ -51,6 +51,12 @@ FIRST_OF = "at the first of (after 100 rows; 1 minute on the clock after its fir
         (Repeatedly(AfterValue("n", at_most=2.5)), "with every bundle while n is at most 2.5"),
         (OfAUsersOwn(), "as OfAUsersOwn() says"),
         (AfterWatermark(), END),
+        (AfterProcessingTime("1 minute", since="last"), "1 minute on the clock after its last row"),
+        (AfterProcessingTime(aligned_to="1 hour"), "at the next full 1 hour on the clock with new rows"),
+        (
+            Repeatedly(AfterProcessingTime(10, since="last", aligned_to="1 hour", offset="5 minutes")),
+            "at each full 1 hour and 5 minutes on the clock that is 10 seconds after the last new row",
+        ),
         (AfterWatermark(early=AfterCount(2)), f"before its end every 2 rows, then for the last time {END}"),
         (AfterWatermark(late=AfterCount(1)), f"{END}, then every row"),
         (AfterWatermark(AfterCount(2), AfterCount(1)), f"before its end every 2 rows, then {END}, then every row"),

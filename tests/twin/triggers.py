@@ -150,8 +150,11 @@ class AfterProcessingTime(Node):
 
     def show(self, rows: int, now: Now) -> bool:
         # A finished one has no target any more.
-        if self.target is None and not self.finished:
+        if not self.finished and (self.target is None or self.trigger.since == "last"):
             self.target = now.clock + self.trigger.delay.us
+            if self.trigger.aligned_to:  # semantics.md#waits: the first such time after it
+                period, offset = self.trigger.aligned_to.us, self.trigger.offset.us
+                self.target = ((self.target - offset) // period + 1) * period + offset
         return False
 
     def ready(self, now: Now) -> bool:
@@ -163,7 +166,8 @@ class AfterProcessingTime(Node):
 
     def merge(self, merged: Sequence[AfterProcessingTime], now: Now) -> None:
         # The earliest target among the parts; one that has fired starts again, but in a window equal to its own.
-        self.target = min((target for part in merged for target in part.targets()), default=None)
+        choose = min if self.trigger.since == "first" else max
+        self.target = choose((target for part in merged for target in part.targets()), default=None)
 
     def clear(self) -> None:
         self.target = None
