@@ -18,6 +18,7 @@ from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.engine.versions.reading import StoredTable
+from beamish.engine.windowing.kept import kept_windows, window_plan
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane
 from beamish.plan.relation import Relation
@@ -106,6 +107,21 @@ def tables_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
     for operator, (store, *_) in _stores_after(flow, events, initial):
         if isinstance(operator, (VersionsOperator, AsOfOperator)):
             yield StoredTable(store)
+
+
+def windows_after(
+    flow: Flow, events: Sequence[Event], initial: Any, stage: Flow, span_us: tuple[int, int]
+) -> pa.Table | None:
+    """The windows that a stage keeps after a script (``engine/windowing/kept.py``); None: no row came.
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+    """
+    for below, (operator, stores) in zip(flow.flows, _stores_after(flow, events, initial), strict=False):
+        if below is stage:
+            plan = window_plan(operator)
+            return pa.concat_tables([kept_windows(plan, store, span_us) for store in stores])
+    return None
 
 
 def _stores_after(flow: Flow, events: Sequence[Event], initial: Any) -> Iterator[tuple[Operator, Sequence[DictStore]]]:

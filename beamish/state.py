@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from beamish.engine.windowing.kept import CLOSED, NEW_ROWS, PANES, check_key, key_names
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
-from beamish.instants import instant, instant_us
+from beamish.instants import END_OF_TIME_US, instant, instant_us
 from beamish.kernels.named import Named
-from beamish.local import held_after, tables_after
+from beamish.local import held_after, tables_after, windows_after
 from beamish.pane import PaneKind, Window
 from beamish.script.events import Event
 from beamish.script.panes import windows_of
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.suppressed import Suppressed
 from beamish.stages.versions import VersionsStage
+from beamish.stages.window import WindowStage
 from beamish.versioning import VALID_FROM, VALID_TO
 
 if TYPE_CHECKING:
@@ -49,6 +51,27 @@ class Held:
     timestamp: datetime | None
     since: datetime | None
     due: datetime | None
+
+
+@attrs.frozen
+class KeptWindow:
+    """A window that a stage keeps.
+
+    Attributes:
+        key: the key columns; under several windowings also ``windowing``.
+        window: its bounds.
+        values: what a pane would hold now, under ``discarding()`` of the rows that are in no pane yet; None if it is closed.
+        new_rows: number of rows that are in no pane yet.
+        panes: number of panes so far.
+        closed: whether its trigger has finished: it is kept to drop the rows that still come for it.
+    """
+
+    key: Named[Any]
+    window: Window
+    values: Named[Any] | None
+    new_rows: int
+    panes: int
+    closed: bool
 
 
 @attrs.frozen
@@ -106,6 +129,38 @@ class ScriptState:
                 for row, window in zip(table.drop_columns(["window"]).to_pylist(), windows_of(table), strict=True)
             ]
         return found
+
+    def windows(
+        self, start: Any = None, end: Any = None, *, key: Mapping[str, Any] | None = None, stage: int | None = None
+    ) -> list[KeptWindow]:
+        """The windows that it keeps: open ones, and those kept for late rows.
+
+        Args:
+            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes); None: no bound.
+            key: only those of keys that have these values in these key columns.
+            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+
+        Returns:
+            them by key, end and start.
+
+        Raises:
+            PipelineError: no stage has windows, or several and none is named.
+            OptionError: ``key`` names no key column, or the span is empty.
+        """
+        of, span, wanted = window_stage(self.flow, stage), span_us(start, end), dict(key or {})
+        found = windows_after(self.flow, self.events, self.initial, of, span)
+        if found is None:
+            return []
+        names = key_names(found.schema.names)
+        check_key(names, wanted)
+        kept = []
+        for row, window in zip(found.drop_columns(["window"]).to_pylist(), windows_of(found), strict=True):
+            about = [row.pop(name) for name in (NEW_ROWS, PANES, CLOSED)]
+            own = Named({name: row.pop(name) for name in names})
+            assert window is not None  # noqa: S101 - a window that is kept has bounds, if none
+            if all(own[name] == value for name, value in wanted.items()):
+                kept.append(KeptWindow(own, window, None if about[-1] else Named(row), *about))
+        return kept
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> list[StoredVersion]:
         """What its versioned table holds.
@@ -174,6 +229,32 @@ class CheckpointState:
         folder = str(self.checkpoint)
         return held_in_checkpoint(self.flow, self.spark, folder, batch=self.batch, name=name or names[0])
 
+    def windows(
+        self, start: Any = None, end: Any = None, *, key: Mapping[str, Any] | None = None, stage: int | None = None
+    ) -> DataFrame:
+        """The windows that it keeps: open ones, and those kept for late rows.
+
+        Args:
+            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes); None: no bound. What
+                lies elsewhere is not read.
+            key: only those of keys that have these values in these key columns.
+            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+
+        Returns:
+            the key columns (under several windowings also ``windowing``), ``window``, the values that a pane would have now
+            (null if it is closed), ``new_rows`` (bigint, those in no pane yet), ``panes`` (bigint, how many there were),
+            ``closed`` (boolean: its trigger has finished).
+
+        Raises:
+            PipelineError: no stage has windows, or several and none is named.
+            OptionError: ``key`` names no key column, or the span is empty.
+            StateError: the checkpoint is another pipeline's, or too old to be read without rows.
+        """
+        from beamish.spark.kept_windows import windows_in_checkpoint
+
+        of, span, wanted = window_stage(self.flow, stage), span_us(start, end), dict(key or {})
+        return windows_in_checkpoint(of, self.spark, str(self.checkpoint), batch=self.batch, span_us=span, key=wanted)
+
     def versions(self, name: str | None = None, *, as_of: Any = None) -> DataFrame:
         """What its versioned table holds.
 
@@ -196,6 +277,44 @@ class CheckpointState:
         table, entries = table_in_checkpoint(self.spark, str(self.checkpoint), self.batch, name)
         check_as_of(as_of, as_of_us, table.oldest_us)
         return stored_versions(table, entries, as_of_us)
+
+
+def window_stage(flow: Flow, number: int | None) -> Flow:
+    """The stage of windows that is meant.
+
+    Raises:
+        PipelineError: there is none, or several and none is named, or it is none.
+    """
+    stages = {at: below for at, below in enumerate(flow.flows, 1) if has_windows(below)}
+    if not stages:
+        raise PipelineError("windows(): no stage of the pipeline has windows to look into")
+    if number is None and len(stages) == 1:
+        return next(iter(stages.values()))
+    if number not in stages:
+        raise PipelineError(
+            f"windows(stage={number!r}): stages with windows are {', '.join(map(str, stages))}; name one: "
+            f"windows(stage={next(iter(stages))})"
+        )
+    return stages[number]
+
+
+def has_windows(flow: Flow) -> bool:
+    """Whether a stage is one of windows, suppressed or not."""
+    stage = flow.stage.of if isinstance(flow.stage, Suppressed) else flow.stage
+    return isinstance(stage, WindowStage)
+
+
+def span_us(start: Any, end: Any) -> tuple[int, int]:
+    """A span of time in microseconds; None: without a bound.
+
+    Raises:
+        OptionError: it is no time, or the span is empty.
+    """
+    start_us = -END_OF_TIME_US if start is None else instant_us("windows(start)", start)
+    end_us = END_OF_TIME_US + 1 if end is None else instant_us("windows(end)", end)
+    if start_us >= end_us:
+        raise OptionError(f"windows(start={start!r}, end={end!r}): the span is empty; end must be after start")
+    return start_us, end_us
 
 
 def check_suppressed(flow: Flow) -> list[str]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 
-import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
+from beamish.engine.state.takes import with_schemas
 from beamish.engine.suppress.held_store import INDEX, entry_name
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows, held_schema
 from beamish.errors import StateError
 from beamish.flow import Flow
 from beamish.spark.checkpoint import shard_with, stateful_operators, store_of
+from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.types import spark_schema
 from beamish.stages.suppressed import Suppressed
 
@@ -50,17 +50,9 @@ def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
     assert stored is not None  # noqa: S101 - it was found by it
     with pa.ipc.open_stream(pa.py_buffer(stored)) as reader:
         about = json.loads(reader.schema.metadata[b"beamish"])
-    schemas = [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in about["takes"]]
-    takes = [attrs.evolve(known, schema=schema) for known, schema in zip(of.takes, schemas, strict=True)]
-    operator: Operator = of.stage.bind(takes, shards=_shards(shard))
+    operator: Operator = of.stage.bind(with_schemas(of.takes, about["takes"]), shards=noted_shards(shard))
     assert isinstance(operator, SuppressOperator)  # noqa: S101 - a suppressed stage binds to one
     return operator
-
-
-def _shards(shard: DictStore) -> int:
-    """The shard count of the checkpoint."""
-    note = json.loads(shard.get("spark") or b"{}")
-    return int(note["shards"])
 
 
 def _held(operator: SuppressOperator) -> Callable[[pa.Table], pa.Table]:

@@ -24,6 +24,7 @@ from beamish.engine.state.index import (
 from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, append_stored, segment_numbers, to_stored
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import inherited_name, naming_entry, read_entry, segment_name, write_entry
+from beamish.engine.state.takes import note_takes
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.window_table import NO_VALUE, WindowTable
 from beamish.kernels.codes import factorize_values
@@ -46,6 +47,7 @@ class State:
         span_us: how long a span of ends a segment holds.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
+        is_new: whether nothing was stored yet.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
@@ -58,6 +60,7 @@ class State:
     span_us: int
     held: dict[str, Any] | None = None
     changed: bool = False
+    is_new: bool = False
     rewrites: bool = False
 
     @classmethod
@@ -69,7 +72,8 @@ class State:
         """
         stored = read_index_entry(store)
         if stored is None:
-            return cls(plan, store, policy, empty_index(), Clocks.new(len(plan.takes)), {}, policy.least_span_us(plan))
+            clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
+            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, is_new=True)
         index, about = stored
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
@@ -128,7 +132,9 @@ class State:
         for segment in had_inherited.intersection(dirty.tolist()) - {entry[0] for entry in entries if entry[-1]}:
             self.store.remove(inherited_name(segment))
         self.index = with_rows(without(self.index, dirty), entries)
-        self.changed = self.rewrites = False
+        if self.is_new:
+            note_takes(self.store, self.plan.takes)
+        self.changed = self.is_new = self.rewrites = False
         self._save_index()
 
     def _save_one(

@@ -6,7 +6,6 @@ reads those of the slots that it touches, those in which something is due, and, 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from beamish.engine.pane_columns import MERGED_KIND
 from beamish.engine.state.compatibility import check_held
 from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, segment_numbers
 from beamish.engine.state.store import Store
+from beamish.engine.state.takes import schema_texts
 from beamish.engine.suppress.due import Due
 from beamish.engine.suppress.held_store import HeldStore, ends
 from beamish.engine.suppress.held_table import HeldTable
@@ -44,7 +44,7 @@ class SuppressShard(Shard):
         self._inner = operator.open(store)
         check_held(self._inner.held, suppress.name)
         self._store = HeldStore(store, suppress.name)
-        self._store.about["takes"] = [_text(relation.schema) for relation in operator.takes]
+        self._store.about["takes"] = schema_texts(operator.takes)
         self._due = Due(suppress, operator, self._inner.clocks)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
@@ -193,8 +193,3 @@ class SuppressShard(Shard):
     def dropped(self) -> dict[str, int]:
         """Number of rows dropped so far, by reason."""
         return dict(self._inner.dropped)
-
-
-def _text(schema: pa.Schema) -> str:
-    """A schema as text, so that what is held can be read without data."""
-    return base64.b64encode(schema.serialize()).decode()

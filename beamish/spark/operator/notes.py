@@ -50,6 +50,11 @@ def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:
     return note, True
 
 
+def noted_shards(store: Store) -> int:
+    """The shard count of the checkpoint that a shard's store is of."""
+    return int(json.loads(store.get(_NAME) or b"")["shards"])
+
+
 def write_note(store: Store, note: ShardNote) -> None:
     """Store a note."""
     store.put(_NAME, json.dumps(attrs.asdict(note)).encode())

@@ -1,0 +1,143 @@
+"""The windows that a stage keeps, in a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from beamish.engine.operator import Operator
+from beamish.engine.state import DictStore, Store
+from beamish.engine.state.reading import read_index
+from beamish.engine.state.stored_tables import INDEX, WINDOWINGS, segment_name
+from beamish.engine.state.takes import TAKES, noted_takes
+from beamish.engine.windowing.kept import check_key, kept_schema, kept_windows, key_names, window_plan
+from beamish.engine.windowing.packing import shard_of
+from beamish.engine.windowing.several import store_under
+from beamish.errors import StateError
+from beamish.flow import Flow
+from beamish.kernels.buffers import cast
+from beamish.plan.window_plan import WindowPlan
+from beamish.spark.checkpoint import stateful_operators, store_of
+from beamish.spark.operator.notes import noted_shards
+from beamish.spark.rows.columns import column
+from beamish.spark.rows.types import spark_schema
+from beamish.stages.suppressed import Suppressed
+
+_MOST_NAMES = 1000
+"""Of so many segments at most each is asked for by its name; of more all are read."""
+
+
+def windows_in_checkpoint(
+    of: Flow,
+    spark: SparkSession,
+    checkpoint: str,
+    *,
+    batch: int | None,
+    span_us: tuple[int, int],
+    key: Mapping[str, Any],
+) -> DataFrame:
+    """The windows of a stage, as rows in ``kept_schema``.
+
+    Args:
+        of: the stage, with what it takes.
+        spark: the session that reads it.
+        checkpoint: its folder.
+        batch: the number of the batch after which it is read; None: the last one.
+        span_us: only windows that overlap this span, microseconds since the epoch.
+        key: only those with these values in these key columns.
+
+    Raises:
+        StateError: the checkpoint has no such stage, or is too old to be read without rows.
+        OptionError: ``key`` names no key column.
+    """
+    why: StateError | None = None
+    for entries in stateful_operators(spark, checkpoint, batch):
+        try:
+            stored = _StoredWindows.read(of, entries)
+        except StateError as error:  # it is of another stage
+            why = why or error
+        else:
+            return stored.windows(span_us, key)
+    raise why or StateError(f"windows(): the checkpoint {checkpoint!r} has no state")
+
+
+@attrs.frozen
+class _StoredWindows:
+    """The windows of a stage of a query.
+
+    Attributes:
+        plan: the stage's, bound to the columns that its state was begun with.
+        entries: of all shards.
+        notes: per shard the entries that say what the others hold.
+    """
+
+    plan: WindowPlan
+    entries: DataFrame
+    notes: Mapping[int, DictStore]
+
+    @classmethod
+    def read(cls, of: Flow, entries: DataFrame) -> _StoredWindows:
+        """Find out what the shards hold.
+
+        Raises:
+            StateError: no windows, or those of another stage.
+        """
+        under = [f"{name}/" for name in _windowings(of)] or [""]
+        names = ["spark", WINDOWINGS, *(f"{name}{entry}" for name in under for entry in (INDEX, TAKES))]
+        notes: dict[int, DictStore] = {}
+        for row in entries.where(F.col("name").isin(names)).collect():
+            notes.setdefault(row.shard, DictStore()).put(row["name"], bytes(row["value"]))
+        shard = next((store for store in notes.values() if f"{under[0]}{INDEX}" in store), None)
+        if shard is None:
+            raise StateError("windows(): the checkpoint has no windows of such a stage")
+        takes = noted_takes(_store_of(under[0], shard), of.takes)
+        operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
+        operator.open(DictStore(shard))  # compares what the state is of
+        return cls(window_plan(operator), entries, notes)
+
+    def windows(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
+        """Those that overlap a span, of keys with some values."""
+        plan, schema = self.plan, kept_schema(self.plan)
+        check_key(key_names(schema.names), key)
+        rows = self._needed(span_us, key).groupBy("shard")
+
+        def windows(of_shard: pa.Table) -> pa.Table:
+            return kept_windows(plan, store_of(of_shard), span_us)
+
+        found = rows.applyInArrow(windows, spark_schema(schema))
+        return reduce(lambda df, name: df.where(column(name).eqNullSafe(F.lit(key[name]))), key, found)
+
+    def _needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
+        """The entries that must be read."""
+        needed = {name for store in self.notes.values() for name in (*store, *self._segments(store, span_us))}
+        entries = self.entries.where(F.col("name").isin(list(needed))) if len(needed) <= _MOST_NAMES else self.entries
+        names = self.plan.key_schema.names
+        if not names or not set(names) <= key.keys():
+            return entries
+        columns = [cast(pa.array([key[field.name]]), field.type) for field in self.plan.key_schema]
+        return entries.where(F.col("shard") == shard_of(self.plan, pa.table(columns, schema=self.plan.key_schema)))
+
+    def _segments(self, store: DictStore, span_us: tuple[int, int]) -> Iterator[str]:
+        """The entries of a shard in which there are windows of a span."""
+        for under in [f"{name}/" for name in self.plan.windowings] or [""]:
+            index = read_index(_store_of(under, store)).segments
+            overlaps = pc.and_(pc.less(index["start_us"], span_us[1]), pc.greater(index["end_us"], span_us[0]))
+            yield from (under + segment_name(number) for number in index["segment"].filter(overlaps).to_pylist())
+
+
+def _windowings(of: Flow) -> Sequence[str]:
+    """The names of its windowings; none: it has one, without a name."""
+    stage: Any = of.stage.of if isinstance(of.stage, Suppressed) else of.stage
+    return list(stage.options.window.windowings)
+
+
+def _store_of(under: str, store: DictStore) -> Store:
+    """The part of a store whose entries are under a name; all of it under none."""
+    return store_under(under[:-1], store) if under else store
