@@ -37,7 +37,7 @@ from beamish.modes import (
 )
 from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline
-from beamish.state import CheckpointState, Held, ScriptState, StoredVersion
+from beamish.state import CheckpointState, Held, KeptWindow, ScriptState, StoredVersion
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.versioned_table import Validity, Version, VersionedTable
@@ -79,6 +79,7 @@ __all__ = [
     "FixedWindows",
     "GlobalWindow",
     "Held",
+    "KeptWindow",
     "NumericOverflowError",
     "OnTimeBehavior",
     "OptionError",

@@ -652,8 +652,9 @@ class Pipeline:
             initial: of a script, rows that a versioned table began with, as ``run`` takes them.
 
         Returns:
-            a value with ``held()``: what its suppresses hold, a list of ``bm.Held`` or a DataFrame; and ``versions(as_of=...)``:
-            what its versioned table holds, a list of ``bm.StoredVersion`` or a DataFrame.
+            a value that answers with a list, or of a checkpoint with a DataFrame: ``windows(start, end, key=...)``: the windows
+            that it keeps (``bm.KeptWindow``); ``held()``: what its suppresses hold (``bm.Held``); ``versions(as_of=...)``: what
+            its versioned table holds (``bm.StoredVersion``).
 
         Raises:
             PipelineError: a session without a checkpoint or with ``initial``, or a script with a checkpoint.
@@ -674,6 +675,9 @@ class Pipeline:
             >>> (held,) = plays.state(bm.testing.TestStream().add([{"ts": 1}]).add([{"ts": 2}])).held()
             >>> held.values, held.due.minute
             ({'plays': 2}, 1)
+            >>> script = bm.testing.TestStream().add([{"ts": 1}, {"ts": 2}, {"ts": 70}])
+            >>> [(kept.window.start.minute, kept.values) for kept in plays.state(script).windows(start=60)]
+            [(1, {'plays': 1})]
         """
         if isinstance(of, TestStream):
             if checkpoint is not None:

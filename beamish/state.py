@@ -311,7 +311,7 @@ def span_us(start: Any, end: Any) -> tuple[int, int]:
         OptionError: it is no time, or the span is empty.
     """
     start_us = -END_OF_TIME_US if start is None else instant_us("windows(start)", start)
-    end_us = END_OF_TIME_US + 1 if end is None else instant_us("windows(end)", end)
+    end_us = END_OF_TIME_US if end is None else instant_us("windows(end)", end)
     if start_us >= end_us:
         raise OptionError(f"windows(start={start!r}, end={end!r}): the span is empty; end must be after start")
     return start_us, end_us

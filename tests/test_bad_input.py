@@ -136,6 +136,13 @@ AT_ONCE = [
     ("value as text", lambda: AfterValue("n", at_least="5"), ["AfterValue(at_least='5')", "a number"]),
     ("value as nan", lambda: AfterValue("n", at_most=float("nan")), ["AfterValue(at_most=nan)", "a number"]),
     ("negative delay", lambda: AfterProcessingTime("-1 second"), ["AfterProcessingTime(delay)", "not be negative"]),
+    ("windows of no span", lambda: PLAIN.state(TestStream()).windows(5, 5), ["windows(start=5, end=5)", "empty"]),
+    ("windows of no time", lambda: PLAIN.state(TestStream()).windows("noon"), ["windows(start)", "'noon'"]),
+    (
+        "windows of no key",
+        lambda: PLAIN.state(TestStream().add([{"ts": 1, "team": "a", "score": 1}])).windows(key={"x": 1}),
+        ["key={'x': 1}", "no key column"],
+    ),
     ("wait since what", lambda: AfterProcessingTime(1, since="middle"), ["since='middle'", "'first' or 'last'"]),
     ("aligned to nothing", lambda: AfterProcessingTime(aligned_to=0), ["AfterProcessingTime(aligned_to)", "above 0"]),
     ("offset alone", lambda: AfterProcessingTime(offset="1 second"), ["offset='1 second'", "aligned_to='1 minute'"]),

@@ -65,7 +65,9 @@ def windows_in_checkpoint(
             why = why or error
         else:
             return stored.windows(span_us, key)
-    raise why or StateError(f"windows(): the checkpoint {checkpoint!r} has no state")
+    raise why or StateError(
+        f"windows(): the checkpoint {checkpoint!r} has no state; give the folder of the query's option checkpointLocation"
+    )
 
 
 @attrs.frozen

@@ -271,6 +271,19 @@ class Twin:
         # semantics.md#end-of-time: at the end of time everything expires.
         return self.watermark >= min(bounds[1] + self.options.allowed_lateness.us, END_OF_TIME_US)
 
+    def kept(self) -> list[tuple[Key, Bounds, Live | None]]:
+        """The windows that it keeps, by key, end and start; None: its trigger has finished (semantics.md#kept-windows)."""
+        found: list[tuple[Key, Bounds, Live | None]] = []
+        for key in self.keys.values():
+            found += [(key, bounds, live) for bounds, live in key.live.items()]
+            found += [(key, bounds, None) for bounds in key.closed if bounds not in key.live]
+        return sorted(found, key=lambda one: one[1][::-1])
+
+    def values_of(self, window: Live) -> dict[str, Any]:
+        """What a pane of it would hold now."""
+        named = self.options.accumulations.items()
+        return {name: value_of_inputs(accumulation, window.rows, self.takes) for name, accumulation in named}
+
     # A bundle
 
     def add(self, rows: Sequence[Mapping[str, Any]], input_: str | None, source: Source) -> None:
