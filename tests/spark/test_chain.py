@@ -115,15 +115,8 @@ def test_chain_on_spark_equals_chain_in_process(spark, name, script, restart_aft
 
 
 def test_retraction_moves_a_key_from_one_group_to_another():
-    live = {}
-    for pane in CHAINS["totals by total"].run(SCRIPT):
-        place = pane.key["total"], pane.window.start.timestamp()
-        if pane.kind == "RETRACTION":
-            assert live.pop(place) == pane.values
-        else:
-            assert place not in live
-            live[place] = pane.values
-    assert {place: values["names"] for place, values in live.items()} == {
+    live = bm.live(CHAINS["totals by total"].run(SCRIPT))
+    assert {(pane.key["total"], pane.window.start.timestamp()): pane.values["names"] for pane in live} == {
         (2, 0): ["ann", "bob", "cid"],
         (1, 0): ["eve"],
         (6, 10): ["bob"],
@@ -152,27 +145,15 @@ def scored(files):
 
 def live_on_spark(panes, folder):
     """What is live after an AvailableNow run, which must end by itself."""
-    batches = []
-
-    def keep(batch, _):
-        batches.append(batch.selectExpr("total", "users", "names", "window.start", "pane.kind", "pane.index").collect())
-
     query = (
-        panes.writeStream.foreachBatch(keep)
+        panes.writeStream.option("path", str(folder / "panes"))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    live = {}
-    for batch in batches:
-        for row in sorted(batch, key=lambda row: (row["index"], row["kind"])):
-            place = row["total"], row["start"].second
-            if row["kind"] == "RETRACTION":
-                assert live.pop(place) == (row["users"], row["names"])
-            else:
-                live[place] = row["users"], row["names"]
-    return live
+    live = bm.live(panes.sparkSession.read.parquet(str(folder / "panes"))).collect()
+    return {(row["total"], row["window"]["start"].second): (row["users"], row["names"]) for row in live}
 
 
 LIVE = {(2, 0): (2, ["ann", "bob"]), (1, 10): (1, ["bob"]), (7, 20): (1, ["cid"])}
