@@ -186,13 +186,13 @@ SECOND = (
 
 def test_an_event_time_over_a_stream_of_panes_is_refused_and_the_way_out_runs(scored, spark, tmp_path):
     panes = scored.stream().transform(TOTALS)
-    with pytest.raises(bm.PipelineError, match=r"'timestamp'.*one watermark.*first\.then\(second\).*'first_pane'\)"):
+    with pytest.raises(bm.PipelineError, match=r"'timestamp'.*one watermark.*first\.then\(second\).*from_panes\(\)"):
         panes.transform(SECOND)
     run_into(panes, tmp_path / "first")
     written = spark.read.parquet(str(tmp_path / "first"))
     stream = spark.readStream.schema(written.schema).parquet(str(tmp_path / "first"))
-    run_into(stream.withColumnRenamed("pane", "first_pane").transform(SECOND), tmp_path / "second")
-    counted = written.where("window.end <= timestamp_seconds(20)").groupBy("user").count()
+    run_into(stream.transform(SECOND.from_panes()), tmp_path / "second")
+    counted = bm.live(written).where("window.end <= timestamp_seconds(20)").groupBy("user").count()
     second = spark.read.parquet(str(tmp_path / "second")).where("window.start = timestamp_seconds(0)")
     found = dict(map(tuple, second.select("user", "panes").collect()))
     assert found == dict(map(tuple, counted.collect()))
