@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from beamish import accumulations, testing, triggers
+from beamish import accumulations, sinks, testing, triggers
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -12,6 +12,7 @@ from beamish.errors import (
     OptionError,
     PipelineError,
     ScriptError,
+    SinkError,
     SparkSetupError,
     SqlError,
     StateError,
@@ -93,6 +94,7 @@ __all__ = [
     "ScriptError",
     "ScriptState",
     "Sessions",
+    "SinkError",
     "SlidingWindows",
     "SparkSetupError",
     "SqlError",
@@ -117,6 +119,7 @@ __all__ = [
     "dropped",
     "merge",
     "panes",
+    "sinks",
     "sql",
     "testing",
     "triggers",
