@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.kernels.codes import factorize_rows, normalise
-
-SEQUENCE, DELETED = "_sequence", "_deleted"
-"""Columns beside the data: which change of its key a row is (bigint), and whether the row is deleted (boolean)."""
+from beamish.kernels.image_columns import DELETED, SEQUENCE
 
 
 @attrs.frozen(eq=False)

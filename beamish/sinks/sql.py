@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from beamish.errors import ColumnError, OptionError, SinkError
-from beamish.sinks.batch import DELETED, Batch
+from beamish.kernels.image_columns import DELETED
+from beamish.sinks.batch import Batch
 from beamish.sinks.databases import Database, database_of
 from beamish.sinks.databases.database import STAGE, written
 from beamish.sinks.marks import MARKS, Mark, make_marks, read_mark, write_mark

@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.errors import ColumnError
+from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.kernels.quoting import quoted
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import arrow_type
 
-SEQUENCE, DELETED = "_sequence", "_deleted"
 _BOUNDS = {"window_start": "start", "window_end": "end"}
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
@@ -45,7 +45,7 @@ class Images:
         return self.df.toArrow().cast(pa.schema(types))
 
 
-def images(df: DataFrame, where: str, *, pane: Sequence[str], identity: Sequence[str]) -> Images:
+def images(df: DataFrame, where: str, *, pane: Sequence[str], identity: Sequence[str], as_json: bool = True) -> Images:
     """The last images in panes: what UPDATE_BEFORE takes back is left out, and so are dropped rows.
 
     Args:
@@ -53,6 +53,7 @@ def images(df: DataFrame, where: str, *, pane: Sequence[str], identity: Sequence
         where: what asks, for messages.
         pane: fields of ``pane`` to keep.
         identity: the columns that tell rows apart; none: the key columns and the window's bounds.
+        as_json: make structs, arrays and maps JSON, as text.
 
     Raises:
         ColumnError: they are no panes, or have not what is asked for.
@@ -83,7 +84,7 @@ def images(df: DataFrame, where: str, *, pane: Sequence[str], identity: Sequence
     _check_free(where, chosen, added)
     flat = df.where("pane.change IN ('INSERT', 'UPDATE_AFTER', 'DELETE')")
     flat = flat.select(*(made.alias(name) for name, made in {**chosen, **added}.items()))
-    return _with_json(flat, own)
+    return _with_json(flat, own) if as_json else Images(flat, own, frozenset())
 
 
 def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:

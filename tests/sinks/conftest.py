@@ -5,7 +5,8 @@ import importlib
 import pyarrow as pa
 import pytest
 
-from beamish.sinks.batch import DELETED, SEQUENCE, Batch
+from beamish.kernels.image_columns import DELETED, SEQUENCE
+from beamish.sinks.batch import Batch
 from beamish.sinks.databases import database_of
 from tests.servers.postgresql import server
 

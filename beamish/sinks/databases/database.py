@@ -17,7 +17,8 @@ import attrs
 import pyarrow as pa
 
 from beamish.errors import OptionError, SinkError
-from beamish.sinks.batch import DELETED, SEQUENCE, Batch
+from beamish.kernels.image_columns import DELETED, SEQUENCE
+from beamish.sinks.batch import Batch
 from beamish.sinks.names import TableName, quoted
 
 STAGE = "_beamish_stage"

@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.kernels.merge_statement import merge_statement
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases.database import STAGE, Database, literal, rows_of
 from beamish.sinks.databases.files import path_of
-from beamish.sinks.merging import merge_statement
 from beamish.sinks.names import TableName, quoted
 
 _TYPES = {

@@ -9,7 +9,8 @@ import attrs
 import pyarrow as pa
 
 from beamish.errors import ColumnError, SinkError
-from beamish.sinks.batch import DELETED, Batch
+from beamish.kernels.image_columns import DELETED
+from beamish.sinks.batch import Batch
 from beamish.sinks.databases.database import STAGE, Database, literal, names, newer, rows_of, written
 from beamish.sinks.names import TableName, quoted
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.errors import OptionError
-from beamish.sinks.batch import DELETED, Batch
+from beamish.kernels.image_columns import DELETED
+from beamish.sinks.batch import Batch
 from beamish.sinks.databases.database import STAGE, Database, equal, literal, names, newer, rows_of, written
 from beamish.sinks.databases.files import path_of
 from beamish.sinks.names import TableName, quoted

@@ -8,6 +8,7 @@ engine, at the batch's watermark.
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
@@ -25,6 +27,8 @@ from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
 OUTPUT = "panes binary"
+OBSERVED_OUTPUT = f"{OUTPUT}, counts string"
+"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observed.py)."""
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
@@ -51,11 +55,20 @@ class ShardProcessor(StatefulProcessor):
         watermark: where the watermarks of their inputs come from.
         wakes: what wakes them in a batch that brings them nothing.
         hands_on: whether each step's watermark goes to the stage above, as a row of its own.
+        observed: whether each step says what it counted, as a row of its own.
     """
 
-    def __init__(self, operator: Operator, watermark: WatermarkSource, wakes: Wakes, *, hands_on: bool = False) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        watermark: WatermarkSource,
+        wakes: Wakes,
+        *,
+        hands_on: bool = False,
+        observed: bool = False,
+    ) -> None:
         self._operator, self._watermark = operator, watermark
-        self._wakes, self._hands_on = wakes, hands_on
+        self._wakes, self._hands_on, self._observed = wakes, hands_on, observed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -72,9 +85,9 @@ class ShardProcessor(StatefulProcessor):
         payloads, clock_us, reports = _read(rows)
         note, stored = read_note(self._store, self._operator.shards)
         self._stepped.add(key[0])
-        table, due_us = self._step(timerValues, clock_us, payloads, reports)
+        table, due_us, counts = self._step(timerValues, clock_us, payloads, reports)
         self._set_timer(note, self._due_ms(due_us), stored=stored)
-        yield from _frames(table)
+        yield from _frames(table, counts)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
@@ -84,23 +97,25 @@ class ShardProcessor(StatefulProcessor):
                 return
         self._stepped.add(key[0])
         note, _ = read_note(self._store, self._operator.shards)
-        table, due_us = self._step(timerValues, None, [], {})
+        table, due_us, counts = self._step(timerValues, None, [], {})
         if self._wakes is Wakes.WHEN_DUE:
             # Spark deletes the timer that fired.
             note = ShardNote(note.shards, None if note.timer_ms == fired_ms else note.timer_ms)
             self._set_timer(note, self._due_ms(due_us), stored=False)
-        yield from _frames(table)
+        yield from _frames(table, counts)
 
     def _step(
         self, timer_values: Any, clock_us: int | None, payloads: list[bytes], reports: dict[int, int]
-    ) -> tuple[pa.Table, int | None]:
+    ) -> tuple[pa.Table, int | None, dict[str, int | None] | None]:
         sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(self._store)
+        dropped = shard.dropped
         table = shard.step(sources_us, clock_us, payloads)
+        counts = counts_of_step(shard, table, dropped, clock_us) if self._observed else None
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")
-        return table, shard.next_due_us
+        return table, shard.next_due_us, counts
 
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
@@ -132,6 +147,9 @@ def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[i
     return payloads, None if clock_us == NO_CLOCK else clock_us, reports
 
 
-def _frames(table: pa.Table) -> Iterator[pd.DataFrame]:
-    if table.num_rows:
+def _frames(table: pa.Table, counts: dict[str, int | None] | None) -> Iterator[pd.DataFrame]:
+    if counts is not None:
+        panes: list[bytes | None] = [None, *panes_to_bytes(table)]
+        yield pd.DataFrame({"panes": panes, "counts": [json.dumps(counts)] + [None] * (len(panes) - 1)})
+    elif table.num_rows:
         yield pd.DataFrame({"panes": panes_to_bytes(table)})

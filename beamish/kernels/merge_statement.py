@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from beamish.sinks.batch import DELETED, SEQUENCE
+from beamish.kernels.image_columns import DELETED, SEQUENCE
 
 
 def merge_statement(

@@ -1,0 +1,84 @@
+"""A table of Spark's that takes MERGE INTO - Delta, Iceberg and others - kept as the panes say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from beamish.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def merge(
+    table: str,
+    *,
+    keep_deleted: bool = False,
+    create: str | None = None,
+    pane: Sequence[str] = (),
+    identity: Sequence[str] = (),
+) -> MergeSink:
+    """A function for ``foreachBatch`` that keeps a table of Spark's as the panes say, by ``MERGE INTO``.
+
+    The net change of a batch, one row per key and window, is merged where its sequence is greater than the one stored: one commit
+    of the table per batch, and none of a batch that is run again. Structs, arrays and maps stay as they are.
+
+    Args:
+        table: the table as SQL names it: ``hourly``, ``catalog.stats.hourly``, ``delta.`/folder/hourly```.
+        keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
+            it only the last one.
+        create: make the table if it is not there, in this format: ``"delta"`` or ``"iceberg"``. None: it is there.
+        pane: fields of the column ``pane`` to keep, as ``pane_timing``, ``pane_is_last`` and so on.
+        identity: as of ``bm.sinks.sql``.
+
+    Returns:
+        the function, a value.
+
+    Raises:
+        OptionError: the table's name is none.
+
+    Example:
+        ``panes.writeStream.foreachBatch(bm.sinks.merge("stats.hourly", create="delta")).option("checkpointLocation", ...)``
+    """
+    return MergeSink(table, keep_deleted, create, tuple(pane), tuple(identity))
+
+
+@attrs.frozen
+class MergeSink:
+    """What ``bm.sinks.merge`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
+
+    Attributes:
+        table, keep_deleted, create, pane, identity: as ``bm.sinks.merge`` takes them.
+    """
+
+    table: str
+    keep_deleted: bool = False
+    create: str | None = None
+    pane: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.table, str) or not self.table.strip():
+            raise OptionError(
+                f"sinks.merge(table={self.table!r}): must be a table as SQL names it, such as 'stats.hourly'"
+            )
+        if self.create is not None and not (isinstance(self.create, str) and self.create.isidentifier()):
+            raise OptionError(
+                f"sinks.merge(create={self.create!r}): must be a format, such as 'delta' or 'iceberg', or None"
+            )
+        if not isinstance(self.keep_deleted, bool):
+            raise OptionError(f"sinks.merge(keep_deleted={self.keep_deleted!r}): must be True or False")
+
+    def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
+        """Merge a batch of panes into the table.
+
+        Raises:
+            ColumnError: they are no panes.
+            SinkError: the table does not fit, or is another query's.
+        """
+        from beamish.spark.merging import merge_batch
+
+        merge_batch(self, batch_df, batch_id)
