@@ -35,7 +35,7 @@ from beamish.modes import (
     WaitFor,
     WhenFull,
 )
-from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Window
 from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, ScriptState, StoredVersion
 from beamish.statement import Query, sql
@@ -89,6 +89,7 @@ __all__ = [
     "OnTimeBehavior",
     "OptionError",
     "Pane",
+    "PaneChange",
     "PaneKind",
     "PaneTiming",
     "Pipeline",

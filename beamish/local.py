@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
+from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows
@@ -147,6 +148,7 @@ class _Node:
         ]
         self._stores = [DictStore() for _ in range(flow.operator.shards)]
         self._shards = [self._operator.open(store) for store in self._stores]
+        self._given = [0 for _ in self._stores]
         for number, taken in enumerate(flow.inputs):
             if isinstance(taken, Source) and taken.name in initial:
                 payloads: dict[int, list[bytes]] = {}
@@ -178,8 +180,16 @@ class _Node:
                 payloads.setdefault(shard, []).append(payload)
         if self._how.round_trip:
             self._shards = [self._operator.open(store) for store in self._stores]
-        out = [shard.step(sources_us, step.clock_us, payloads.get(i, [])) for i, shard in enumerate(self._shards)]
+        out = [
+            self._numbered(i, shard.step(sources_us, step.clock_us, payloads.get(i, [])))
+            for i, shard in enumerate(self._shards)
+        ]
         return pa.concat_tables(out)
+
+    def _numbered(self, shard: int, rows: pa.Table) -> pa.Table:
+        first = self._given[shard]
+        self._given[shard] += rows.num_rows
+        return with_sequence(rows, first)
 
 
 def _payloads(operator: Operator, number: int, rows: pa.Table | None, packs: int) -> Iterator[tuple[int, bytes]]:

@@ -30,6 +30,19 @@ class PaneTiming(enum.StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+class PaneChange(enum.StrEnum):
+    """What a row does to the live panes (docs/semantics.md#pane-change)."""
+
+    INSERT = "INSERT"
+    """A pane where none is live."""
+    UPDATE_BEFORE = "UPDATE_BEFORE"
+    """The retraction of a pane; the row after it replaces it."""
+    UPDATE_AFTER = "UPDATE_AFTER"
+    """The pane that replaces another."""
+    DELETE = "DELETE"
+    """The retraction of a pane that nothing replaces."""
+
+
 class DropReason(enum.StrEnum):
     """Why a row was dropped."""
 
@@ -69,6 +82,9 @@ class Pane:
         is_first: no pane of this window came before.
         is_last: no pane of this window can follow.
         timestamp: an aware UTC datetime, or None (global window without a combiner).
+        change: INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE; None for DROPPED.
+        sequence: its place among all rows of its shard: of rows of one key the later one has the greater. Two panes that
+            differ only in that are equal.
         reason: for DROPPED, why.
         late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either, or out of range.
     """
@@ -83,6 +99,8 @@ class Pane:
     is_first: bool = False
     is_last: bool = False
     timestamp: datetime | None = None
+    change: PaneChange | None = None
+    sequence: int = attrs.field(default=0, eq=False)
     reason: DropReason | None = None
     late_by_us: int | None = None
 

@@ -71,7 +71,8 @@ def _plain(pane: Pane, options: Said) -> list[Any]:
     approximate = [name for name, acc in options.accumulations.items() if isinstance(acc, ApproxCountDistinct)]
     hidden = () if pane.kind is PaneKind.DROPPED else approximate
     values = {name: normal(value) for name, value in sorted(pane.values.items()) if name not in hidden}
-    shown = attrs.asdict(pane, recurse=False) | {"values": values, "key": {k: normal(v) for k, v in pane.key.items()}}
+    numbered = attrs.asdict(pane, recurse=False, filter=lambda field, _: field.name != "sequence")
+    shown = numbered | {"values": values, "key": {k: normal(v) for k, v in pane.key.items()}}
     return list(shown.values())
 
 

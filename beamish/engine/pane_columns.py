@@ -8,6 +8,7 @@ columns of a block (one entry per row of output; ``_us``: int64, microseconds si
     kind                int8: PANE_KIND, RETRACTION_KIND, DROPPED_KIND; MERGED_KIND: a window that merged away, for a suppress
     timing              int8: EARLY, ON_TIME, LATE or UNKNOWN
     index, on_time_index, is_first, is_last    int64, int64, bool, bool: the pane's
+    replaces            bool: a pane that replaces another one, or the retraction of that, right before it
     has_rows            bool: where panes discard, whether rows are new in it
     pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
     values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.pane import PaneKind, PaneTiming
+from beamish.pane import PaneChange, PaneKind, PaneTiming
 from beamish.plan.schemas import PANE, TIMESTAMP
 
 Block = dict[str, NDArray[Any]]
@@ -37,6 +38,12 @@ PANE_KIND, RETRACTION_KIND, DROPPED_KIND, MERGED_KIND = range(4)
 KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
 TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
 EARLY, ON_TIME, LATE, UNKNOWN = range(4)
+_CHANGES = {
+    PANE_KIND: (PaneChange.INSERT, PaneChange.UPDATE_AFTER),
+    RETRACTION_KIND: (PaneChange.DELETE, PaneChange.UPDATE_BEFORE),
+    DROPPED_KIND: (None, None),
+}
+"""What a row of a kind does; what it does if it ``replaces`` (docs/semantics.md#pane-change)."""
 
 COLUMNS: dict[str, tuple[str, Any]] = {
     "key_at": ("int64", NO_ENTRY),
@@ -51,6 +58,7 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "on_time_index": ("int64", -1),
     "is_first": ("bool", False),
     "is_last": ("bool", False),
+    "replaces": ("bool", False),
     "has_rows": ("bool", True),
     "pane_time_us": ("int64", NO_VALUE),
     "values_at": ("int64", NO_ENTRY),
@@ -82,12 +90,15 @@ def window_column(column: Block) -> pa.Array:
 
 
 def pane_column(column: Block) -> pa.Array:
-    """The output's column ``pane``."""
+    """The output's column ``pane``; a row's ``sequence`` is given by whoever runs the shard (``sequence.py``)."""
+    changes = [change and str(change) for both in _CHANGES.values() for change in both]
     return pa.StructArray.from_arrays(
         [
             _names(KINDS, column["kind"]),
             _names(TIMINGS, column["timing"]),
             *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
+            pa.array(changes, pa.string()).take(pa.array(column["kind"] * 2 + column["replaces"])),
+            pa.array(np.zeros(len(column["kind"]), dtype=np.int64)),
         ],
         fields=list(PANE),
     )

@@ -109,6 +109,10 @@ class UpdatingOperator(Operator, Protocol):
         """
         return [], []
 
+    def replaces_unseen(self, columns: Block) -> Flags:
+        """Whether panes may stand for others that came out before and are not taken back: bool, one per update."""
+        ...
+
     def closes_us(self, end_us: Ints) -> Ints:
         """int64, microseconds: the watermark at which windows with these ends close."""
         ...

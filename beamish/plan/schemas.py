@@ -14,6 +14,8 @@ PANE = pa.struct(
         ("on_time_index", pa.int64()),
         ("is_first", pa.bool_()),
         ("is_last", pa.bool_()),
+        ("change", pa.string()),
+        ("sequence", pa.int64()),
     ]
 )
 

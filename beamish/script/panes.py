@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from beamish.instants import instant
-from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, Window
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Window
 from beamish.plan.relation import Relation
 
 
@@ -52,6 +52,8 @@ def _pane(
         is_first=info["is_first"],
         is_last=info["is_last"],
         timestamp=timestamp,
+        change=info["change"] and PaneChange(info["change"]),
+        sequence=info["sequence"],
         reason=DropReason(dropped["reason"]) if dropped else None,
         late_by_us=dropped["late_by"] if dropped else None,
     )

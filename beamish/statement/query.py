@@ -92,8 +92,8 @@ class Query:
 
         Returns:
             the SELECT list, ``window struct<start, end>``, ``pane struct<kind, timing, index, on_time_index, is_first,
-            is_last>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group and window, a retraction takes
-            that back.
+            is_last, change, sequence>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group and
+            window, a retraction takes that back.
 
         Raises:
             SqlError: a column or function is not known, or the query is a pull query and the DataFrame streams.

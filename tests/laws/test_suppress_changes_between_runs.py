@@ -19,6 +19,7 @@ from tests.said import evolve
 from tests.strategies import changes, scripts
 from tests.strategies.pipelines import pipelines
 from tests.strategies.suppress import any_buffer, suppresses, until_limit
+from tests.twin.ledger import told
 from tests.twin.run import twin_of
 
 ADDING_UP = bm.AccumulationMode.DISCARDING
@@ -47,7 +48,7 @@ def of_twin(pipeline, otherwise, script, first):
     for number, event in enumerate(script.events):
         if number == first:
             twin.change(otherwise.flow.stage.suppress)
-        out += twin.step(as_step(event))
+        out += told(otherwise.flow if number >= first else pipeline.flow, twin.step(as_step(event)))
     return out
 
 

@@ -31,15 +31,13 @@ def events(spark):
 
 
 def test_the_output_has_keys_window_values_pane_and_timestamp(events):
+    numbers, flags = "index:bigint,on_time_index:bigint", "is_first:boolean,is_last:boolean"
     assert [(field.name, field.dataType.simpleString()) for field in events.transform(PIPELINE).schema] == [
         ("team", "string"),
         ("window", "struct<start:timestamp,end:timestamp>"),
         ("count", "bigint"),
         ("total", "bigint"),
-        (
-            "pane",
-            "struct<kind:string,timing:string,index:bigint,on_time_index:bigint,is_first:boolean,is_last:boolean>",
-        ),
+        ("pane", f"struct<kind:string,timing:string,{numbers},{flags},change:string,sequence:bigint>"),
         ("timestamp", "timestamp"),
     ]
 

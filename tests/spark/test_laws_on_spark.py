@@ -16,6 +16,7 @@ from beamish import accumulations as a
 from beamish.stages.suppressed import Suppressed
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
+from tests.laws.test_change_and_sequence import unordered
 from tests.said import stages
 from tests.strategies import merges
 from tests.strategies.chains import ANY_FIRST, chains
@@ -69,8 +70,10 @@ def agree(spark, data, pipeline, script):
         "restart_after": (data.draw(st.integers(0, len(script.events) - 2)),),
         "heartbeats": None if clock else data.draw(st.booleans()),
     }
-    found = differences(pipeline.run(script), script.on_spark(spark, pipeline, **how), pipeline)
+    panes = script.on_spark(spark, pipeline, **how)
+    found = differences(pipeline.run(script), panes, pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), repr(how), "- engine, + Spark", *found])
+    assert not unordered(panes), "\n".join([repr(pipeline), repr(script), repr(how), *unordered(panes)])
 
 
 def pipelines_agree(spark, data):

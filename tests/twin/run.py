@@ -21,6 +21,7 @@ from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.accumulations import Row
 from tests.twin.joins import JOINS, value_of_inputs
+from tests.twin.ledger import told
 from tests.twin.order import normal, same
 from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, assign, groups
@@ -39,7 +40,7 @@ def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
 def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     """The same, event by event."""
     twin = twin_of(pipeline.flow)
-    return [twin.step(as_step(event)) for event in events]
+    return [told(pipeline.flow, twin.step(as_step(event))) for event in events]
 
 
 KINDS: dict[type[Stage], Callable[[Flow], Any]] = {}

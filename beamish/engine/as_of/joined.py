@@ -74,6 +74,8 @@ def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
     number, of = rows["panes"] + retracts, np.concatenate([part.of for part in parts])
     order = sort_order([ranks(rows.order()), number, of, (kind == PANE_KIND).astype(np.int64)])
     rows, kind = rows.take(order), kind[order]
+    of, is_pane = of[order], kind == PANE_KIND
+    pairs = (of[:-1] == of[1:]) & ~is_pane[:-1] & is_pane[1:]
     timing, index = rows["timing"], rows["panes"] - 1
     later = np.where(timing == EARLY, -1, rows["later_panes"] - 1)
     block = make_block(
@@ -87,6 +89,7 @@ def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
         on_time_index=later,
         is_first=index == 0,
         is_last=np.concatenate([part.is_last for part in parts])[order],
+        replaces=np.append(pairs, False) | np.append(False, pairs),
     )
     columns = [rows.cells[f"left.{name}"].combine_chunks() for name in plan.left_names]
     matches = [match_column(plan, part.matches) for part in parts]

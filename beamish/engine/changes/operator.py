@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.changes.packing import pack_changes
-from beamish.engine.changes.shard import ChangesShard
+from beamish.engine.changes.shard import ChangesShard, replaces
 from beamish.engine.operator import Cadence
-from beamish.engine.pane_columns import pane_column, timestamp_column, window_column
+from beamish.engine.pane_columns import Block, pane_column, timestamp_column, window_column
 from beamish.engine.state.store import Store
 from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
 from beamish.engine.windowing.packing import shards_of_keys
@@ -74,6 +74,9 @@ class ChangesOperator(UpdatingOperator):
         for name in self._orderable:
             after += sort_keys(plain(values[name].combine_chunks()))
         return before, after
+
+    def replaces_unseen(self, columns: Block) -> Flags:
+        return replaces(columns["kind"])
 
     @cached_property
     def _orderable(self) -> list[str]:

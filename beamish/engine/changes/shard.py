@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from beamish.engine.changes.packing import unpack_changes
 from beamish.engine.changes.slots import deletes, windows_of
@@ -126,6 +127,7 @@ class ChangesShard(UpdatingShard):
         columns["kind"] = np.where(deletes(plan, own), RETRACTION_KIND, PANE_KIND).astype(np.int8)
         columns["pane_time_us"] = time_us[kept]
         keys, values = own.select(plan.key_schema.names), own.select(plan.value_schema.names)
+        columns["replaces"] = replaces(columns["kind"])
         block = make_block(len(kept), timing=UNKNOWN, is_first=True, **columns)
         return Updates(block, keys, values, pa.concat_tables(dropped), own[FIRST].to_numpy())
 
@@ -176,6 +178,12 @@ class ChangesShard(UpdatingShard):
             "held": dict(held),
         }
         self._store.put(ENTRY, json.dumps(about).encode())
+
+
+def replaces(kind: NDArray[np.int8]) -> Flags:
+    """Whether changes of these kinds may replace others: what sets a slot does, what it held before is not known."""
+    sets: Flags = kind == PANE_KIND
+    return sets
 
 
 def _no_updates(plan: ChangesPlan) -> Updates:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from beamish.engine.pane_columns import RETRACTION_KIND, Block, make_block
 from beamish.engine.suppress.held_table import PANE_COLUMNS, TAKEN_COLUMNS, WINDOW_COLUMNS, HeldTable
-from beamish.engine.updates import Updates
+from beamish.engine.updates import Updates, UpdatingOperator
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import plain
 from beamish.kernels.order import sort_keys, sort_order
@@ -30,31 +30,38 @@ def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
     return sort_order([due_us, *by_key, has_window, held["end_us"][at], held["start_us"][at]])
 
 
-def net_changes(held: HeldTable, at: Ints, *, without_deletions: bool) -> Updates:
+def net_changes(held: HeldTable, operator: UpdatingOperator, at: Ints, *, final: bool) -> Updates:
     """What slots take back and bring, slot by slot: retractions of windows merged away, its own, its pane.
 
     Args:
         held: the held table.
+        operator: of the stage.
         at: int64, the slots, in order.
-        without_deletions: whether a deletion is nothing, since it is final.
+        final: whether nothing follows of a slot: then a deletion is nothing, and a pane replaces only what it takes back.
     """
     place = np.full(len(held), -1, dtype=np.int64)
     place[at] = np.arange(len(at))
     taken = np.flatnonzero(place[held.taken["owner"]] >= 0)
     brings = held["has_pane"][at]
-    if without_deletions:
+    if final:
         brings &= held["kind"][at] != RETRACTION_KIND
     panes = at[brings]
+    is_own = _is_own(held, taken)
     retractions = _taken_block(held, taken)
     block = make_block(len(panes), **{name: held[name][panes] for name in WINDOW_COLUMNS})
     block |= {name: held[name][panes] for name in PANE_COLUMNS}
+    owners = held.taken["owner"][taken]
+    retractions["replaces"] = is_own & np.isin(owners, panes)
+    block["replaces"] = np.isin(panes, owners[is_own])
+    if not final:
+        block["replaces"] |= operator.replaces_unseen(block)
     columns = {name: np.concatenate([retractions[name], block[name]]) for name in block}
-    owner = np.concatenate([held.taken["owner"][taken], panes])
+    owner = np.concatenate([owners, panes])
     order = np.lexsort(
         (
             columns["start_us"],
             columns["end_us"],
-            np.concatenate([_is_own(held, taken), np.full(len(panes), 2)]),
+            np.concatenate([is_own, np.full(len(panes), 2)]),
             place[owner],
         )
     )

@@ -52,7 +52,7 @@ def held_rows(operator: SuppressOperator, store: Store) -> pa.Table:
     # Each row has its slot's number in place of its pane's.
     held["index"][:], held.taken["index"] = np.arange(len(held)), held.taken["owner"]
     at = np.flatnonzero(~held["gone"])
-    rows = operator.inner.rows(net_changes(held, at, without_deletions=False))
+    rows = operator.inner.rows(net_changes(held, operator.inner, at, final=False))
     pane = rows["pane"].combine_chunks()
     slot = pane.field("index").to_numpy()
     until = operator.suppress.until

@@ -113,7 +113,7 @@ class SuppressShard(Shard):
     def _out(self, held: HeldTable, at: Ints) -> pa.Table:
         """Slots come out, in this order."""
         final = isinstance(self._suppress.until, UntilWindowCloses)
-        rows = self._operator.rows(net_changes(held, at, without_deletions=final))
+        rows = self._operator.rows(net_changes(held, self._operator, at, final=final))
         held.drop(at)
         return rows
 

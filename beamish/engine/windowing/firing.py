@@ -22,7 +22,7 @@ from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.output import Output
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, WindowTable
-from beamish.kernels.arrays import Flags
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.modes import ClosingBehavior, OnTimeBehavior
@@ -124,7 +124,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
     pane_time = table["pane_time_us"][at]
     if options.retracts:
         replaced = at[table["has_pane"][at]]
-        rows.add(replaced, kind=RETRACTION_KIND, **last_panes(step, replaced))
+        rows.add(replaced, kind=RETRACTION_KIND, replaces=True, **last_panes(step, replaced))
     index, non_early = table["panes"][at], table["non_early_panes"][at]
     rows.add(
         at,
@@ -135,6 +135,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
         on_time_index=np.where(timing == EARLY, -1, non_early),
         is_first=index == 0,
         is_last=last,
+        replaces=table["has_pane"][at] if options.retracts else repeats(step.plan, index),
         has_rows=table["unemitted_rows"][at] > 0,
         pane_time_us=pane_time,
         values_at=values_at,
@@ -191,6 +192,11 @@ def last_panes(step: Step, at: WindowIndices) -> dict[str, NDArray[Any]]:
         "pane_time_us": table["last_pane_time_us"][at],
         "values_at": table["values_at"][at],
     }
+
+
+def repeats(plan: WindowPlan, index: Ints) -> Flags:
+    """Whether panes with these numbers stand for those before them, where nothing is taken back: bool, one each."""
+    return (index > 0) & (not plan.options.discards) & (not plan.options.retracts)
 
 
 def _extract(step: Step, at: WindowIndices) -> pa.Table:

@@ -9,17 +9,18 @@ import pyarrow as pa
 
 from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.operator import Cadence
+from beamish.engine.pane_columns import Block
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.compatibility import check_held, check_unnamed
 from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
-from beamish.engine.windowing.firing import extract
+from beamish.engine.windowing.firing import extract, repeats
 from beamish.engine.windowing.merging import combine_states
 from beamish.engine.windowing.output import pane_table
 from beamish.engine.windowing.packing import pack_rows, shard_of
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
-from beamish.kernels.arrays import Ints
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.plan.window_plan import WindowPlan
 
@@ -100,6 +101,9 @@ class WindowOperator(UpdatingOperator):
 
     def closes_us(self, end_us: Ints) -> Ints:
         return self.plan.expiry_us(end_us)  # type: ignore[no-any-return]
+
+    def replaces_unseen(self, columns: Block) -> Flags:
+        return repeats(self.plan, columns["index"])
 
     def rows(self, updates: Updates) -> pa.Table:
         values = extract(self.plan, updates.values) if self.adds_up else updates.values

@@ -90,6 +90,8 @@ def pane_table(
     if plan.join is not None:
         row, pairs = plan.join.explode(values.column(0).combine_chunks(), dropped)
         column, dropped = {name: entries[row] for name, entries in column.items()}, dropped[row]
+        # A pane is rows in any number, none of which stands for another (docs/semantics.md#pane-change).
+        column["replaces"] = column["replaces"] & (not plan.options.retracts)
         keys, values = keys.take(pa.array(row)), pa.table([pairs], schema=plan.output_schema)
     columns = [
         *keys.columns,

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from beamish.engine.operator import Operator
+from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.flow import BoundFlow
@@ -106,6 +107,6 @@ def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
         shard = operator.open(DictStore())
         payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
         dropped = shard.step([None] * inputs, None, payloads)
-        return pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])])
+        return with_sequence(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0)
 
     return panes

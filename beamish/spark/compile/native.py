@@ -19,6 +19,7 @@ from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration
 from beamish.kernels.reserved import PREFIX
 from beamish.modes import TimestampCombiner
+from beamish.pane import PaneChange
 from beamish.plan.window_plan import WindowPlan
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema
@@ -148,9 +149,13 @@ def _output(plan: WindowPlan) -> list[Column]:
     pane_time_us = end - F.lit(1) if at_end else F.col(_PANE_TIME)
     schema = spark_schema(plan.pane_schema)
     first = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
+    info = {name: F.lit(value) for name, value in first.items()}
+    info["change"] = F.lit(str(PaneChange.INSERT))
+    # A key has one pane per window, and no two begin at once: no counter is needed that all panes of a key go through.
+    info["sequence"] = F.coalesce(start, F.lit(0))
     made = {
         "window": F.struct(F.timestamp_micros(start).alias("start"), F.timestamp_micros(end).alias("end")),
-        "pane": F.struct(*(F.lit(value).alias(name) for name, value in first.items())),
+        "pane": F.struct(*(value.alias(name) for name, value in info.items())),
         "timestamp": F.timestamp_micros(pane_time_us),
     }
     return [made.get(field.name, column(field.name)).cast(field.dataType).alias(field.name) for field in schema]

@@ -1,4 +1,4 @@
-"""What the operator notes in each shard's state beside the engine's: the shard count and the timer that is set.
+"""What the operator notes in each shard's state beside the engine's: shard count, timer, number of rows that came out.
 
 The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
 key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
@@ -19,10 +19,17 @@ _NAME = "spark"
 
 @attrs.frozen
 class ShardNote:
-    """The shard count of the checkpoint, and the shard's timer in Spark's milliseconds; None: none is set."""
+    """What is noted of a shard.
+
+    Attributes:
+        shards: the shard count of the checkpoint.
+        timer_ms: the shard's timer in Spark's milliseconds; None: none is set.
+        rows: how many rows it gave so far.
+    """
 
     shards: int
     timer_ms: int | None = None
+    rows: int = 0
 
 
 def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:

@@ -12,12 +12,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import attrs
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
+from beamish.engine.sequence import with_sequence
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
@@ -28,7 +30,7 @@ from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
 OUTPUT = "panes binary"
 OBSERVED_OUTPUT = f"{OUTPUT}, counts string"
-"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observed.py)."""
+"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observation.py)."""
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
@@ -85,9 +87,11 @@ class ShardProcessor(StatefulProcessor):
         payloads, clock_us, reports = _read(rows)
         note, stored = read_note(self._store, self._operator.shards)
         self._stepped.add(key[0])
-        table, due_us, counts = self._step(timerValues, clock_us, payloads, reports)
-        self._set_timer(note, self._due_ms(due_us), stored=stored)
-        yield from _frames(table, counts)
+        frames, now, due_us = self._step(note, timerValues, clock_us, payloads, reports)
+        now = self._with_timer(now, self._due_ms(due_us))
+        if not stored or now != note:
+            write_note(self._store, now)
+        yield from frames
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
@@ -97,39 +101,43 @@ class ShardProcessor(StatefulProcessor):
                 return
         self._stepped.add(key[0])
         note, _ = read_note(self._store, self._operator.shards)
-        table, due_us, counts = self._step(timerValues, None, [], {})
+        frames, now, due_us = self._step(note, timerValues, None, [], {})
         if self._wakes is Wakes.WHEN_DUE:
-            # Spark deletes the timer that fired.
-            note = ShardNote(note.shards, None if note.timer_ms == fired_ms else note.timer_ms)
-            self._set_timer(note, self._due_ms(due_us), stored=False)
-        yield from _frames(table, counts)
+            if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
+                now = attrs.evolve(now, timer_ms=None)
+            now = self._with_timer(now, self._due_ms(due_us))
+        if now != note:
+            write_note(self._store, now)
+        yield from frames
 
     def _step(
-        self, timer_values: Any, clock_us: int | None, payloads: list[bytes], reports: dict[int, int]
-    ) -> tuple[pa.Table, int | None, dict[str, int | None] | None]:
+        self, note: ShardNote, timer_values: Any, clock_us: int | None, payloads: list[bytes], reports: dict[int, int]
+    ) -> tuple[Iterator[pd.DataFrame], ShardNote, int | None]:
+        """What comes out, the note with it counted, and the least watermark at which something is due."""
         sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(self._store)
         dropped = shard.dropped
-        table = shard.step(sources_us, clock_us, payloads)
+        table = with_sequence(shard.step(sources_us, clock_us, payloads), note.rows)
         counts = counts_of_step(shard, table, dropped, clock_us) if self._observed else None
+        now = attrs.evolve(note, rows=note.rows + table.num_rows)
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")
-        return table, shard.next_due_us, counts
+        return _frames(table, counts), now, shard.next_due_us
 
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
             return _PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
         return None if due_us is None or self._wakes is Wakes.CALLED else timer_ms(due_us)
 
-    def _set_timer(self, note: ShardNote, due_ms: int | None, *, stored: bool) -> None:
+    def _with_timer(self, note: ShardNote, due_ms: int | None) -> ShardNote:
+        """Set the timer, in place of the one that is set."""
         if note.timer_ms != due_ms:
             if note.timer_ms is not None:
                 self._handle.deleteTimer(note.timer_ms)
             if due_ms is not None:
                 self._handle.registerTimer(due_ms)
-        if not stored or note.timer_ms != due_ms:
-            write_note(self._store, ShardNote(note.shards, due_ms))
+        return attrs.evolve(note, timer_ms=due_ms)
 
 
 def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[int, int]]:

@@ -1,0 +1,105 @@
+"""Laws of what rows do and of their numbers (semantics.md#pane-change, #pane-sequence); that the twin says the same of each
+row is part of the law of the twin."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beamish import PaneChange, PaneKind
+from beamish.local import Variation, run
+from tests.agreement import key_of
+from tests.laws.test_ledger import windows_by_overlap
+from tests.lines import line
+from tests.strategies import merges, versions
+from tests.strategies.flows import ANYTHING, flows, tree_scripts
+from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.scripts import scripts
+from tests.strategies.suppress import suppressed
+
+KINDS = {
+    "windows": (pipelines(), scripts),
+    "retracting windows": (pipelines(mode=st.just(retracting)), scripts),
+    "suppressed": (suppressed(pipelines(mode=st.just(retracting))), scripts),
+    "joins": (merges.merges(mode=st.just(retracting)), merges.scripts),
+    "trees": (flows(root=attrs.evolve(ANYTHING, mode=st.just(retracting))), tree_scripts),
+    "versions": (versions.versions(), versions.scripts),
+    "as-of joins": (versions.as_of_joins(), versions.scripts),
+}
+any_kind = st.sampled_from(list(KINDS))
+
+
+def drawn(data, kind):
+    pipelines_, scripts_ = KINDS[kind]
+    pipeline = data.draw(pipelines_)
+    return pipeline, data.draw(scripts_(pipeline))
+
+
+def by_key(panes):
+    """The rows of each key, in order, without dropped ones."""
+    found = {}
+    for pane in panes:
+        if pane.kind is not PaneKind.DROPPED:
+            found.setdefault(key_of(pane), []).append(pane)
+    return found
+
+
+@given(st.data())
+def test_an_update_before_and_its_update_after_stand_next_to_each_other(data):
+    pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
+    for _, panes in script.trace(pipeline):
+        for rows in by_key(panes).values():
+            for one, after in pairwise([None, *rows, None]):
+                before = one is not None and one.change is PaneChange.UPDATE_BEFORE
+                assert before == (after is not None and after.change is PaneChange.UPDATE_AFTER), (
+                    f"{pipeline!r}\n{script!r}\n{one and line(one)}, then {after and line(after)}"
+                )
+                if before:
+                    assert (one.kind, after.kind, one.window) == (PaneKind.RETRACTION, PaneKind.PANE, after.window)
+
+
+@given(st.data())
+def test_folding_by_change_and_by_retractions_give_the_same_live_panes(data):
+    """By change a reader needs no images of before: an UPDATE_BEFORE is skipped, a DELETE needs the key and the window."""
+    windows = pipelines(mode=st.just(retracting), window=windows_by_overlap)
+    pipeline = data.draw(st.one_of(windows, suppressed(windows)))
+    script = data.draw(scripts(pipeline))
+    by_change, by_retraction = {}, {}
+    for pane in pipeline.run(script):
+        slot, row = (key_of(pane), pane.window), line(attrs.evolve(pane, kind=PaneKind.PANE))
+        match pane.change:
+            case PaneChange.INSERT:
+                assert slot not in by_change, f"{pipeline!r}\n{script!r}\n{line(pane)}: one is live"
+                by_change[slot] = row
+            case PaneChange.UPDATE_AFTER:
+                assert slot in by_change, f"{pipeline!r}\n{script!r}\n{line(pane)}: none is live"
+                by_change[slot] = row
+            case PaneChange.DELETE:
+                del by_change[slot]
+        if pane.kind is PaneKind.PANE:
+            by_retraction[slot] = row
+        elif pane.kind is PaneKind.RETRACTION:
+            del by_retraction[slot]
+    assert by_change == by_retraction, f"{pipeline!r}\n{script!r}"
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_kept(data):
+    pipeline, script = drawn(data, data.draw(any_kind))
+    how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 2)), round_trip=True)
+    panes = run(pipeline.flow, script.events, how)
+    assert not unordered(panes), f"{pipeline!r}\n{script!r}\n{how!r}"
+
+
+def unordered(panes):
+    """The rows whose number is not above that of the row of their key before them; dropped rows count too."""
+    last, found = {}, []
+    for pane in panes:
+        if pane.sequence <= last.get(key_of(pane), -1):
+            found.append(line(pane))
+        last[key_of(pane)] = pane.sequence
+    return found

@@ -1,0 +1,63 @@
+"""What each row of output does to the live panes (semantics.md#pane-change), read off the rows of a step as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+import beamish as bm
+from beamish import Pane, PaneChange, PaneKind
+from beamish.flow import Flow
+from tests.said import Said, said
+from tests.twin.joins import JOINS
+from tests.twin.order import normal, same
+
+
+def told(flow: Flow, rows: Sequence[Pane]) -> list[Pane]:
+    """The rows of one step of a flow's last stage, each with its ``change``."""
+    options = said(flow)
+    changes: list[PaneChange | None] = [None] * len(rows)
+    of_key: dict[Any, list[int]] = {}
+    for i, row in enumerate(rows):
+        if row.kind is not PaneKind.DROPPED:
+            of_key.setdefault(repr([normal(value) for value in row.key.values()]), []).append(i)
+    for own in of_key.values():
+        for i, after in zip(own, [*own[1:], None], strict=True):
+            if rows[i].kind is PaneKind.RETRACTION:
+                changes[i] = PaneChange.DELETE
+                if after is not None and is_replaced(flow, options, rows[i], rows[after]):
+                    changes[i], changes[after] = PaneChange.UPDATE_BEFORE, PaneChange.UPDATE_AFTER
+            elif changes[i] is None:
+                changes[i] = PaneChange.UPDATE_AFTER if stands_for_another(options, rows[i]) else PaneChange.INSERT
+    return [attrs.evolve(row, change=change) for row, change in zip(rows, changes, strict=True)]
+
+
+def is_replaced(flow: Flow, options: Said, one: Pane, after: Pane) -> bool:
+    """Does the row after a retraction replace what it takes back?"""
+    if after.kind is not PaneKind.PANE:
+        return False
+    if options.as_of:  # what a row of the left meets now
+        table = str(flow.takes[1].name)
+        return (one.window, one.timestamp) == (after.window, after.timestamp) and same(
+            {name: value for name, value in one.values.items() if name != table},
+            {name: value for name, value in after.values.items() if name != table},
+        )
+    if options.versions or options.changes or is_join(options):  # no row of these stands for another
+        return False
+    return one.window == after.window
+
+
+def stands_for_another(options: Said, row: Pane) -> bool:
+    """Does a pane stand for one before it that is not taken back?"""
+    ends = options.suppress is not None and isinstance(options.suppress.until, bm.UntilWindowCloses)
+    if options.changes:
+        return not ends
+    if options.versions or options.retracts or options.discards:
+        return False
+    return row.index > 0 and not ends
+
+
+def is_join(options: Said) -> bool:
+    return any(type(accumulation) in JOINS for accumulation in options.accumulations.values())
