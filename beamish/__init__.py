@@ -19,6 +19,7 @@ from beamish.errors import (
     UserFunctionError,
 )
 from beamish.joining import as_of_join, merge
+from beamish.ledger import changelog, live
 from beamish.modes import (
     AT_MERGE,
     BOTH_INPUTS,
@@ -123,7 +124,9 @@ __all__ = [
     "Windowings",
     "accumulations",
     "as_of_join",
+    "changelog",
     "dropped",
+    "live",
     "merge",
     "observe",
     "panes",

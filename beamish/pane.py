@@ -56,6 +56,8 @@ class DropReason(enum.StrEnum):
     """Its event time is outside the years 1 to 9999."""
     NULL_KEY = "null_key"
     """A change of a versioned table without a key."""
+    UNMATCHED_REMOVAL = "unmatched_removal"
+    """It takes back a row that its window does not hold."""
     JOINED_ALREADY = "joined_already"
     """A change that is in the table, but too late for rows joined before (a discarding as-of join)."""
 

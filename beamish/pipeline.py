@@ -13,6 +13,7 @@ from beamish.durations import DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
+from beamish.forms import FromChangelog, FromPanes, InputForm
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
@@ -344,6 +345,70 @@ class Pipeline:
             flow.check()
         return Pipeline(flow)
 
+    def from_changelog(self, format: str = "spark") -> Pipeline:  # noqa: A002 - as Spark calls it
+        """Take rows as changes of a table: whole rows that are inserted and deleted. What is deleted is taken back.
+
+        So what is accumulated is, after every bundle, what it would be over the rows that the table holds then. An update is
+        a deletion and an insertion. Say it before ``event_time``, which is a column of the table's rows.
+
+        Args:
+            format: what rows look like:
+
+                - ``"spark"``, or ``"delta-cdf"``: ``_change_type``: insert, update_preimage, update_postimage, delete;
+                - ``"flink"``: ``op``: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE, or +I, -U, +U, -D;
+                - ``"debezium"``: ``op`` (c, r, u, d), ``before``, ``after``: structs, whose columns are the table's;
+                - ``"diff"``: ``_diff``: how often the row comes, or goes if below 0.
+
+        Raises:
+            OptionError: another format.
+            PipelineError: it takes no rows of a source, or they are said to be changes otherwise.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Sum
+            >>> spent = (
+            ...     bm.Pipeline()
+            ...     .from_changelog("flink")
+            ...     .event_time("at", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(spent=Sum("price"))
+            ... )
+            >>> rows = [{"op": "+I", "at": 1, "price": 5}, {"op": "+I", "at": 2, "price": 7}, {"op": "-D", "at": 1, "price": 5}]
+            >>> [pane.values for pane in spent.run(bm.testing.TestStream().add(rows).advance_watermark_to(60))]
+            [{'spent': 7}]
+        """
+        return self._with_form(FromChangelog(format))
+
+    def from_panes(self) -> Pipeline:
+        """Take the rows of a stored table of panes: by ``pane.kind`` a RETRACTION takes back the pane that it repeats.
+
+        Their columns are the keys, ``window_start``, ``window_end``, the values and ``timestamp``, which is usually the event
+        time; dropped rows are left out. To go on with panes in the query that gives them, say ``first.then(second)``.
+
+        Raises:
+            PipelineError: it takes no rows of a source, or they are said to be changes otherwise.
+
+        Example:
+            >>> import beamish as bm
+            >>> daily = bm.Pipeline().from_panes().event_time("timestamp", bm.BoundedOutOfOrderness("1 hour"))
+        """
+        return self._with_form(FromPanes())
+
+    def _with_form(self, form: InputForm) -> Pipeline:
+        call = form.call()[1:]
+        (first, *others) = self.flow.inputs
+        if others or not isinstance(first, Source):
+            raise PipelineError(
+                f"{call}: takes the rows of a source; say it of an input: bm.merge(orders=bm.Pipeline().{call}.event_time(...)...)"
+            )
+        if isinstance(self.flow.stage, ChangesStage) or isinstance(getattr(self.flow.stage, "of", None), ChangesStage):
+            raise PipelineError(
+                f"{call} and changes(): both say what a row does; say changes() of upserts by key, {call} of whole rows"
+            )
+        if first.form is not None and first.form != form:
+            raise PipelineError(f"{call} after {first.form.call()[1:]}: both say what a row does; say one of them")
+        return self._with_input(form=form)
+
     def changes(
         self, *, deleted: str | None = None, sequence_by: str | None = None, window: str | None = None
     ) -> Pipeline:
@@ -385,6 +450,11 @@ class Pipeline:
         if others or not isinstance(first, Source) or self.flow.stage != WindowStage():
             raise PipelineError(
                 f"{call}: takes rows as they are, so the pipeline before it says event_time and key_by only; leave the rest out"
+            )
+        if first.form is not None:
+            raise PipelineError(
+                f"{call} after {first.form.call()[1:]}: both say what a row does; say changes() of upserts by key, and the other of "
+                "whole rows that come and go"
             )
         first.check()
         return Pipeline(attrs.evolve(self.flow, stage=ChangesStage(options)))

@@ -9,6 +9,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.errors import PipelineError
+from beamish.forms import InputForm
 from beamish.plan.relation import Relation
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
@@ -26,6 +27,7 @@ class Source:
         keys: by which columns the stage that takes the rows groups them.
         name: what the rows are called in a script and where DataFrames are named; None where there is one source only.
         is_waited_for: whether its watermark counts for the stage that takes it.
+        form: how its rows say what they do; None: each is a row.
     """
 
     event_time: Any = None
@@ -33,6 +35,7 @@ class Source:
     keys: tuple[Any, ...] = ()
     name: str | None = None
     is_waited_for: bool = True
+    form: InputForm | None = None
 
     @property
     def gives_panes(self) -> bool:
@@ -56,7 +59,8 @@ class Source:
     def relation(self) -> Relation:
         """What a stage takes of it, as far as it is known without data."""
         watermarks = () if self.watermark is None else (self.watermark,)
-        return Relation(self.keys, self.event_time, watermarks=watermarks, name=self.name)
+        retracts = self.form is not None
+        return Relation(self.keys, self.event_time, retracts=retracts, watermarks=watermarks, name=self.name)
 
     def without_retractions(self) -> Source:
         """The same if it is known that it holds no retractions."""
@@ -65,7 +69,7 @@ class Source:
     def calls(self) -> str:
         """The calls on a pipeline that declare it."""
         times = "" if self.event_time is None else f".event_time({self.event_time!r}, {self.watermark!r})"
-        return times + key_by_call(self.keys)
+        return ("" if self.form is None else self.form.call()) + times + key_by_call(self.keys)
 
     # As an input of a flow (flow.py): it is the only leaf below itself, and has no stages.
 

@@ -68,7 +68,7 @@ class Said:
         See semantics.md#retractions-as-rows.
         """
         if self.mode is None:
-            return not any(isinstance(one, Panes) and said(one.flow).retracts for one in self.inputs)
+            return not any(map(takes_back, self.inputs))
         return self.mode == bm.AccumulationMode.DISCARDING
 
     @property
@@ -81,6 +81,11 @@ class Said:
     def merges(self) -> bool:
         """It takes several inputs, which have names."""
         return len(self.inputs) > 1
+
+
+def takes_back(taken: Input) -> bool:
+    """Whether what a stage takes takes rows back."""
+    return said(taken.flow).retracts if isinstance(taken, Panes) else taken.form is not None
 
 
 def said(pipeline: bm.Pipeline | Flow) -> Said:
@@ -126,7 +131,7 @@ def evolve(pipeline: bm.Pipeline, **changes: Any) -> bm.Pipeline:
     stage = stage_of(flow)
     assert isinstance(stage, WindowStage)
     suppress = changes.pop("suppress", flow.stage.suppress if isinstance(flow.stage, Suppressed) else None)
-    of_input = {name: changes.pop(name) for name in ("event_time", "watermark", "keys") if name in changes}
+    of_input = {name: changes.pop(name) for name in ("event_time", "watermark", "keys", "form") if name in changes}
     inputs = flow.inputs
     if of_input:
         (only,) = inputs

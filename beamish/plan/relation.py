@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import attrs
@@ -13,6 +14,21 @@ from beamish.windows.option import WindowOption
 
 PANE_COLUMNS = ("window", "pane", "timestamp", "dropped")
 """Columns of a stage's output beside keys and values."""
+
+
+class Follows(enum.StrEnum):
+    """How rows of one slot follow each other: what the next one makes of those before it."""
+
+    ONCE = "once"
+    """There is no next one."""
+    RETRACTING = "retracting"
+    """It comes when they have been taken back."""
+    REPLACING = "replacing"
+    """It stands for them, though nothing takes them back."""
+    ADDING = "adding"
+    """It adds to them."""
+    SETTING = "setting"
+    """It sets or deletes what they had set."""
 
 
 @attrs.frozen
@@ -29,6 +45,8 @@ class Relation:
         behind_us: how far past a pane's time the watermark may be when it comes out, where that alone decides; microseconds.
         has_timestamps: whether panes have a timestamp; not so in a window that never ends, without a combiner.
         is_changelog: whether its rows set and delete slots, as ``changes()`` says, and are no panes of a window.
+        slot: the columns that, with the window, say what a row of output is a row of; None: there are none, it is one of a bag.
+        follows: how rows of a slot follow each other.
         schema: its columns with their types; None where no data is known yet.
         name: what the stage that takes it calls it, where it takes several; None otherwise.
     """
@@ -41,8 +59,15 @@ class Relation:
     behind_us: int = 0
     has_timestamps: bool = True
     is_changelog: bool = False
+    slot: tuple[Any, ...] | None = None
+    follows: Follows = Follows.ONCE
     schema: pa.Schema | None = None
     name: str | None = None
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it is a source whose rows have a ``SIGN``, since some take others back."""
+        return self.retracts and not self.is_panes
 
     @property
     def is_panes(self) -> bool:

@@ -14,18 +14,24 @@ from beamish.accumulations.accumulation import Accumulation
 from beamish.errors import ColumnError
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
-from beamish.modes import TimestampCombiner
+from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.binding import BoundAccumulation, bind_accumulations
 from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
-from beamish.plan.relation import Relation
+from beamish.plan.relation import Follows, Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING
 
 _END_US = np.iinfo(np.int64).max
+_FOLLOWS = {
+    None: Follows.ONCE,  # it need not be said where a window has one pane
+    AccumulationMode.DISCARDING: Follows.ADDING,
+    AccumulationMode.ACCUMULATING: Follows.REPLACING,
+    AccumulationMode.ACCUMULATING_AND_RETRACTING: Follows.RETRACTING,
+}
 
 
 @attrs.define(slots=False, eq=False)
@@ -128,6 +134,8 @@ class WindowPlan:
             return "windows that merge are known only in the shard"
         if self.takes_panes:
             return "they are the panes of another stage"
+        if self.signed:
+            return "some take others back"
         if not self.window.preaggregates:
             return "the window option does not say which slices of time its windows consist of"
         for bound in self.accumulations:
@@ -265,12 +273,14 @@ def _make_plan(
 
 def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
     """What is known of a window stage's panes before there is data."""
-    windowing = (WINDOWING,) if options.windowings else ()
+    keys = (*takes[0].keys, *((WINDOWING,) if options.windowings else ()))
     return Relation(
-        keys=(*takes[0].keys, *windowing),
+        keys=keys,
         window=options.window and options.window.origin,
         retracts=options.retracts,
         watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
+        slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
+        follows=_FOLLOWS[options.mode],
         has_timestamps=options.combiner is not TimestampCombiner.END_OF_WINDOW or not _never_ends(options),
     )
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
 from beamish.instants import instant_us
-from beamish.kernels.reserved import EVENT_TIME, PREFIX, is_reserved
+from beamish.kernels.reserved import EVENT_TIME, PREFIX, SIGN, is_reserved
 from beamish.script.events import Bundle, Event, Row, Step, as_step, in_words
 from beamish.source import Source
 
@@ -83,15 +83,26 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
         if source.name in given:
             begin = _initial(given[source.name])
             _check_event_time(source.event_time, begin)
-            begins[source.name], *tables[source.name] = tables_of([begin, *bundles], source.event_time)
+            begins[source.name], *tables[source.name] = _tables(source, [begin, *bundles])
         else:
-            tables[source.name] = tables_of(bundles, source.event_time)
+            tables[source.name] = _tables(source, bundles)
     schemas: dict[str | None, pa.Schema] = {}
     for source, taker, number in flow.leaves:
         asked = taker.stage.asks(taker.takes, number)
         known = [*([begins[source.name]] if source.name in begins else []), *tables[source.name]]
         schemas[source.name] = _schema(source, asked, known)
     return ScriptRows(tables, begins, schemas)
+
+
+def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
+    """The bundles of a source as tables; of rows that say what they do the rows of data, with ``SIGN``."""
+    form = source.form
+    if form is None:
+        return tables_of(bundles, source.event_time)
+    unfolded = [[one for row in bundle for one in form.unfold(row)] for bundle in bundles]
+    tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time)
+    signs = [pa.array([sign for _, sign in bundle], pa.int8()) for bundle in unfolded]
+    return [table.append_column(SIGN, sign) for table, sign in zip(tables, signs, strict=True)]
 
 
 def _initial(rows: Any) -> Sequence[Row]:
@@ -109,6 +120,8 @@ def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) ->
         for name in dict.fromkeys([*source.keys, source.event_time, *asked]):
             if name not in schema.names:
                 schema = schema.append(pa.field(name, pa.null()))
+        if source.form is not None:
+            schema = schema.append(pa.field(SIGN, pa.int8()))
     return schema
 
 

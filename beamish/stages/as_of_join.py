@@ -13,7 +13,7 @@ from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
 from beamish.modes import AccumulationMode, WaitFor
 from beamish.plan.as_of_plan import TABLE, make_as_of_plan
-from beamish.plan.relation import PANE_COLUMNS, Relation
+from beamish.plan.relation import PANE_COLUMNS, Follows, Relation
 from beamish.stages.stage import Stage
 from beamish.stages.versions import check_changes, describe_changes, describe_dropped, describe_late
 from beamish.versioning import AsOfOptions, VersionsOptions
@@ -96,7 +96,15 @@ class AsOfStage(Stage):
         watermarks = left.watermarks
         if self.options.wait_for is WaitFor.BOTH_INPUTS:
             watermarks += changes.watermarks
-        return Relation(left.keys, window=left.window, retracts=self.options.retracts, watermarks=watermarks)
+        follows = Follows.RETRACTING if self.options.retracts else Follows.ONCE
+        return Relation(
+            left.keys,
+            window=left.window,
+            retracts=self.options.retracts,
+            watermarks=watermarks,
+            slot=None,
+            follows=follows,
+        )
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.table.columns if number else ()

@@ -14,7 +14,7 @@ from beamish.engine.updates import UpdatingOperator
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import is_reserved
 from beamish.plan.changes_plan import ChangesOptions, make_plan
-from beamish.plan.relation import Relation
+from beamish.plan.relation import Follows, Relation
 from beamish.stages.stage import Stage
 from beamish.stages.suppressed import Suppressed, Suppressible
 from beamish.suppress import Suppress, UntilTimeLimit, UntilWindowCloses
@@ -50,7 +50,10 @@ class ChangesStage(Suppressible):
         )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        return Relation(takes[0].keys, retracts=True, watermarks=takes[0].watermarks, is_changelog=True)
+        keys, watermarks = takes[0].keys, takes[0].watermarks
+        return Relation(
+            keys, retracts=True, watermarks=watermarks, is_changelog=True, slot=keys, follows=Follows.SETTING
+        )
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns

@@ -15,9 +15,9 @@ from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.updates import UpdatingOperator
 from beamish.errors import PipelineError
 from beamish.modes import WhenFull
-from beamish.plan.relation import Relation
+from beamish.plan.relation import Follows, Relation
 from beamish.stages.stage import Stage
-from beamish.suppress import Buffer, Suppress
+from beamish.suppress import Buffer, Suppress, UntilWindowCloses
 
 
 class Suppressible(Stage, Protocol):
@@ -94,7 +94,7 @@ class Suppressed(Stage):
         self.of.check_stream_suppressed(takes, self.suppress)
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        return attrs.evolve(self.of.gives(takes), behind_us=self.of.behind_us(takes, self.suppress))
+        return self._held(self.of.gives(takes), takes)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.of.asks(takes, number)
@@ -104,8 +104,13 @@ class Suppressed(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         inner = self.of.bind_suppressed(takes, self.suppress, shards=shards)
-        gives = attrs.evolve(inner.gives, behind_us=self.of.behind_us(takes, self.suppress))
-        return SuppressOperator(inner, self.suppress, gives)
+        return SuppressOperator(inner, self.suppress, self._held(inner.gives, takes))
+
+    def _held(self, gives: Relation, takes: Sequence[Relation]) -> Relation:
+        """What comes out of the stage, and then of the suppress."""
+        once = isinstance(self.suppress.until, UntilWindowCloses)
+        follows = Follows.ONCE if once else gives.follows
+        return attrs.evolve(gives, behind_us=self.of.behind_us(takes, self.suppress), follows=follows)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         inner = operator.inner if isinstance(operator, SuppressOperator) else None

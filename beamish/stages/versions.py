@@ -11,7 +11,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import is_reserved
-from beamish.plan.relation import PANE_COLUMNS, Relation
+from beamish.plan.relation import PANE_COLUMNS, Follows, Relation
 from beamish.plan.versions_plan import make_versions_plan
 from beamish.stages.stage import Stage
 from beamish.versioning import VALID_FROM, VALID_TO, VersionsOptions
@@ -48,7 +48,9 @@ class VersionsStage(Stage):
         check_changes(takes[0], self.options)
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        return Relation(takes[0].keys, retracts=not self.is_final, watermarks=takes[0].watermarks)
+        keys, follows = takes[0].keys, Follows.ONCE if self.is_final else Follows.RETRACTING
+        retracts, watermarks = not self.is_final, takes[0].watermarks
+        return Relation(keys, retracts=retracts, watermarks=watermarks, slot=(*keys, VALID_FROM), follows=follows)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns

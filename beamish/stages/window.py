@@ -238,16 +238,20 @@ def _check_windowings_apart(takes: Sequence[Relation]) -> None:
 
 
 def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    if not any(relation.retracts for relation in takes):
+    retracting = [relation for relation in takes if relation.retracts]
+    if not retracting:
         return
+    of_source = retracting[0].is_signed
+    what = "a changelog" if of_source else "a stage that retracts"
     if options.window is not None and options.window.merging:
+        fix = "" if of_source else ", or let the stage before be accumulating() or discarding()"
         raise PipelineError(
-            f"window({options.window!r}) over a stage that retracts: taking a row back may split a merged window; use a "
-            "window that does not merge, or let the stage before be accumulating() or discarding()"
+            f"window({options.window!r}) over {what}: taking a row back may split a merged window; use a window that does not "
+            f"merge{fix}"
         )
     if options.discards:
         raise PipelineError(
-            "discarding over a stage that retracts: what is removed is of an earlier pane; use accumulating() or "
+            f"discarding over {what}: what is removed is of an earlier pane; use accumulating() or "
             "accumulating_and_retracting()"
         )
 

@@ -29,7 +29,7 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "closing", _closing(options)
     yield "a pane holds", _mode(options)
     yield "timestamp", _timestamp(options)
-    yield "dropped", _dropped(options)
+    yield "dropped", _dropped(options, takes)
     if plan is not None:
         yield "carried", _carried(plan)
         yield "state", _state(plan)
@@ -54,6 +54,8 @@ def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 def _times(relation: Relation) -> str:
     time = "event time is the panes' timestamp" if relation.is_panes else f"event time in {relation.event_time}"
+    if relation.is_signed:
+        time += "; each is a change, and what is deleted takes an equal row back"
     if relation.name is None:
         return time
     return f"{relation.name}: {time}" + (f", keyed by {', '.join(map(str, relation.keys))}" * bool(relation.keys))
@@ -124,12 +126,17 @@ def _timestamp(options: WindowOptions) -> str:
     return f"the {options.combiner.value} event time among the rows new in the pane that came in time"
 
 
-def _dropped(options: WindowOptions) -> str:
+def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
     words = (
-        "rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows whose "
+        f"{removals}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows whose "
         "trigger has finished; "
     )
     return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
+
+
+def _is_signed(takes: Sequence[Relation]) -> bool:
+    return any(relation.is_signed for relation in takes)
 
 
 def _carried(plan: WindowPlan) -> str:

@@ -18,8 +18,9 @@ from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
 from beamish.stages.stage import Stage
 from beamish.windows.option import END_OF_TIME_US
-from tests.said import said
+from tests.said import said, takes_back
 from tests.twin.accumulations import Row
+from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
 from tests.twin.order import normal, same
@@ -193,7 +194,7 @@ class Twin:
         self.inherits = options.window is None
         self.window: bm.WindowOption = options.window or inherited(flow)
         self.merging = self.window.merging and not self.inherits
-        self.signed = any(isinstance(one, Panes) and said(one.flow).retracts for one in flow.inputs)
+        self.signed = any(takes_back(one) for one in flow.inputs)
         self.watermark: float = NO_WATERMARK
         self.clock = 0
         self.keys: dict[Any, Key] = {}
@@ -275,7 +276,8 @@ class Twin:
     def add(self, rows: Sequence[Mapping[str, Any]], input_: str | None, source: Source) -> None:
         self.bundles += 1
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
-        for values in rows:
+        for row_values, removal in unfolded(source, rows):
+            values = Signed(row_values, removal) if source.form else row_values
             key, name = self.key_of(values, source.keys)
             time = values.get(source.event_time)
             if time is None:
@@ -284,7 +286,7 @@ class Twin:
             row = Row(self.bundles, instant_us("event time", time), values, False, input_)  # noqa: FBT003
             self.put(key, name, row, arrived)
         for name, pairs in arrived.items():
-            self.add_to_key(self.keys[name], pairs)
+            self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
         """The panes of a step are one bundle, and their timestamps are their event times.
@@ -346,6 +348,10 @@ class Twin:
         self.retract(vanished)
         for bounds in sorted(gone, key=lambda bounds: bounds[::-1]):
             self.became(key, bounds, into[bounds])
+        for bounds in list(landed):
+            landed[bounds] = self.matched(key, bounds, landed[bounds])
+            if not landed[bounds]:
+                del landed[bounds]
         for bounds, rows in landed.items():
             window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
             window.add(rows, self.watermark)
@@ -354,6 +360,17 @@ class Twin:
         for window in key.in_order():
             if window.bounds in landed:  # semantics.md#when-a-window-is-asked
                 self.ask(key, window)
+
+    def matched(self, key: Key, bounds: Bounds, rows: Sequence[Row]) -> list[Row]:
+        """The rows without removals that find nothing (semantics.md#unmatched-removals)."""
+        if not self.signed:
+            return list(rows)
+        held = key.live[bounds].rows if bounds in key.live else []
+        removals = [row for row in rows if removes(row)]
+        lost = unmatched(self.options, held, [row for row in rows if not removes(row)], removals)
+        for row in lost:
+            self.drop(key, bounds, DropReason.UNMATCHED_REMOVAL, row)
+        return [row for row in rows if not any(row is one for one in lost)]
 
     def merge(self, key: Key, arrived: set[Bounds]) -> tuple[dict[Bounds, Bounds], list[Bounds], list[Pane]]:
         """Merge the windows of a bundle and the live ones, all at once (semantics.md#windows-that-merge).

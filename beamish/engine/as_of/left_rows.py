@@ -82,7 +82,7 @@ def pack_left(plan: AsOfPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         columns["start_us"] = pc.fill_null(window.field("start").cast(pa.int64()), 0)
         columns["end_us"] = pc.fill_null(window.field("end").cast(pa.int64()), END_OF_TIME_US)
     if plan.left.retracts:
-        columns["sign"] = signs_of(rows)
+        columns["sign"] = signs_of(plan.left, rows)
     if plan.options.with_dropped:
         own = [columns[f"left.{field.name}"] for field in plan.left_schema]
         columns["row"] = pa.StructArray.from_arrays(own, fields=list(plan.left_schema))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from beamish.engine.as_of.left_rows import pack_left
 from beamish.engine.as_of.shard import AsOfShard
 from beamish.engine.operator import Cadence, Operator, Shard
+from beamish.engine.signs import sign_column
 from beamish.engine.state.store import Store
 from beamish.engine.versions.packing import pack_changes
 from beamish.engine.versions.table import TablePolicy
@@ -37,7 +38,8 @@ class AsOfOperator(Operator):
         self.holds_watermark = bool(plan.options.grace)
 
     def reads(self, number: int) -> Sequence[str]:
-        return self.plan.left_schema.names if number == LEFT else self.plan.table.columns
+        own = self.plan.left_schema.names if number == LEFT else self.plan.table.columns
+        return (*own, *sign_column(self.takes[number]))
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:

@@ -8,6 +8,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.engine.operator import Cadence, Operator, Shard
+from beamish.engine.signs import sign_column
 from beamish.engine.state.store import Store
 from beamish.engine.versions.packing import pack_changes
 from beamish.engine.versions.shard import VersionsShard
@@ -34,7 +35,7 @@ class VersionsOperator(Operator):
         self.cadence = Cadence.WHEN_DUE if policy.idle_timeout is None else Cadence.EVERY_STEP
 
     def reads(self, number: int) -> Sequence[str]:
-        return self.plan.table.columns
+        return (*self.plan.table.columns, *sign_column(self.takes[number]))
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if rows.num_rows:

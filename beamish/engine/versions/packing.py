@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.engine.event_times import in_range
+from beamish.engine.signs import signs_of
 from beamish.engine.versions.order import order_of_changes
 from beamish.engine.windowing.packing import shards_of_keys
 from beamish.kernels.arrays import Flags, Ints
@@ -31,7 +32,6 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.order import run_starts
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.pane import PaneKind
 from beamish.plan.relation import Relation
 from beamish.plan.versions_plan import TablePlan
 
@@ -78,13 +78,6 @@ def times_of(relation: Relation, rows: pa.Table) -> pa.Array:
     return rows[EVENT_TIME].combine_chunks()
 
 
-def signs_of(panes: pa.Table) -> pa.Array:
-    """int8: -1 for retractions, 1 for panes."""
-    kind = panes["pane"].combine_chunks().field("kind")
-    taken_back = pc.equal(kind, str(PaneKind.RETRACTION)).to_numpy(zero_copy_only=False)
-    return pa.array(np.where(taken_back, -1, 1).astype(np.int8))
-
-
 def key_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     """A column that rows are found by, in the type that it has in the table."""
     return cast(normalise(column.combine_chunks()), type_)
@@ -108,7 +101,7 @@ def _changes(plan: TablePlan, rows: pa.Table) -> pa.Table:
     columns["time_us"] = times_of(plan.takes, rows)
     columns["deletes"] = _deletes(plan, rows)
     if plan.signed:
-        columns["sign"] = signs_of(rows)
+        columns["sign"] = signs_of(plan.takes, rows)
     columns["rows"] = pa.array(np.ones(rows.num_rows, np.int64))
     if plan.with_dropped:
         own = [cast(rows[field.name].combine_chunks(), field.type) for field in plan.takes.columns]

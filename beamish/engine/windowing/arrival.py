@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.dropped_rows import EXPIRED
+from beamish.engine.windowing.dropped_rows import EXPIRED, UNMATCHED_REMOVAL
 from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, timed_rows
 from beamish.engine.windowing.entries import Entries, entries_of
 from beamish.engine.windowing.error_context import naming_window
@@ -19,6 +19,7 @@ from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
+from beamish.engine.windowing.unmatched import unmatched
 from beamish.engine.windowing.window_table import NO_ENTRY
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_values
@@ -42,6 +43,15 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
         _accumulate(step, bundle, entries, target)
 
 
+def _accumulate_matched(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> None:
+    """Add the entries that are left; windows that were made for those that are not go again."""
+    table = step.table
+    without = np.setdiff1d(at, target)
+    table["gone"][without[table["state_at"][without] == NO_ENTRY]] = True
+    if len(target):
+        _accumulate(step, bundle, entries, target)
+
+
 def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> None:
     """Add entries to the accumulators of their targets (intp, one per entry), and ask these."""
     table = step.table
@@ -56,6 +66,12 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
         before = table.state.take(state_at)
     with naming_window(table, at):
         state = bundle.accumulate(entries.row, groups, before)
+    if step.plan.signed:
+        lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=table["net_rows"][at])
+        if lost is not None and lost.any():
+            drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)
+            _accumulate_matched(step, bundle, entries.only(~lost), target[~lost], at)
+            return
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
     if step.plan.signed:

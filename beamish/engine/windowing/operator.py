@@ -10,6 +10,7 @@ import pyarrow as pa
 from beamish.accumulations.adapters.one_input import merged_name
 from beamish.engine.operator import Cadence
 from beamish.engine.pane_columns import Block
+from beamish.engine.signs import sign_column
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.compatibility import check_held, check_unnamed
 from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
@@ -53,13 +54,15 @@ class WindowOperator(UpdatingOperator):
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
         if not plan.has_several_inputs:
-            return [name for name in plan.columns if name in relation.columns.names]
+            own = [name for name in plan.columns if name in relation.columns.names]
+            return [*own, *sign_column(relation)]
         name, travels = str(relation.name), set(plan.columns)
-        return [
+        own = [
             column
             for column in relation.columns.names
             if column in relation.keys or merged_name(name, column) in travels
         ]
+        return [*own, *sign_column(relation)]
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.engine.signs import signs_of
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START
-from beamish.pane import PaneKind
 from beamish.plan.inputs import widen
 from beamish.plan.window_plan import WindowPlan
 
@@ -30,7 +29,7 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
     columns: dict[str, Any] = {name: table[name] for name in table.schema.names if name in relation.columns.names}
     columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: table[EVENT_TIME]}
     if plan.signed:
-        columns[SIGN] = _signs(table) if relation.retracts else pa.array(np.ones(table.num_rows, dtype=np.int8))
+        columns[SIGN] = signs_of(relation, table)
     if plan.has_several_inputs:
         schema = plan.schema.append(pa.field(EVENT_TIME, pa.int64()))
         return widen(plan.takes, number, columns, table.num_rows, schema)
@@ -49,12 +48,6 @@ def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
         WINDOW_END: end,
         EVENT_TIME: pc.coalesce(time, pc.subtract(end, 1)),
     }
-
-
-def _signs(panes: pa.Table) -> pa.Array:
-    kind = panes["pane"].combine_chunks().field("kind")
-    removes = pc.equal(kind, str(PaneKind.RETRACTION)).to_numpy(zero_copy_only=False)
-    return pa.array(np.where(removes, -1, 1).astype(np.int8))
 
 
 def _us(times: pa.Array, unknown: int) -> pa.Array:

@@ -20,6 +20,7 @@ from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
+from beamish.plan.ledger import Ledger
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
 from beamish.spark.compile.stream import union
@@ -42,7 +43,8 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         panes = _panes(flow, operator, frames)
         names = flow.operator.gives.schema.names if flow.operator.gives.schema else []
         parts.append(panes if name is None else panes.withColumn(WINDOWING, F.lit(name)).select(*map(column, names)))
-    return reduce(DataFrame.unionAll, parts)
+    ledger = Ledger.of(flow.operator.gives, final=True)
+    return reduce(DataFrame.unionAll, parts).withMetadata("pane", ledger.metadata)
 
 
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from pyspark.sql import types as t
 
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
+from beamish.forms import FromPanes
 from beamish.source import Source, StoredPanes
 from beamish.spark.rows.columns import NamedRows, name_columns
 from beamish.spark.rows.given import Given, Told
@@ -153,11 +154,11 @@ def _stored_panes(source: Source, given: Given) -> Source:
     panes = {"window", "pane", "timestamp"} <= set(given.columns)
     if source.event_time is None and panes:
         return StoredPanes(keys=source.keys, name=source.name)
-    if panes and given.streaming:
+    if panes and given.streaming and not isinstance(source.form, FromPanes):
         raise PipelineError(
             f"event_time({source.event_time!r}) on a stream of another pipeline's panes: a query has one watermark, and this "
             "stage's would stay at 1970, so nothing would come out; say first.then(second).apply(df), or write the panes to "
-            "a table and read it in a query of its own, under other names: df.withColumnRenamed('pane', 'first_pane')"
+            "a table and read it in a query of its own: bm.Pipeline().from_panes().event_time('timestamp', ...)"
         )
     return source
 

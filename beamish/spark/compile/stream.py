@@ -31,7 +31,7 @@ from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProce
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
 from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
-from beamish.spark.rows.types import spark_schema
+from beamish.spark.rows.types import pane_schema, spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.session import check_least_watermark, warn_of_single_batches
 from beamish.spark.sources.heartbeats import heartbeats, register
@@ -69,7 +69,7 @@ def panes_of_stream(
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
     operated = _operated(flow, rows, ticks, initial, reports=reports, hands_on=False, observed=observed)
-    return operated.mapInArrow(panes_from_bytes, spark_schema(flow.operator.gives.schema))
+    return operated.mapInArrow(panes_from_bytes, pane_schema(flow.operator.gives))
 
 
 def needs_reports(flow: BoundFlow) -> bool:

@@ -14,6 +14,7 @@ from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
 from beamish.source import Source
+from beamish.spark.rows.forms import unfolded
 from beamish.spark.rows.given import Given
 from beamish.spark.rows.types import arrow_type
 
@@ -53,6 +54,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> N
     for name in given.columns:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
+    given = _unfolded(source, given)
     named: list[str] = []
     for key in source.keys:
         name = key if isinstance(key, str) else _name_of(given, key)
@@ -70,6 +72,17 @@ def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> N
             _check_event_time(given, type(source.watermark).__name__, followed)
     needed = set(given.columns if asked is None else (*named, *asked))
     return NamedRows(given.df, source, _schema(given, needed))
+
+
+def _unfolded(source: Source, given: Given) -> Given:
+    """The rows of data that rows of a form stand for."""
+    if source.form is None:
+        return given
+    if given.told:
+        raise PipelineError(
+            f"{source.form!r} with apply(schema=...): what the changes are must be asked of Spark; leave schema out"
+        )
+    return Given.asked(unfolded(source.form, given.df))
 
 
 def _with_column(given: Given, name: str, expression: Column) -> Given:

@@ -66,8 +66,9 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
             with rows, so that the shard count of a checkpoint is checked before anything is written
             (``operator/notes.py``); all, where what was reported in earlier batches must reach all at once.
     """
-    columns = operator.takes[number].columns
-    carried = pa.schema([*(columns.field(name) for name in operator.reads(number)), (EVENT_TIME, pa.int64())])
+    schema = operator.takes[number].schema
+    assert schema is not None  # noqa: S101 - it is bound
+    carried = pa.schema([*(schema.field(name) for name in operator.reads(number)), (EVENT_TIME, pa.int64())])
     ids = shard_ids(operator.shards)
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,8 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from beamish.errors import ColumnError
+from beamish.plan.ledger import Ledger
+from beamish.plan.relation import Relation
 
 _SIMPLE: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
     (t.BooleanType, pa.bool_()),
@@ -66,6 +68,13 @@ def spark_type(type_: pa.DataType) -> t.DataType:
         if type_ == arrow:
             return spark()
     raise ColumnError(f"type {type_}: Spark has no such type; cast the column, or give another result_type")
+
+
+def pane_schema(gives: Relation) -> t.StructType:
+    """The Spark schema of what a stage gives; what is known of it as changes goes with the column ``pane``."""
+    schema, metadata = spark_schema(gives.schema), Ledger.of(gives).metadata
+    pane = t.StructField("pane", schema["pane"].dataType, metadata=metadata)
+    return t.StructType([pane if field.name == "pane" else field for field in schema])
 
 
 def spark_schema(schema: pa.Schema) -> t.StructType:

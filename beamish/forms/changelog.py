@@ -1,0 +1,113 @@
+"""Rows that insert and delete whole rows, in the words of other systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from beamish.errors import ColumnError, OptionError, ScriptError
+from beamish.forms.form import InputForm, Unfolded
+
+_IMAGES = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
+WORDS: Mapping[str, tuple[str, Mapping[str, int]]] = {
+    "spark": ("_change_type", _IMAGES),
+    "delta-cdf": ("_change_type", _IMAGES),
+    "flink": (
+        "op",
+        {"INSERT": 1, "UPDATE_AFTER": 1, "UPDATE_BEFORE": -1, "DELETE": -1, "+I": 1, "+U": 1, "-U": -1, "-D": -1},
+    ),
+}
+"""Of formats with a row for each image: the column that says what a row does, and what its words mean."""
+BEFORE_AND_AFTER: Mapping[str, tuple[bool, bool]] = {
+    "c": (False, True),
+    "r": (False, True),
+    "u": (True, True),
+    "d": (True, False),
+}
+"""What Debezium's ``op`` says of ``before`` and ``after``: which of them must be there."""
+FORMATS = (*WORDS, "debezium", "diff")
+
+
+def _check_format(_: Any, __: Any, value: Any) -> None:
+    if value not in FORMATS:
+        known = ", ".join(map(repr, FORMATS))
+        fix = "; of upserts by key say .changes(...), or .versions(...)" if value in ("upsert", "kafka") else ""
+        raise OptionError(f"from_changelog(format={value!r}): must be one of {known}{fix}")
+
+
+@attrs.frozen
+class FromChangelog(InputForm):
+    """Each row is a change of a table that is a bag: whole rows come and go.
+
+    Attributes:
+        format: among ``FORMATS``.
+    """
+
+    format: str = attrs.field(validator=_check_format)
+
+    def call(self) -> str:
+        return f".from_changelog(format={self.format!r})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are not data."""
+        if self.format in WORDS:
+            return (WORDS[self.format][0],)
+        return ("op", "before", "after") if self.format == "debezium" else ("_diff",)
+
+    def describe(self) -> str:
+        return f"each is a change ({', '.join(self.columns)}): what is deleted takes an equal row back"
+
+    def check_columns(self, names: Any) -> None:
+        """Check that the columns are there.
+
+        Raises:
+            ColumnError: one is not.
+        """
+        for name in self.columns:
+            if name not in names:
+                raise ColumnError(
+                    f"{self.call()[1:]}: there is no column {name!r}; the columns are {list(names)}"
+                    + (" (of records with a schema select payload.*)" if self.format == "debezium" else "")
+                )
+
+    def wrong(self, column: str, value: Any) -> str:
+        """What is said of a value that the format does not have."""
+        known = {"debezium": tuple(BEFORE_AND_AFTER), "diff": ("a whole number",)}.get(self.format)
+        known = known or tuple(WORDS[self.format][1])
+        return f"{self.call()[1:]}: a row has {column}={value!r}; must be {', '.join(known)}"
+
+    @property
+    def no_image(self) -> str:
+        """What is said of a change that lacks an image."""
+        return (
+            f"{self.call()[1:]}: a row lacks the 'before' or 'after' that its 'op' needs, so it is not known what it takes back; have "
+            "the database log whole rows (PostgreSQL: REPLICA IDENTITY FULL), or take it as upserts by .changes(...)"
+        )
+
+    def unfold(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
+        self.check_columns(row)
+        data = {name: value for name, value in row.items() if name not in self.columns}
+        if self.format == "debezium":
+            yield from self._images(row)
+        elif self.format == "diff":
+            times = row["_diff"]
+            if type(times) is not int:
+                raise ScriptError(self.wrong("_diff", times))
+            yield from [(data, 1 if times > 0 else -1)] * abs(times)
+        else:
+            column, words = WORDS[self.format]
+            if row[column] not in words:
+                raise ScriptError(self.wrong(column, row[column]))
+            yield data, words[row[column]]
+
+    def _images(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
+        if row["op"] not in BEFORE_AND_AFTER:
+            raise ScriptError(self.wrong("op", row["op"]))
+        for name, is_needed, sign in zip(("before", "after"), BEFORE_AND_AFTER[row["op"]], (-1, 1), strict=True):
+            if is_needed:
+                if row[name] is None:
+                    raise ScriptError(self.no_image)
+                yield row[name], sign

@@ -1,0 +1,1 @@
+"""Panes as a changelog in the words of others, and the panes that are live (docs/semantics.md#changelogs)."""

@@ -1,0 +1,92 @@
+"""One row for each change, with what was before and what is after.
+
+An UPDATE_BEFORE and its UPDATE_AFTER come next to each other out of their shard's step. In a stream they are still so when a
+task has them in hand, so the row after takes up the one before it on the way, and nothing is shuffled. In a table at rest
+they may lie anywhere: there the row before is that of the key with the next smaller ``sequence``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from beamish.errors import PipelineError
+from beamish.kernels.reserved import PREFIX
+from beamish.spark.changelog.pane_table import PaneTable
+from beamish.spark.rows.columns import column
+
+_KEY = PREFIX + "key"
+
+
+def with_images(table: PaneTable, fields: Sequence[str]) -> DataFrame:
+    """Rows of ``change``, ``before`` and ``after``: all but those of what was before, which are in the rows that follow them."""
+    rows = table.rows.select(
+        F.col("pane.change").alias("change"),
+        F.struct(*table.data(fields)).alias("data"),
+        F.col("pane.sequence").alias("sequence"),
+        F.struct(F.lit(0), *map(column, table.ledger.keys)).alias(_KEY),
+    )
+    if table.rows.isStreaming:
+        data = rows.schema["data"].dataType
+        out = t.StructType([t.StructField("change", t.StringType()), *(t.StructField(name, data) for name in _IMAGES)])
+        return rows.select("change", "data").mapInArrow(neighbours(table.call), out)
+    ordered = Window.partitionBy(_KEY).orderBy("sequence")
+    earlier = F.lag("change").over(ordered), F.lag("data").over(ordered)
+    was = F.when((F.col("change") == "UPDATE_AFTER") & (earlier[0] == "UPDATE_BEFORE"), earlier[1])
+    deletes = F.col("change") == "DELETE"
+    before = F.when(deletes, F.col("data")).otherwise(was).alias("before")
+    after = F.when(~deletes, F.col("data")).alias("after")
+    return rows.select("change", before, after).where("change <> 'UPDATE_BEFORE'")
+
+
+_IMAGES = ("before", "after")
+
+
+def neighbours(call: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow``: rows of ``change`` and ``data`` to rows of ``change``, ``before`` and ``after``."""
+
+    def join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = None
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            rows = rows if held is None else pa.concat_tables([held, rows])
+            if not rows.num_rows:
+                continue
+            last = rows["change"][-1].as_py()
+            held = rows.slice(rows.num_rows - 1) if last == "UPDATE_BEFORE" else None
+            rows = rows if held is None else rows.slice(0, rows.num_rows - 1)
+            yield from _joined(call, rows.combine_chunks()).to_batches()
+        if held is not None:
+            raise _parted(call)
+
+    return join
+
+
+def _joined(call: str, rows: pa.Table) -> pa.Table:
+    """Rows, of which the last is no UPDATE_BEFORE."""
+    is_before, is_update, deletes = (
+        np.asarray(pa.compute.equal(rows["change"], name)) for name in ("UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
+    )
+    if (is_before[:-1] & ~is_update[1:]).any():
+        raise _parted(call)
+    at = np.flatnonzero(~is_before)
+    follows = np.append(False, is_before[:-1])[at]
+    of_before = pa.array(np.where(deletes[at], at, at - 1), mask=~(deletes[at] | follows))
+    of_after = pa.array(at, mask=deletes[at])
+    data = rows["data"].combine_chunks()
+    return pa.table(
+        [rows["change"].take(pa.array(at)), data.take(of_before), data.take(of_after)], ["change", *_IMAGES]
+    )
+
+
+def _parted(call: str) -> PipelineError:
+    return PipelineError(
+        f"{call}: an UPDATE_BEFORE without the UPDATE_AFTER that comes right after it: the rows of this stream are not as the "
+        "pipeline gave them. Say it right after the pipeline; of a stored table or of shuffled rows say it in foreachBatch, where "
+        "rows are found by pane.sequence"
+    )

@@ -1,0 +1,82 @@
+"""The live panes of a table of panes (docs/semantics.md#live-panes)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from beamish.errors import PipelineError
+from beamish.kernels.reserved import PREFIX
+from beamish.plan.relation import Follows
+from beamish.spark.changelog.formats import check_merging
+from beamish.spark.changelog.pane_table import PaneTable
+from beamish.spark.rows.columns import column
+
+_ROW, _NET, _LAST = PREFIX + "row", PREFIX + "net", PREFIX + "last"
+
+
+def live(panes: DataFrame, keys: Sequence[str] | None) -> DataFrame:
+    """The live panes of a batch DataFrame; see ``bm.live``.
+
+    Raises:
+        OptionError, ColumnError, PipelineError: the panes, or the keys, cannot be what is asked for.
+    """
+    call = "live(panes)"
+    table = PaneTable.read(call, panes, keys)
+    if panes.isStreaming:
+        raise PipelineError(
+            f"{call} of a stream: what is live is known of all rows that came; write them to a table and ask of that, or keep a "
+            "table by changelog(panes, format='upsert')"
+        )
+    check_merging(table)
+    table = PaneTable(call, table.rows.drop("dropped"), table.ledger, table.is_known)
+    ledger = table.ledger
+    if ledger.follows is Follows.ADDING:
+        return table.rows.where("pane.kind = 'PANE'")
+    if ledger.slot is not None:
+        return _latest(table, checked=not table.is_known and keys is None)
+    if ledger.follows is Follows.REPLACING:
+        return _last_of_bags(table)
+    return _left_over(table)
+
+
+def _latest(table: PaneTable, *, checked: bool) -> DataFrame:
+    """Of each slot the row with the greatest sequence, if it is a pane.
+
+    ``checked``: nothing is known of the rows, so that there is one of each slot must be seen.
+    """
+    columns = table.rows.columns
+    row = F.max_by(F.struct(*map(column, columns)), F.col("pane.sequence")).alias(_ROW)
+    by = F.when(F.col("pane.change") == "INSERT", 1).when(F.col("pane.change") == "DELETE", -1)
+    found = table.rows.groupBy(*table.slot).agg(row, F.sum(by).alias(_NET))
+    is_live = F.col(f"{_ROW}.pane.kind") == "PANE"
+    if checked:
+        error = F.raise_error(
+            f"{table.call}: a key and window has several live panes, as of a pipeline that is discarding, of joins and of as-of "
+            "joins; what these panes are is not known, since their table does not keep the metadata of columns: say keys=[...], "
+            "the columns that tell rows apart"
+        )
+        is_live = F.when(F.col(_NET) > 1, error.cast("boolean")).otherwise(is_live)
+    return found.where(is_live).select(f"{_ROW}.*")
+
+
+def _left_over(table: PaneTable) -> DataFrame:
+    """Rows of which equal ones may be there: as often as they came and were not taken back, each with its latest numbers."""
+    data = [name for name in table.rows.columns if name not in ("pane", "dropped")]
+    sign = F.when(F.col("pane.kind") == "PANE", 1).otherwise(-1)
+    # A retraction repeats the numbers of its pane, but for what it does and when.
+    numbers = [f"pane.{name}" for name in ("timing", "index", "on_time_index", "is_first", "is_last")]
+    equal = [*map(column, data), *(F.col(name).alias(PREFIX + name.replace(".", "_")) for name in numbers)]
+    pane = F.max_by(F.col("pane"), F.when(F.col("pane.kind") == "PANE", F.col("pane.sequence"))).alias("pane")
+    found = table.rows.groupBy(*equal).agg(pane, F.sum(sign).alias(_NET)).where(F.col(_NET) > 0)
+    names = [column(name) for name in table.rows.columns]
+    return found.withColumn(_NET, F.explode(F.sequence(F.lit(1), F.col(_NET)))).select(*names)
+
+
+def _last_of_bags(table: PaneTable) -> DataFrame:
+    """Of each key and window the rows of its last pane."""
+    window = Window.partitionBy(*map(column, table.ledger.keys), *table.bounds)
+    last = F.max("pane.index").over(window)
+    return table.rows.withColumn(_LAST, last).where(F.col(_LAST) == F.col("pane.index")).drop(_LAST)

@@ -1,0 +1,157 @@
+"""A table of panes: a running query's, or a stored one; which columns are what in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from beamish.errors import ColumnError, OptionError
+from beamish.kernels.quoting import quoted
+from beamish.plan.ledger import Ledger
+from beamish.plan.relation import PANE_COLUMNS, Follows
+from beamish.plan.schemas import PANE
+from beamish.spark.rows.columns import column
+from beamish.versioning import VALID_FROM, VALID_TO
+
+FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
+"""What of a pane may be asked for beside its columns."""
+
+
+@attrs.frozen
+class PaneTable:
+    """The rows of a table of panes, without dropped ones.
+
+    Attributes:
+        call: what was called, for messages.
+        rows: the rows.
+        ledger: what is known of them as changes.
+        is_known: whether that came with them; else it is read off their columns.
+    """
+
+    call: str
+    rows: DataFrame
+    ledger: Ledger
+    is_known: bool
+
+    @classmethod
+    def read(cls, call: str, panes: DataFrame, keys: Sequence[str] | None) -> PaneTable:
+        """Find out what the columns are.
+
+        Args:
+            call: what was called, for messages.
+            panes: the rows.
+            keys: the columns that, with the window, say what a row is a row of; None: as the rows say.
+
+        Raises:
+            ColumnError: these are no panes, or panes of a version that did not number them; or there is no such column.
+            OptionError: ``keys`` are no names.
+        """
+        schema = panes.schema
+        _check_panes(call, schema)
+        known = Ledger.read(schema["pane"].metadata)
+        before = schema.names[: schema.names.index("window")]
+        ledger = known or Ledger(tuple(before), _slot(before), Follows.RETRACTING, windowed=True, merging=False)
+        if keys is not None:
+            ledger = attrs.evolve(ledger, slot=_checked_keys(call, keys, schema.names))
+        rows = panes.where("pane.change is not null")
+        return cls(call, rows, ledger, known is not None)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of keys and values, in their order."""
+        return [name for name in self.rows.columns if name not in PANE_COLUMNS]
+
+    @property
+    def slot(self) -> list[Column]:
+        """The columns that say what a row is a row of, by their names; the window as two.
+
+        Raises:
+            ColumnError: there are none.
+        """
+        if self.ledger.slot is None:
+            raise ColumnError(
+                f"{self.call}: nothing says which row one is: of joined rows several may share key and window, and of versions in "
+                "a table without beamish's metadata the keys are not known; say keys=['order_id'], the columns that tell rows apart"
+            )
+        return [*map(column, self.ledger.slot), *self.bounds]
+
+    @property
+    def bounds(self) -> list[Column]:
+        """The window as two columns; none where it has no bounds."""
+        if not self.ledger.windowed:
+            return []
+        return [F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")]
+
+    def data(self, fields: Sequence[str], *, flat: bool = False) -> list[Column]:
+        """The columns of a row: keys, window, values, and what is asked for of its pane."""
+        names = [name for name in self.rows.columns if name not in ("pane", "timestamp", "dropped")]
+        columns: list[Column] = []
+        for name in names:
+            if name != "window":
+                columns.append(column(name))
+            elif flat or not self.ledger.windowed:
+                columns += self.bounds
+            else:
+                columns.append(column(name))
+        columns += [F.col(f"pane.{name}").alias(f"pane_{name}") for name in fields if name != "timestamp"]
+        if "timestamp" in fields or (self.ledger.slot is None and not self.ledger.windowed):
+            columns.append(column("timestamp"))
+        return columns
+
+    def with_data(
+        self, *added: Column, fields: Sequence[str], flat: bool = False, last: Sequence[Column] = ()
+    ) -> DataFrame:
+        """Columns, those of the rows, and further ones.
+
+        Raises:
+            ColumnError: two have the same name.
+        """
+        out = self.rows.select(*added, *self.data(fields, flat=flat), *last)
+        seen: dict[str, str] = {}
+        for name in out.columns:
+            if name.lower() in seen:
+                raise ColumnError(
+                    f"{self.call}: the changelog has a column {name!r} of its own; rename yours: "
+                    f"panes.withColumnRenamed({name!r}, 'my_{name}')"
+                )
+            seen[name.lower()] = name
+        return out
+
+
+def _check_panes(call: str, schema: t.StructType) -> None:
+    missing = [name for name in ("window", "pane", "timestamp") if name not in schema.names]
+    if missing:
+        raise ColumnError(
+            f"{call}: there is no column {missing[0]!r}, so these are no panes; give what pipeline.apply gave, or a table of it"
+        )
+    pane = schema["pane"].dataType
+    fields = pane.names if isinstance(pane, t.StructType) else []
+    for name in ("change", "sequence"):
+        if name not in fields:
+            raise ColumnError(
+                f"{call}: the column 'pane' has no field {name!r}: the panes were written by a version of beamish that did "
+                "not say what a row does; write them anew"
+            )
+
+
+def _slot(before: Sequence[str]) -> tuple[str, ...] | None:
+    """What tells rows apart where only their columns are known; of versions it cannot be told which are keys."""
+    return None if {VALID_FROM, VALID_TO} <= set(before) else tuple(before)
+
+
+def _checked_keys(call: str, keys: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
+        raise OptionError(f"{call}: keys={keys!r} must be a list of names of columns, such as keys=['order_id']")
+    for key in keys:
+        if key not in names:
+            raise ColumnError(f"{call}: keys={keys!r}: there is no column {key!r}; the columns are {list(names)}")
+    return tuple(keys)
+
+
+def quoted_field(struct: str, name: str) -> Column:
+    """A field of a struct, dots and all."""
+    return F.col(f"{quoted(struct)}.{quoted(name)}")
