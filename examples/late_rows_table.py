@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory() as name:
         path = folder / "in" / f"{number}.csv"
         path.write_text(rows)
         os.utime(path, (number, number))  # Spark reads files in the order of their modification times
-    figures = bm.sinks.sql(f"sqlite:///{folder}/pumps.db", "litres", pane=["timing"])
+    figures = bm.sinks.sql(f"sqlite:///{folder}/pumps.db", "litres", fields=["timing"])
 
     def keep(batch: DataFrame, number: int) -> None:
         """Put panes into one table, and dropped rows into another."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from beamish.errors import OptionError
+from beamish.sinks.options import read_fields, read_flag, read_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,8 +19,8 @@ def merge(
     *,
     keep_deleted: bool = False,
     create: str | None = None,
-    pane: Sequence[str] = (),
-    identity: Sequence[str] = (),
+    fields: Sequence[str] = (),
+    keys: Sequence[str] | None = None,
 ) -> MergeSink:
     """A function for ``foreachBatch`` that keeps a table of Spark's as the panes say, by ``MERGE INTO``.
 
@@ -31,19 +32,21 @@ def merge(
         keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
             it only the last one.
         create: make the table if it is not there, in this format: ``"delta"`` or ``"iceberg"``. None: it is there.
-        pane: fields of the column ``pane`` to keep, as ``pane_timing``, ``pane_is_last`` and so on.
-        identity: as of ``bm.sinks.sql``.
+        fields, keys: as of ``bm.sinks.sql``.
 
     Returns:
         the function, a value.
 
     Raises:
-        OptionError: the table's name is none.
+        OptionError: an option is none of these.
 
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.merge("stats.hourly", create="delta")).option("checkpointLocation", ...)``
     """
-    return MergeSink(table, keep_deleted, create, tuple(pane), tuple(identity))
+    call = f"sinks.merge({table!r})"
+    return MergeSink(
+        table, read_flag(call, "keep_deleted", keep_deleted), create, read_fields(call, fields), read_keys(call, keys)
+    )
 
 
 @attrs.frozen
@@ -51,14 +54,14 @@ class MergeSink:
     """What ``bm.sinks.merge`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
 
     Attributes:
-        table, keep_deleted, create, pane, identity: as ``bm.sinks.merge`` takes them.
+        table, keep_deleted, create, fields, keys: as ``bm.sinks.merge`` takes them.
     """
 
     table: str
-    keep_deleted: bool = False
-    create: str | None = None
-    pane: tuple[str, ...] = ()
-    identity: tuple[str, ...] = ()
+    keep_deleted: bool
+    create: str | None
+    fields: tuple[str, ...]
+    keys: tuple[str, ...] | None
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.table, str) or not self.table.strip():
@@ -69,8 +72,6 @@ class MergeSink:
             raise OptionError(
                 f"sinks.merge(create={self.create!r}): must be a format, such as 'delta' or 'iceberg', or None"
             )
-        if not isinstance(self.keep_deleted, bool):
-            raise OptionError(f"sinks.merge(keep_deleted={self.keep_deleted!r}): must be True or False")
 
     def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
         """Merge a batch of panes into the table.

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from beamish.errors import ColumnError, OptionError, SinkError
+from beamish.errors import ColumnError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases import Database, database_of
 from beamish.sinks.databases.database import STAGE, written
 from beamish.sinks.marks import MARKS, Mark, make_marks, read_mark, write_mark
 from beamish.sinks.names import TableName
+from beamish.sinks.options import read_fields, read_flag, read_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,8 +26,8 @@ def sql(
     *,
     keep_deleted: bool = False,
     create: bool = True,
-    pane: Sequence[str] = (),
-    identity: Sequence[str] = (),
+    fields: Sequence[str] = (),
+    keys: Sequence[str] | None = None,
 ) -> SqlSink:
     """A function for ``foreachBatch`` that keeps a table of PostgreSQL, SQLite or DuckDB as the panes say.
 
@@ -41,20 +42,30 @@ def sql(
         keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
             it only the last one.
         create: make the table if it is not there.
-        pane: fields of the column ``pane`` to keep, as ``pane_timing``, ``pane_is_last`` and so on.
-        identity: the columns that tell rows of the table apart, for panes without windows, such as versions: ``["currency",
-            "valid_from"]``. Without it the key columns and the window's bounds.
+        fields: what is kept of the pane beside the data: of ``timing``, ``index``, ``on_time_index``, ``is_first``, ``is_last``,
+            ``sequence`` (as ``pane_timing`` and so on) and ``timestamp``.
+        keys: the columns that, with the window, say which row one is; default: the key columns, of versions also ``valid_from``. Of
+            joined rows it must be said.
 
     Returns:
         the function, a value.
 
     Raises:
-        OptionError: the URI, the table's name, or a name in ``pane`` is none.
+        OptionError: an option is none of these.
 
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.sql("sqlite:///hourly.db", "hourly")).option("checkpointLocation", ...)``
     """
-    return SqlSink(database_of(uri), TableName.read(table), keep_deleted, create, tuple(pane), tuple(identity))
+    name = TableName.read(table)
+    call = f"sinks.sql(..., {str(name)!r})"
+    return SqlSink(
+        database_of(uri),
+        name,
+        read_flag(call, "keep_deleted", keep_deleted),
+        read_flag(call, "create", create),
+        read_fields(call, fields),
+        read_keys(call, keys),
+    )
 
 
 @attrs.frozen
@@ -64,33 +75,31 @@ class SqlSink:
     Attributes:
         database: where the table is.
         table: its name.
-        keep_deleted, create, pane, identity: as ``bm.sinks.sql`` takes them.
+        keep_deleted, create, fields, keys: as ``bm.sinks.sql`` takes them.
     """
 
     database: Database
     table: TableName
-    keep_deleted: bool = False
-    create: bool = True
-    pane: tuple[str, ...] = ()
-    identity: tuple[str, ...] = ()
+    keep_deleted: bool
+    create: bool
+    fields: tuple[str, ...]
+    keys: tuple[str, ...] | None
 
     def __attrs_post_init__(self) -> None:
         self.database.address  # noqa: B018 - it is read from the URI, or refused
         self.database.check(self.table, [])
-        for name in ("keep_deleted", "create"):
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"sinks.sql({name}={getattr(self, name)!r}): must be True or False")
 
     def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
         """Put a batch of panes into the table.
 
         Raises:
             ColumnError: they are no panes, or have columns that the table cannot have.
+            PipelineError: they do not say what the state of a row is, or what is gone.
             SinkError: the table does not fit, is another query's, or cannot be reached; nothing of the batch was written.
         """
         from beamish.spark.images import images, query_id
 
-        taken = images(batch_df, f"sinks.sql(..., {str(self.table)!r})", pane=self.pane, identity=self.identity)
+        taken = images(batch_df, f"sinks.sql(..., {str(self.table)!r})", self.fields, self.keys)
         self.database.check(self.table, taken.names)
         # One action per batch: a second one would run the query's plan again.
         self.write(Batch.net(taken.collect(), taken.identity, taken.nested), Mark(query_id(batch_df), batch_id))

@@ -29,16 +29,16 @@ class Merged(Protocol):
     @property
     def create(self) -> str | None: ...
     @property
-    def pane(self) -> Sequence[str]: ...
+    def fields(self) -> Sequence[str]: ...
     @property
-    def identity(self) -> Sequence[str]: ...
+    def keys(self) -> Sequence[str] | None: ...
 
 
 def merge_batch(sink: Merged, batch_df: DataFrame, batch_id: int) -> None:
     """Merge a batch into the table (see ``bm.sinks.merge``)."""
     spark = batch_df.sparkSession
     where = f"sinks.merge({sink.table!r})"
-    taken = images(batch_df, where, pane=sink.pane, identity=sink.identity, as_json=False)
+    taken = images(batch_df, where, sink.fields, sink.keys, as_json=False)
     columns = [name for name in taken.names if name != DELETED or sink.keep_deleted]
     if sink.create is not None:
         types = ", ".join(
