@@ -73,11 +73,11 @@ class DuckDb(Database):
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
     ) -> Iterator[str]:
         yield merge_statement(
-            batch.data,
-            batch.identity,
             table.sql,
             quoted(STAGE),
-            quoted,
-            "IS NOT DISTINCT FROM",
+            data=batch.data,
+            identity=batch.identity,
+            quote=quoted,
+            same="IS NOT DISTINCT FROM",
             keep_deleted=keep_deleted,
         )
