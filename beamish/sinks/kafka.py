@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from beamish.errors import OptionError
-from beamish.sinks.options import read_fields, read_keys
+from beamish.sinks.options import read_fields, read_keys, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,9 +46,8 @@ def kafka(
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.kafka("broker:9092", "scores")).option("checkpointLocation", ...)``
     """
-    for name, value in (("servers", servers), ("topic", topic)):
-        if not isinstance(value, str) or not value:
-            raise OptionError(f"sinks.kafka({name}={value!r}): must be a text that is not empty")
+    read_text("sinks.kafka", "servers", servers, "brokers such as 'host:9092'")
+    read_text("sinks.kafka", "topic", topic, "the name of a topic")
     for name, format_ in (("key_format", key_format), ("value_format", value_format)):
         if format_ != "json" and not callable(format_):
             raise OptionError(f"sinks.kafka({name}={format_!r}): must be 'json', or a function of a struct column")

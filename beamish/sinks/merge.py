@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from beamish.errors import OptionError
-from beamish.sinks.options import read_fields, read_flag, read_keys
+from beamish.sinks.options import read_fields, read_flag, read_keys, read_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,6 +44,12 @@ def merge(
         ``panes.writeStream.foreachBatch(bm.sinks.merge("stats.hourly", create="delta")).option("checkpointLocation", ...)``
     """
     call = f"sinks.merge({table!r})"
+    read_text("sinks.merge", "table", table, "a table as SQL names it, such as 'stats.hourly'")
+    if (
+        create is not None
+        and not read_text(call, "create", create, "a format, such as 'delta' or 'iceberg'").isidentifier()
+    ):
+        raise OptionError(f"{call}: create={create!r} must be a format, such as 'delta' or 'iceberg', or None")
     return MergeSink(
         table, read_flag(call, "keep_deleted", keep_deleted), create, read_fields(call, fields), read_keys(call, keys)
     )
@@ -62,16 +68,6 @@ class MergeSink:
     create: str | None
     fields: tuple[str, ...]
     keys: tuple[str, ...] | None
-
-    def __attrs_post_init__(self) -> None:
-        if not isinstance(self.table, str) or not self.table.strip():
-            raise OptionError(
-                f"sinks.merge(table={self.table!r}): must be a table as SQL names it, such as 'stats.hourly'"
-            )
-        if self.create is not None and not (isinstance(self.create, str) and self.create.isidentifier()):
-            raise OptionError(
-                f"sinks.merge(create={self.create!r}): must be a format, such as 'delta' or 'iceberg', or None"
-            )
 
     def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
         """Merge a batch of panes into the table.

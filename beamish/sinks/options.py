@@ -44,5 +44,16 @@ def read_flag(call: str, name: str, value: Any) -> bool:
     return value
 
 
+def read_text(call: str, name: str, value: Any, what: str) -> str:
+    """A text that is not empty.
+
+    Raises:
+        OptionError: it is none.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise OptionError(f"{call}: {name}={value!r} must be {what}")
+    return value
+
+
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
