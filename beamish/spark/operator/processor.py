@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from beamish.engine.counts import counts_of_step
@@ -28,8 +29,8 @@ from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
-OUTPUT = "panes binary"
-OBSERVED_OUTPUT = f"{OUTPUT}, counts string"
+OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
+OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
 """Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observation.py)."""
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
