@@ -1,6 +1,7 @@
 # make demo       the main job: the flights of 2013 as a stream
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
+# make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
@@ -9,7 +10,7 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo test test-deep mutate bench bench-others clean
+.PHONY: help machine demo test test-deep test-sinks mutate bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
@@ -71,6 +72,9 @@ test-deep: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_DEEP_SECONDS=$(BUDGET) \
 		$(BIN)/python -m pytest -n 2 --dist loadgroup -m "deep or law"
 
+test-sinks: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_SERVERS=1 $(BIN)/python -m pytest -n 0 -m servers
+
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)
 
@@ -82,5 +86,5 @@ bench-others:
 
 clean:
 	rm -rf $(VENV) build dist mutants.jsonl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
-		spark-warehouse artifacts derby.log metastore_db
+		spark-warehouse artifacts derby.log metastore_db flights.db
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

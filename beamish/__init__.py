@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from beamish import accumulations, testing, triggers
+from beamish import accumulations, sinks, testing, triggers
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -12,6 +12,7 @@ from beamish.errors import (
     OptionError,
     PipelineError,
     ScriptError,
+    SinkError,
     SparkSetupError,
     SqlError,
     StateError,
@@ -41,6 +42,7 @@ from beamish.state import CheckpointState, Held, KeptWindow, ScriptState, Stored
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.versioned_table import Validity, Version, VersionedTable
+from beamish.watching.progress import progress
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
@@ -53,7 +55,11 @@ from beamish.windows import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from beamish.spark.listener import MetricsListener
 
 __version__ = "0.1.0"
 
@@ -80,6 +86,7 @@ __all__ = [
     "GlobalWindow",
     "Held",
     "KeptWindow",
+    "Listener",
     "NumericOverflowError",
     "OnTimeBehavior",
     "OptionError",
@@ -96,6 +103,7 @@ __all__ = [
     "ScriptError",
     "ScriptState",
     "Sessions",
+    "SinkError",
     "SlidingWindows",
     "SparkSetupError",
     "SqlError",
@@ -121,7 +129,11 @@ __all__ = [
     "dropped",
     "live",
     "merge",
+    "observe",
     "panes",
+    "progress",
+    "register",
+    "sinks",
     "sql",
     "testing",
     "triggers",
@@ -160,3 +172,71 @@ def dropped(df: "DataFrame") -> "DataFrame":
     from beamish.spark import dropped as split
 
     return split(df)
+
+
+def register(spark: "SparkSession") -> None:
+    """Tell a session what a pipeline may need that is told to Spark nothing when it is applied: ``apply(..., schema=...)``.
+
+    In a project of declarative pipelines it is called once, where the file begins, outside of query functions. Elsewhere a
+    pipeline does it by itself.
+
+    Args:
+        spark: the session.
+    """
+    from beamish.spark import register as tell
+
+    tell(spark)
+
+
+def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
+    """The panes, with what the query counts in each batch's ``observedMetrics``: one of Spark's observations.
+
+    The numbers are bigint, per batch: ``rows`` (put into windows, once per window), ``panes_early``, ``panes_on_time``,
+    ``panes_late``, ``retractions``, ``dropped_due_to_lateness``, ``dropped_due_to_closed_window``, ``dropped_no_event_time``,
+    ``dropped_event_time_out_of_range`` and those of the other reasons; over the shards that the batch called (``shards``) the sum of
+    ``live_windows``, the greatest ``watermark_ms``, ``clock_ms`` and ``max_late_by_ms`` (how far behind the watermark the furthest
+    dropped row was; of rows that are summed up before they are shuffled their slice's start counts), the least ``next_due_ms``. With
+    fixed windows, ``rows`` and the dropped ones are together the rows that came, batch by batch.
+
+    Args:
+        panes: what ``pipeline.apply`` gave, as it is. Of a chain each stage below is observed as well, by ``name.0`` and so on. Of
+            other panes, such as stored ones, only what is in their rows is counted; the rest is null.
+        name: of the observation; a query can have it once.
+
+    Returns:
+        the same panes.
+
+    Raises:
+        OptionError: the name is empty.
+        ColumnError: they are no panes.
+
+    Example:
+        ``bm.observe(events.transform(pipeline)).writeStream...``
+    """
+    from beamish.spark.observation import observe as observed
+
+    return observed(panes, name)
+
+
+def Listener(*, port: int | None = None, path: "str | Path | None" = None, name: str = "beamish") -> "MetricsListener":  # noqa: N802 - a class to whoever calls it, made when pyspark is there
+    """A listener that turns the progress of observed queries into Prometheus' metrics.
+
+    ``beamish_panes_total{query,kind,timing}``, ``beamish_dropped_total{query,reason}``, ``beamish_input_rows_total{query}``,
+    ``beamish_watermark_lag_seconds{query}``, ``beamish_live_windows{query}``, ``beamish_state_bytes{query}``,
+    ``beamish_next_firing_timestamp_seconds{query}``. ``query`` is the query's name, or its id.
+
+    Args:
+        port: where they are served, on the loopback interface; 0: any free port (see the listener's ``port``).
+        path: a file that is written anew after every batch, for node_exporter's textfile collector.
+        name: as it was given to ``bm.observe``.
+
+    Returns:
+        for ``spark.streams.addListener``; ``close()`` ends serving.
+
+    Raises:
+        OptionError: neither port nor path, or prometheus_client is not installed.
+    """
+    from beamish.spark.listener import MetricsListener
+    from beamish.watching.prometheus import PrometheusMetrics
+
+    return MetricsListener(PrometheusMetrics(port, path), name)

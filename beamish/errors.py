@@ -71,3 +71,7 @@ class NumericOverflowError(BeamishError, OverflowError):
 
 class BufferFullError(BeamishError, RuntimeError):
     """A suppress with ``when_full=bm.SHUT_DOWN`` would hold too much. Nothing is lost: restart with a larger buffer."""
+
+
+class SinkError(BeamishError, RuntimeError):
+    """A table does not take a batch: it does not fit, is another query's, or its database says no. Nothing of it was written."""

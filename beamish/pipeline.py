@@ -697,6 +697,8 @@ class Pipeline:
         *,
         initial: DataFrame | Mapping[str, DataFrame] | None = None,
         shards: int | None = None,
+        schema: Any = None,
+        streaming: bool | None = None,
         **inputs: DataFrame,
     ) -> DataFrame:
         """Apply it to streaming or batch DataFrames, all stages in one query; lazy, output mode append.
@@ -707,6 +709,10 @@ class Pipeline:
                 input): what a new checkpoint takes in before its first batch. None of them is late.
             shards: number of parts that the keys' state is cut into, at least 1; default
                 ``spark.sql.shuffle.partitions``. It is fixed with the checkpoint.
+            schema: the columns of ``df``, ``"ts timestamp, team string"`` or a ``StructType`` (of a merge a dict by input). With it,
+                ``shards`` and ``streaming``, Spark is asked and told nothing, as the query functions of declarative pipelines
+                want it; call ``bm.register(spark)`` before, outside of them.
+            streaming: with ``schema``, whether ``df`` is a stream.
             inputs: of a merge, in place of ``df``: a DataFrame for each source, by its name, all streaming or all batch.
 
         Returns:
@@ -720,8 +726,14 @@ class Pipeline:
                 has no DataFrame.
         """
         from beamish.spark import apply
+        from beamish.spark.rows.given import Told
 
-        return apply(self.flow, df, inputs, shards, initial)
+        told = Told.read(schema, shards, streaming)
+        if told is not None and initial is not None:
+            raise PipelineError(
+                "apply(initial=..., schema=...): a table's beginning must be asked about; leave out one of the two"
+            )
+        return apply(self.flow, df, inputs, shards, initial=initial, told=told)
 
     __call__ = apply
 

@@ -8,25 +8,27 @@ B  sessions per aircraft: departures that follow each other by less than a day
 
 Both retract: before a pane that replaces one, a RETRACTION repeats the one it takes back. At the end the program
 takes the panes that are still live and compares them with plain pandas over the same flights. It exits with 1 if
-they differ.
+they differ. What people want of query A is a table that is right at every moment: it is kept in SQLite beside.
 
-    python examples/flights.py [--flights N] [--batches N]
+    python examples/flights.py [--flights N] [--batches N] [--table flights.db]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sqlite3
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pandas as pd
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 import beamish as bm
 import flights_check as plain
@@ -79,6 +81,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flights", type=int, help="replay only the first N flights (default: all)")
     parser.add_argument("--batches", type=int, default=48, help="cut them into N files, one a micro-batch")
+    parser.add_argument(
+        "--table", type=Path, default=Path("flights.db"), help="the SQLite file for the hours; made anew"
+    )
     arguments = parser.parse_args()
 
     flights = flights_as_they_left()[: arguments.flights]
@@ -94,7 +99,9 @@ def main() -> int:
             .parquet(str(folder / "flights"))
         )
         print(f"\nA. Airport and hour: {len(parts)} files, one a micro-batch")
-        hours = run(stream, BY_HOUR, folder / "hours", len(parts))
+        arguments.table.unlink(missing_ok=True)  # a table belongs to a query, and this one begins anew
+        table = bm.sinks.sql(f"sqlite:///{arguments.table}", "hourly")
+        hours = run(stream, BY_HOUR, folder / "hours", len(parts), table)
         print(
             f"\nB. Sessions of an aircraft: the same files, {int(flights['cancelled'].sum()):,} cancelled flights left out"
         )
@@ -102,7 +109,8 @@ def main() -> int:
         spark.stop()
 
     print("\n" + "=" * 96)
-    problems = report_hours(flights, parts, hours) + report_sessions(flights, sessions)
+    problems = report_hours(flights, parts, hours) + report_table(flights, hours, arguments.table)
+    problems += report_sessions(flights, sessions)
     print("\nThe check failed." if problems else "\nAll checks hold.")
     return 1 if problems else 0
 
@@ -145,43 +153,34 @@ def start_spark(log: Path) -> SparkSession:
             os.close(ours)
 
 
-def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) -> Result:
-    """Run a pipeline over all files, into parquet, and read back what it wrote."""
+def run(
+    events: DataFrame,
+    pipeline: bm.Pipeline,
+    folder: Path,
+    batches: int,
+    table: Callable[[DataFrame, int], None] | None = None,
+) -> Result:
+    """Run a pipeline over all files, into parquet and a table, and read back what it wrote."""
     began = time.monotonic()
 
-    def rows(kind: str, timing: str) -> Column:
-        return F.count_if((F.col("pane.kind") == kind) & (F.col("pane.timing") == timing)).alias(f"{kind} {timing}")
+    def write(batch: DataFrame, number: int) -> None:
+        batch.persist()  # it is read twice, and would be computed twice
+        batch.write.mode("overwrite").parquet(str(folder / "out" / f"batch={number}"))
+        if table is not None:
+            table(batch, number)
+        batch.unpersist()
 
-    timings = ("EARLY", "ON_TIME", "LATE")
-    counted = [rows("PANE", timing) for timing in timings] + [rows("RETRACTION", timing) for timing in timings]
     query = (
-        events.transform(pipeline)
-        .observe("out", *counted, rows("DROPPED", "UNKNOWN"))
-        .writeStream.format("parquet")
+        bm.observe(events.transform(pipeline))
+        .writeStream.foreachBatch(write)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
-        .start(str(folder / "out"))
+        .start()
     )
-    shown, total = -1, {"rows": 0}
-    while True:
-        active = query.isActive
-        for batch in query.recentProgress:
-            if batch.batchId <= shown:
-                continue
-            shown = batch.batchId
-            total["rows"] += batch.numInputRows
-            for name, count in (
-                batch.observedMetrics["out"].asDict() if "out" in batch.observedMetrics else {}
-            ).items():
-                total[name] = total.get(name, 0) + count
-            if shown == 0 or (shown + 1) % max(1, batches // 8) == 0 or shown + 1 > batches:
-                print(progress_line(shown + 1, batches, batch.eventTime.get("watermark"), total), flush=True)
-        if not active:
-            break
-        time.sleep(0.2)
+    bm.progress(query, every=max(1, batches // 8))
     query.awaitTermination()  # raises what the query raised
 
-    written = events.sparkSession.read.parquet(str(folder / "out"))
+    written = events.sparkSession.read.parquet(str(folder / "out")).drop("batch")
     columns = written.columns
     window, pane = columns.index("window"), columns.index("pane")
     keys, values = columns[:window], columns[window + 1 : pane]
@@ -191,18 +190,6 @@ def run(events: DataFrame, pipeline: bm.Pipeline, folder: Path, batches: int) ->
         panes[column] = panes[column].dt.tz_localize("UTC")
     print(f"took {time.monotonic() - began:.0f} s")
     return Result(panes, dropped, time.monotonic() - began)
-
-
-def progress_line(number: int, batches: int, watermark: str | None, total: dict[str, int]) -> str:
-    """One line of progress: all counts are since the beginning."""
-    name = f"batch {number:3} of {batches}" if number <= batches else "watermark moved on"
-    seen = "none yet" if not watermark or watermark.startswith("1970") else local(pd.Timestamp(watermark))
-    early, on_time, late = (total.get(f"PANE {timing}", 0) for timing in ("EARLY", "ON_TIME", "LATE"))
-    retracted = sum(count for key, count in total.items() if key.startswith("RETRACTION"))
-    return (
-        f"  {name:18}  {total['rows']:7,} flights  watermark {seen:16}  panes {early:,} early, {on_time:,} on time, "
-        f"{late:,} late; {retracted:,} retractions; {total.get('DROPPED UNKNOWN', 0):,} dropped"
-    )
 
 
 def report_hours(flights: pd.DataFrame, parts: list[pd.DataFrame], hours: Result) -> plain.Problems:
@@ -246,6 +233,24 @@ def report_hours(flights: pd.DataFrame, parts: list[pd.DataFrame], hours: Result
         [] if departures + cancelled + len(dropped) == len(flights) else [f"there are {len(flights):,} flights"],
     )
     return problems
+
+
+def report_table(flights: pd.DataFrame, hours: Result, path: Path) -> plain.Problems:
+    """Show the table that query A kept, and check it."""
+    query = "SELECT origin, window_start, window_end, departures, cancelled, mean_delay FROM hourly ORDER BY 2, 1"
+    with closing(sqlite3.connect(path)) as database:
+        table = pd.read_sql_query(query, database)
+    print(f"\n  The SQLite table 'hourly' in {path}, kept batch by batch: {len(table):,} rows, the last\n")
+    print("    " + table.tail(3).to_string(index=False, float_format="%.1f").replace("\n", "\n    "))
+    print("\n  Checked against pandas\n")
+    table = table.rename(columns={"window_start": "start", "window_end": "end"})
+    for column in ("start", "end"):
+        table[column] = pd.to_datetime(table[column], utc=True)
+    expected = plain.hourly(flights[~flights["flight_id"].isin(set(hours.dropped["flight_id"]))])
+    return say(
+        f"its {len(table):,} rows equal a groupby of the flights not dropped",
+        plain.differences(table, expected, ["origin"], ["departures", "cancelled", "mean_delay"]),
+    )
 
 
 def report_sessions(flights: pd.DataFrame, sessions: Result) -> plain.Problems:

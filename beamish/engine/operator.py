@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from beamish.engine.counts import Counts
 from beamish.engine.state import Store
 from beamish.plan.relation import Relation
 
@@ -41,6 +42,7 @@ class Shard(Protocol):
         watermark_us: the watermark that it hands on to the stage after; None before there is one.
         next_due_us: the least watermark at which something in it is due; None: nothing is.
         dropped: number of rows dropped so far, by reason.
+        counts: what happened in the last step.
     """
 
     @property
@@ -50,6 +52,10 @@ class Shard(Protocol):
     @property
     def dropped(self) -> Mapping[str, int]:
         return {}
+
+    @property
+    def counts(self) -> Counts:
+        return Counts()
 
     def begin(self, payloads: Sequence[bytes]) -> None:
         """Take in rows that are there before the first step; asked of the inputs that a stage ``may_begin_with``."""

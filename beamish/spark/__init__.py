@@ -13,9 +13,10 @@ from beamish.spark.split import dropped, panes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from beamish.flow import BoundFlow, Flow
+    from beamish.spark.rows.given import Told
 
 
 def apply(
@@ -23,7 +24,9 @@ def apply(
     df: DataFrame | None,
     inputs: Mapping[str, DataFrame],
     shards: int | None = None,
+    *,
     initial: DataFrame | Mapping[str, DataFrame] | None = None,
+    told: Told | None = None,
 ) -> DataFrame:
     """The panes of a flow's last stage.
 
@@ -33,6 +36,7 @@ def apply(
         inputs: in place of ``df`` the rows of each source, by its name.
         shards: number of shards of each stage, at least 1; None: ``spark.sql.shuffle.partitions``.
         initial: what versioned tables begin with, as ``Flow.initial`` takes it.
+        told: what is known of the rows, so that Spark is not asked anything; None: it is.
 
     Raises:
         PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the
@@ -43,14 +47,20 @@ def apply(
     from beamish.spark.compile.initial import name_initial, with_initial
     from beamish.spark.compile.inputs import name_inputs
     from beamish.spark.compile.stream import panes_of_stream
+    from beamish.spark.observation import can_be_observed
 
-    named = name_inputs(flow, df, inputs)
+    named = name_inputs(flow, df, inputs, told)
     bound = named.bind(shard_count(named.spark, shards))
     begins = name_initial(named, flow.initial(initial))
     if not named.streaming:
         return panes_of_batch(bound, with_initial(named.frames, begins))
-    check_streaming(named.spark)
-    return panes_of_stream(bound, named.rows, initial=begins)
+    if told is None:
+        check_streaming(named.spark)
+
+    def panes(observed: str | None = None) -> DataFrame:
+        return panes_of_stream(bound, named.rows, initial=begins, observed=observed, told=told is not None)
+
+    return can_be_observed(panes(), panes)
 
 
 def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shards: int | None = None) -> BoundFlow:
@@ -65,6 +75,14 @@ def bind(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], shar
     return named.bind(shard_count(named.spark, shards))
 
 
+def register(spark: SparkSession) -> None:
+    """Tell a session the source of heartbeats, which brings the clock."""
+    from beamish.spark.sources.heartbeats import register as register_heartbeats
+
+    check_packages()
+    register_heartbeats(spark)
+
+
 def describe_batch(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """What a stage of a batch will do, for explain: subject and words."""
     from beamish.spark.compile.batch import describe
@@ -72,4 +90,4 @@ def describe_batch(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     return describe(flow)
 
 
-__all__ = ["apply", "bind", "describe_batch", "dropped", "panes"]
+__all__ = ["apply", "bind", "describe_batch", "dropped", "panes", "register"]

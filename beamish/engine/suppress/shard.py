@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from beamish.engine.counts import Counts
 from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import MERGED_KIND
 from beamish.engine.state.compatibility import check_held
@@ -193,3 +194,8 @@ class SuppressShard(Shard):
     def dropped(self) -> dict[str, int]:
         """Number of rows dropped so far, by reason."""
         return dict(self._inner.dropped)
+
+    @property
+    def counts(self) -> Counts:
+        """Of the stage that is suppressed."""
+        return self._inner.counts

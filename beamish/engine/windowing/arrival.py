@@ -58,6 +58,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     groups = factorize_values(target)
     at = target[groups.first()]
     rows = groups.sum(bundle.rows[entries.row])
+    step.taken += int(rows.sum())
     state_at = table["state_at"][at]
     before = None
     if (state_at != NO_ENTRY).any():

@@ -60,6 +60,7 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
     """Drop entries, each from its window."""
     _count(step, reason, int(bundle.rows[entries.row].sum()))
+    _note_latest(step, bundle.first_us[entries.row])
     if step.plan.options.with_dropped and len(entries.row):
         step.output.add_dropped(
             bundle.table.take(pa.array(entries.row)),
@@ -69,6 +70,13 @@ def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int)
             reason=reason,
             late_by_us=_late_by(step.watermark_us, bundle.time_us[entries.row]),
         )
+
+
+def _note_latest(step: Step, time_us: Ints) -> None:
+    """Keep how far behind the watermark the earliest dropped row was; of a slice of rows its start counts."""
+    if len(time_us) and step.watermark_us not in (NO_WATERMARK_US, END_OF_TIME_US):
+        late_by_us = step.watermark_us - int(time_us.min())
+        step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
 
 
 def _drop_from_no_window(step: Step, rows: pa.Table, count: int, key_at: Ints, reason: int) -> None:

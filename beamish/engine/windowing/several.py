@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
+from beamish.engine.counts import Counts
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.updates import Updates, UpdatingShard
@@ -107,6 +108,17 @@ class SeveralShards(UpdatingShard):
     def dropped(self) -> dict[str, int]:
         """Number of rows dropped so far, by reason: from windows of all windowings; a row in none of them once."""
         return dropped_of_windowings(shard.dropped for shard in self._shards.values())
+
+    @property
+    def counts(self) -> Counts:
+        """Of all windowings together."""
+        each = [shard.counts for shard in self._shards.values()]
+        late = [counts.late_by_us for counts in each if counts.late_by_us is not None]
+        return Counts(
+            sum(counts.taken or 0 for counts in each),
+            max(late, default=None),
+            sum(counts.windows or 0 for counts in each),
+        )
 
 
 def _note_names(plan: WindowPlan, store: Store) -> None:

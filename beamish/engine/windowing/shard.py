@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
+from beamish.engine.counts import Counts
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, State, Store
 from beamish.engine.updates import Updates, UpdatingShard
 from beamish.engine.windowing.arrival import add_rows
@@ -33,6 +35,7 @@ class WindowShard(UpdatingShard):
     def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
         self._plan = plan
         self._state = State.open(plan, store, policy)
+        self._counts = Counts()
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         step = self._step(sources_us, clock_us, payloads)
@@ -66,6 +69,7 @@ class WindowShard(UpdatingShard):
             move_clock(step)
             if rows:
                 add_rows(step, rows)
+        self._counts = Counts(step.taken, step.late_by_us)
         return step
 
     def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
@@ -97,3 +101,7 @@ class WindowShard(UpdatingShard):
     def dropped(self) -> dict[str, int]:
         """Number of rows dropped so far, by reason; a row dropped from two windows counts twice."""
         return dict(self._state.dropped)
+
+    @property
+    def counts(self) -> Counts:
+        return attrs.evolve(self._counts, windows=int(self._state.index["windows"].sum()))

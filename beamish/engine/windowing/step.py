@@ -28,6 +28,8 @@ class Step:
         output: what comes out of it.
         watermark_us, clock_us: where the clocks stand now.
         watermark_before_us: where the watermark stood when the current part of the step began.
+        taken: rows put into windows so far, once per window.
+        late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; None: none was.
     """
 
     def __init__(self, plan: WindowPlan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
@@ -37,6 +39,8 @@ class Step:
         self.output = Output(plan)
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
+        self.taken = 0
+        self.late_by_us: int | None = None
         state.begin_step()
         if state.rewrites:
             self.load(np.ones(len(state.index["segment"]), dtype=bool))

@@ -26,7 +26,7 @@ _SPARK = {
 }
 _SHORT = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
 _DEBEZIUM = {"INSERT": "c", "UPDATE_AFTER": "u", "DELETE": "d"}
-_JSON = {
+JSON = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -131,7 +131,7 @@ def _named(change: Column, names: dict[str, str]) -> Column:
 
 
 def _written(struct: Column, format_: Any) -> Column:
-    return F.to_json(struct, _JSON) if format_ == "json" else format_(struct)
+    return F.to_json(struct, JSON) if format_ == "json" else format_(struct)
 
 
 def _check_options(  # noqa: PLR0917

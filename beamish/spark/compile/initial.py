@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from beamish.errors import ColumnError, PipelineError
 from beamish.spark.compile.inputs import NamedInputs
 from beamish.spark.rows.columns import column, name_columns
+from beamish.spark.rows.given import Given
 from beamish.spark.rows.watermark_column import SourceRows
 
 
@@ -31,7 +32,7 @@ def _like(inputs: NamedInputs, name: str | None, df: Any) -> SourceRows:
             "once, before the first batch"
         )
     rows = inputs.named[name]
-    named = name_columns(rows.source, df, list(rows.schema.names))
+    named = name_columns(rows.source, Given.asked(df), list(rows.schema.names))
     for field in rows.schema:
         if field.name not in named.schema.names:
             raise ColumnError(

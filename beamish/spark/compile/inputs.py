@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
 
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.forms import FromPanes
 from beamish.source import Source, StoredPanes
 from beamish.spark.rows.columns import NamedRows, name_columns
+from beamish.spark.rows.given import Given, Told
 from beamish.spark.rows.watermark_column import SourceRows, with_watermark
 
 
@@ -24,11 +26,13 @@ class NamedInputs:
         flow: for a batch only what a batch needs of it.
         named: the rows of each source, by its name.
         streaming: whether they are streams.
+        told: whether what is known of them was told, so that Spark must not be asked.
     """
 
     flow: Flow
     named: Mapping[str | None, NamedRows]
     streaming: bool
+    told: bool = False
 
     @property
     def spark(self) -> SparkSession:
@@ -55,14 +59,19 @@ class NamedInputs:
         return self.flow.bind(schemas, shards=shards)
 
 
-def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -> NamedInputs:
+def name_inputs(
+    flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame], told: Told | None = None
+) -> NamedInputs:
     """Match DataFrames with the sources of a flow, and name their columns.
 
     Raises:
         PipelineError: the flow is wrong, a source has no DataFrame, a DataFrame no source, or some stream and some do not.
         ColumnError: a column is missing or of a type that cannot be used.
     """
-    frames = _matched(flow, df, inputs)
+    frames = {
+        name: Given.asked(frame) if told is None else told.of(name, frame)
+        for name, frame in _matched(flow, df, inputs).items()
+    }
     streaming = _are_streaming(frames)
     flow = flow.on_sources(lambda source: _stored_panes(source, frames[source.name]))
     _check(flow, streaming=streaming)
@@ -76,7 +85,7 @@ def name_inputs(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame
     flow = flow.on_sources(lambda source: named[source.name].source)
     flow = flow if streaming else flow.final
     flow.check()  # once more, since expressions have names now
-    return NamedInputs(flow, named, streaming)
+    return NamedInputs(flow, named, streaming, told is not None)
 
 
 def _check(flow: Flow, *, streaming: bool) -> None:
@@ -135,8 +144,8 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-def _are_streaming(frames: Mapping[str | None, DataFrame]) -> bool:
-    streaming = [str(name) for name, frame in frames.items() if frame.isStreaming]
+def _are_streaming(frames: Mapping[str | None, Given]) -> bool:
+    streaming = [str(name) for name, frame in frames.items() if frame.streaming]
     if streaming and len(streaming) < len(frames):
         still = ", ".join(str(name) for name in frames if name not in streaming)
         raise PipelineError(
@@ -146,16 +155,16 @@ def _are_streaming(frames: Mapping[str | None, DataFrame]) -> bool:
     return bool(streaming)
 
 
-def _stored_panes(source: Source, df: DataFrame) -> Source:
+def _stored_panes(source: Source, given: Given) -> Source:
     """The source; the panes of another query where it has no event time and they look like it.
 
     Raises:
         PipelineError: it has one, and they are the panes of a query whose watermark it could not follow.
     """
-    panes = {"window", "pane", "timestamp"} <= set(df.columns)
+    panes = {"window", "pane", "timestamp"} <= set(given.columns)
     if source.event_time is None and panes:
         return StoredPanes(keys=source.keys, name=source.name)
-    if panes and df.isStreaming and not isinstance(source.form, FromPanes):
+    if panes and given.streaming and not isinstance(source.form, FromPanes):
         raise PipelineError(
             f"event_time({source.event_time!r}) on a stream of another pipeline's panes: a query has one watermark, and this "
             "stage's would stay at 1970, so nothing would come out; say first.then(second).apply(df), or write the panes to "
@@ -164,5 +173,8 @@ def _stored_panes(source: Source, df: DataFrame) -> Source:
     return source
 
 
-def _without_dropped(source: Source, df: DataFrame) -> DataFrame:
-    return df.where("pane.kind <> 'DROPPED'").drop("dropped") if source.gives_panes else df
+def _without_dropped(source: Source, given: Given) -> Given:
+    if not source.gives_panes:
+        return given
+    schema = t.StructType([field for field in given.schema if field.name != "dropped"])
+    return attrs.evolve(given, df=given.df.where("pane.kind <> 'DROPPED'").drop("dropped"), schema=schema)

@@ -25,15 +25,17 @@ from beamish.engine.operator import Cadence, Operator
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
 from beamish.source import Source
+from beamish.spark.observation import with_observation
 from beamish.spark.operator.pane_bytes import panes_from_bytes
-from beamish.spark.operator.processor import OUTPUT, ShardProcessor, Wakes
+from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
+from beamish.spark.rows.known import known
 from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import pane_schema, spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.session import check_least_watermark, warn_of_single_batches
-from beamish.spark.sources.heartbeats import heartbeats
+from beamish.spark.sources.heartbeats import heartbeats, register
 
 
 def panes_of_stream(
@@ -42,6 +44,8 @@ def panes_of_stream(
     ticks: DataFrame | None = None,
     *,
     initial: Mapping[str | None, SourceRows] = MappingProxyType({}),
+    observed: str | None = None,
+    told: bool = False,
 ) -> DataFrame:
     """The panes of streams.
 
@@ -50,18 +54,22 @@ def panes_of_stream(
         rows: the rows of each source.
         ticks: heartbeats (``clock_us``), one per batch; None: those of the clock, where they are needed.
         initial: what tables begin with, by the names of their sources.
+        observed: the name of the observation, if there is to be one.
+        told: whether Spark must not be asked, nor be told, anything: ``register`` was called before.
     """
     spark = next(iter(rows.values())).df.sparkSession
     if needs_ticks(flow) and ticks is None:
         warn_of_single_batches()
+        if not told:
+            register(spark)
         ticks = heartbeats(spark)
     if ticks is not None and not any(policy.moved_by_rows for policy in flow.policies):
         # Spark wants a watermark in the query; the shards follow the clock instead.
         ticks = ticks.withColumn(WATERMARK, F.timestamp_micros("clock_us")).withWatermark(WATERMARK, "0 seconds")
     reports = needs_reports(flow)
-    if len(rows) > 1 and not reports:
+    if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
-    operated = _operated(flow, rows, ticks, initial, reports=reports, hands_on=False)
+    operated = _operated(flow, rows, ticks, initial, reports=reports, hands_on=False, observed=observed)
     return operated.mapInArrow(panes_from_bytes, pane_schema(flow.operator.gives))
 
 
@@ -92,17 +100,18 @@ def _operated(
     *,
     reports: bool,
     hands_on: bool,
+    observed: str | None,
 ) -> DataFrame:
     """A stage's panes as bytes, with its watermark where it ``hands_on`` that."""
     operator = flow.operator
     # Over the only source the query's watermark is the stage's own.
     own = reports and not (len(rows) == 1 and flow.takes_source)
     frames = [
-        _operated(taken, rows, ticks, initial, reports=reports, hands_on=reports).mapInArrow(
-            pane_packer(operator, number, streaming=True, read=panes_from_bytes), spark_schema(PACKED)
-        )
+        _operated(
+            taken, rows, ticks, initial, reports=reports, hands_on=reports, observed=observed and f"{observed}.{number}"
+        ).mapInArrow(pane_packer(operator, number, streaming=True, read=panes_from_bytes), spark_schema(PACKED))
         if isinstance(taken, BoundFlow)
-        else _packed(operator, number, rows[taken.name], report=own)
+        else _packed(operator, number, rows[taken.name], report=own, call_all=own or observed is not None)
         for number, taken in enumerate(flow.inputs)
     ]
     if ticks is not None:
@@ -110,18 +119,23 @@ def _operated(
     watermark: WatermarkSource = FromQuery(tuple(relation.policy.moved_by_rows for relation in operator.takes))
     if own:
         watermark = FromReports(tuple(relation.is_panes for relation in operator.takes))
-    processor = ShardProcessor(operator, watermark, _wakes(operator, reports=own), hands_on=hands_on)
-    return (
-        union(frames)
+    processor = ShardProcessor(
+        operator, watermark, _wakes(operator, reports=own), hands_on=hands_on, observed=observed is not None
+    )
+    operated = (
+        known(union(frames), spark_schema(PACKED))
         .groupBy("shard")
         .transformWithStateInPandas(
             processor,
-            outputStructType=OUTPUT,
+            outputStructType=OUTPUT if observed is None else OBSERVED_OUTPUT,
             outputMode="Append",
             timeMode="EventTime",
             initialState=_initial_state(flow, initial),
         )
     )
+    if observed is not None:
+        operated = with_observation(operated, observed)
+    return known(operated, OUTPUT)
 
 
 def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:
@@ -134,11 +148,11 @@ def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) ->
     return None
 
 
-def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
+def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool, call_all: bool) -> DataFrame:
     """The payloads of a source's rows, or of panes that another query gave."""
     if operator.takes[number].is_panes:
         return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
-    calls = shard_ids(operator.shards) if report else (FIRST_SHARD,)
+    calls = shard_ids(operator.shards) if call_all else (FIRST_SHARD,)
     selected = select_read(operator, number, rows, report=report)
     return selected.mapInArrow(source_packer(operator, number, calls=calls), spark_schema(PACKED))
 

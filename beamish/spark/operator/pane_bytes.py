@@ -19,6 +19,6 @@ def panes_to_bytes(panes: pa.Table) -> list[bytes]:
 def panes_from_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of Arrow IPC streams, which are the first column; for ``mapInArrow``."""
     for batch in batches:
-        for stream in batch.column(0):
+        for stream in batch.column(0).drop_null():
             with pa.ipc.open_stream(stream.as_buffer()) as reader:
                 yield from reader

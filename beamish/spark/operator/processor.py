@@ -8,14 +8,17 @@ engine, at the batch's watermark.
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
 from beamish.engine.sequence import with_sequence
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
@@ -26,7 +29,9 @@ from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
-OUTPUT = "panes binary"
+OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
+OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
+"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observation.py)."""
 _PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
@@ -53,11 +58,20 @@ class ShardProcessor(StatefulProcessor):
         watermark: where the watermarks of their inputs come from.
         wakes: what wakes them in a batch that brings them nothing.
         hands_on: whether each step's watermark goes to the stage above, as a row of its own.
+        observed: whether each step says what it counted, as a row of its own.
     """
 
-    def __init__(self, operator: Operator, watermark: WatermarkSource, wakes: Wakes, *, hands_on: bool = False) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        watermark: WatermarkSource,
+        wakes: Wakes,
+        *,
+        hands_on: bool = False,
+        observed: bool = False,
+    ) -> None:
         self._operator, self._watermark = operator, watermark
-        self._wakes, self._hands_on = wakes, hands_on
+        self._wakes, self._hands_on, self._observed = wakes, hands_on, observed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -74,11 +88,11 @@ class ShardProcessor(StatefulProcessor):
         payloads, clock_us, reports = _read(rows)
         note, stored = read_note(self._store, self._operator.shards)
         self._stepped.add(key[0])
-        table, now, due_us = self._step(note, timerValues, clock_us, payloads, reports)
+        frames, now, due_us = self._step(note, timerValues, clock_us, payloads, reports)
         now = self._with_timer(now, self._due_ms(due_us))
         if not stored or now != note:
             write_note(self._store, now)
-        yield from _frames(table)
+        yield from frames
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
@@ -88,27 +102,29 @@ class ShardProcessor(StatefulProcessor):
                 return
         self._stepped.add(key[0])
         note, _ = read_note(self._store, self._operator.shards)
-        table, now, due_us = self._step(note, timerValues, None, [], {})
+        frames, now, due_us = self._step(note, timerValues, None, [], {})
         if self._wakes is Wakes.WHEN_DUE:
             if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
                 now = attrs.evolve(now, timer_ms=None)
             now = self._with_timer(now, self._due_ms(due_us))
         if now != note:
             write_note(self._store, now)
-        yield from _frames(table)
+        yield from frames
 
     def _step(
         self, note: ShardNote, timer_values: Any, clock_us: int | None, payloads: list[bytes], reports: dict[int, int]
-    ) -> tuple[pa.Table, ShardNote, int | None]:
+    ) -> tuple[Iterator[pd.DataFrame], ShardNote, int | None]:
         """What comes out, the note with it counted, and the least watermark at which something is due."""
         sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(self._store)
+        dropped = shard.dropped
         table = with_sequence(shard.step(sources_us, clock_us, payloads), note.rows)
+        counts = counts_of_step(shard, table, dropped, clock_us) if self._observed else None
         now = attrs.evolve(note, rows=note.rows + table.num_rows)
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")
-        return table, now, shard.next_due_us
+        return _frames(table, counts), now, shard.next_due_us
 
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
@@ -140,6 +156,9 @@ def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[i
     return payloads, None if clock_us == NO_CLOCK else clock_us, reports
 
 
-def _frames(table: pa.Table) -> Iterator[pd.DataFrame]:
-    if table.num_rows:
+def _frames(table: pa.Table, counts: dict[str, int | None] | None) -> Iterator[pd.DataFrame]:
+    if counts is not None:
+        panes: list[bytes | None] = [None, *panes_to_bytes(table)]
+        yield pd.DataFrame({"panes": panes, "counts": [json.dumps(counts)] + [None] * (len(panes) - 1)})
+    elif table.num_rows:
         yield pd.DataFrame({"panes": panes_to_bytes(table)})

@@ -15,6 +15,7 @@ from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
 from beamish.source import Source
 from beamish.spark.rows.forms import unfolded
+from beamish.spark.rows.given import Given
 from beamish.spark.rows.types import arrow_type
 
 
@@ -38,49 +39,70 @@ def column(name: str) -> Column:
     return F.col(quoted(name))
 
 
-def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> NamedRows:
+def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> NamedRows:
     """Give the source's Column expressions names, and check the columns that are read.
 
     Args:
         source: what its pipeline says.
-        df: its rows.
+        given: its rows.
         asked: the columns that its stage names beside; None: all are read.
 
     Raises:
         PipelineError, ColumnError: a column is missing, twice there, has a name of beamish's own, or is of a type that
             cannot be used.
     """
-    for name in df.columns:
+    for name in given.columns:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
-    df = unfolded(source.form, df)
+    given = _unfolded(source, given)
     named: list[str] = []
     for key in source.keys:
-        name = key if isinstance(key, str) else _name_of(df, key)
-        df = df if isinstance(key, str) else df.withColumn(name, key)
+        name = key if isinstance(key, str) else _name_of(given, key)
+        given = given if isinstance(key, str) else _with_column(given, name, key)
         named.append(name)
     event_time = source.event_time
     if isinstance(event_time, Column):
-        name = _name_of(df, event_time, EVENT_TIME_EXPRESSION)
-        df, event_time = df.withColumn(name, event_time), name
+        name = _name_of(given, event_time, EVENT_TIME_EXPRESSION)
+        given, event_time = _with_column(given, name, event_time), name
     source = attrs.evolve(source, keys=tuple(named), event_time=event_time)
     if source.watermark is not None:
-        _check_event_time(df, "event_time", event_time)
+        _check_event_time(given, "event_time", event_time)
         followed = source.watermark.followed_column(event_time)
         if followed not in (None, event_time):
-            _check_event_time(df, type(source.watermark).__name__, followed)
-    needed = set(df.columns if asked is None else (*named, *asked))
-    return NamedRows(df, source, _schema(df, needed))
+            _check_event_time(given, type(source.watermark).__name__, followed)
+    needed = set(given.columns if asked is None else (*named, *asked))
+    return NamedRows(given.df, source, _schema(given, needed))
 
 
-def _name_of(df: DataFrame, expression: Column, other: str | None = None) -> str:
+def _unfolded(source: Source, given: Given) -> Given:
+    """The rows of data that rows of a form stand for."""
+    if source.form is None:
+        return given
+    if given.told:
+        raise PipelineError(
+            f"{source.form!r} with apply(schema=...): what the changes are must be asked of Spark; leave schema out"
+        )
+    return Given.asked(unfolded(source.form, given.df))
+
+
+def _with_column(given: Given, name: str, expression: Column) -> Given:
+    """The rows with an expression as a column."""
+    return Given.asked(given.df.withColumn(name, expression))
+
+
+def _name_of(given: Given, expression: Column, other: str | None = None) -> str:
     """The name Spark gives an expression; ``other`` where it is not simply a column."""
-    name = df.select(expression).columns[0]
-    if str(expression) == f"Column<'{name}'>" and name in df.columns:
+    if given.told:
+        raise ColumnError(
+            f"{expression}: with apply(schema=...) Spark is not asked what an expression is; make it a column before "
+            "(df.withColumn), say it in the schema, and give its name"
+        )
+    name = given.df.select(expression).columns[0]
+    if str(expression) == f"Column<'{name}'>" and name in given.columns:
         return name
     if other is not None:
         return other
-    for taken in _alike(df, name):
+    for taken in given.alike(name):
         raise ColumnError(
             f"key_by({expression}): would be named {name!r}, as the column {taken!r} of the DataFrame is; give it another name "
             f"with .alias({name + '_key'!r})"
@@ -88,13 +110,13 @@ def _name_of(df: DataFrame, expression: Column, other: str | None = None) -> str
     return name
 
 
-def _check_event_time(df: DataFrame, where: str, name: str) -> None:
-    found = [field for field in df.schema if field.name == name]
+def _check_event_time(given: Given, where: str, name: str) -> None:
+    found = [field for field in given.schema if field.name == name]
     if not found:
-        raise ColumnError(f"{where}({name!r}): there is no column {name!r}; the columns are {df.columns}")
+        raise ColumnError(f"{where}({name!r}): there is no column {name!r}; the columns are {given.columns}")
     if len(found) > 1:
         raise ColumnError(f"{where}({name!r}): there are {len(found)} columns {name!r}; rename or drop the others")
-    _check_alone(df, name)
+    _check_alone(given, name)
     type_ = found[0].dataType
     if isinstance(type_, t.TimestampNTZType):
         raise ColumnError(
@@ -114,13 +136,13 @@ def _check_event_time(df: DataFrame, where: str, name: str) -> None:
         )
 
 
-def _schema(df: DataFrame, needed: Collection[str]) -> pa.Schema:
+def _schema(given: Given, needed: Collection[str]) -> pa.Schema:
     fields: list[tuple[str, pa.DataType]] = []
-    for field in df.schema:
+    for field in given.schema:
         if field.name == EVENT_TIME_EXPRESSION:
             continue
         if field.name in needed:
-            _check_alone(df, field.name)
+            _check_alone(given, field.name)
         type_ = arrow_type(field.dataType)
         if type_ is None and field.name in needed:
             raise ColumnError(
@@ -131,9 +153,9 @@ def _schema(df: DataFrame, needed: Collection[str]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _check_alone(df: DataFrame, name: str) -> None:
+def _check_alone(given: Given, name: str) -> None:
     """Check that Spark knows which column is meant."""
-    alike = _alike(df, name)
+    alike = given.alike(name)
     if alike.count(name) > 1:
         raise ColumnError(f"column {name!r} is there twice: rename or drop one of them")
     if len(alike) > 1:
@@ -141,10 +163,3 @@ def _check_alone(df: DataFrame, name: str) -> None:
             f"columns {alike} differ in case only, which Spark does not tell apart (spark.sql.caseSensitive): rename or drop "
             "one of them"
         )
-
-
-def _alike(df: DataFrame, name: str) -> list[str]:
-    """The columns that Spark takes for the one of this name."""
-    if df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
-        return [other for other in df.columns if other == name]
-    return [other for other in df.columns if other.lower() == name.lower()]

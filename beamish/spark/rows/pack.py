@@ -18,7 +18,9 @@ from beamish.engine.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.known import known
 from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 
 PACKED = pa.schema(
@@ -46,12 +48,15 @@ def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bo
 
     Those read are called by their numbers: ``mapInArrow`` does not find columns with a dot in their names.
     """
-    return rows.df.select(
-        *(column(name).alias(f"c{i}") for i, name in enumerate(operator.reads(number))),
-        rows.event_time_us.alias(EVENT_TIME),
-        *([] if rows.is_row is None else [rows.is_row.alias(IS_ROW)]),
-        *([rows.report_us.alias(REPORT)] if report and rows.report_us is not None else []),
-    )
+    types = operator.takes[number].columns
+    selected = [(column(name), f"c{i}", types.field(name).type) for i, name in enumerate(operator.reads(number))]
+    selected.append((rows.event_time_us, EVENT_TIME, pa.int64()))
+    if rows.is_row is not None:
+        selected.append((rows.is_row, IS_ROW, pa.bool_()))
+    if report and rows.report_us is not None:
+        selected.append((rows.report_us, REPORT, pa.int64()))
+    schema = pa.schema([(name, type_) for _, name, type_ in selected])
+    return known(rows.df.select(*(one.alias(name) for one, name, _ in selected)), spark_schema(schema))
 
 
 def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ()) -> Packer:

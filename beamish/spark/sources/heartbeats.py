@@ -69,7 +69,11 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield pa.record_batch([pa.array([partition.value], pa.int64())], names=["clock_us"])
 
 
-def heartbeats(spark: SparkSession) -> DataFrame:
-    """A streaming DataFrame of heartbeats: ``clock_us``."""
+def register(spark: SparkSession) -> None:
+    """Tell a session the source."""
     spark.dataSource.register(HeartbeatSource)
+
+
+def heartbeats(spark: SparkSession) -> DataFrame:
+    """A streaming DataFrame of heartbeats: ``clock_us``; the session knows the source."""
     return spark.readStream.format(HeartbeatSource.name()).load()

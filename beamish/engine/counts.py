@@ -1,0 +1,90 @@
+"""What a shard counts in a step, for whoever watches the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+import pyarrow as pa
+
+from beamish.pane import DropReason, PaneKind, PaneTiming
+
+if TYPE_CHECKING:
+    from beamish.engine.operator import Shard
+
+PANES = {timing: f"panes_{timing.lower()}" for timing in (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE)}
+DROPPED = {
+    reason: {
+        DropReason.EXPIRED: "dropped_due_to_lateness",
+        DropReason.WINDOW_FINISHED: "dropped_due_to_closed_window",
+        DropReason.NULL_EVENT_TIME: "dropped_no_event_time",
+    }.get(reason, f"dropped_{reason}")
+    for reason in DropReason
+}
+"""The name of each reason's count."""
+COUNTED = ("rows", *PANES.values(), "retractions", *DROPPED.values(), "live_windows", "shards")
+"""What is added up over shards."""
+GREATEST, LEAST = ("max_late_by_ms", "watermark_ms", "clock_ms"), ("next_due_ms",)
+"""Of what the greatest, or the least, of all shards counts."""
+
+
+@attrs.frozen
+class Counts:
+    """What happened in a shard's last step; None: the kind of stage does not count it.
+
+    Attributes:
+        taken: rows put into windows, once per window.
+        late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; microseconds.
+        windows: windows that it keeps after the step.
+    """
+
+    taken: int | None = None
+    late_by_us: int | None = None
+    windows: int | None = None
+
+
+def counts_of_output(table: pa.Table) -> dict[str, int]:
+    """How many panes of each timing, and how many retractions, rows of output are."""
+    counts = dict.fromkeys([*PANES.values(), "retractions"], 0)
+    if not table.num_rows:
+        return counts
+    pane = table["pane"].combine_chunks()
+    kinds = pa.table({name: pane.field(name) for name in ("kind", "timing")}).group_by(["kind", "timing"])
+    for row in kinds.aggregate([([], "count_all")]).to_pylist():
+        if row["kind"] == PaneKind.PANE:
+            counts[PANES[PaneTiming(row["timing"])]] += row["count_all"]
+        elif row["kind"] == PaneKind.RETRACTION:
+            counts["retractions"] += row["count_all"]
+    return counts
+
+
+def counts_of_step(
+    shard: Shard, table: pa.Table, dropped_before: Mapping[str, int], clock_us: int | None
+) -> dict[str, int | None]:
+    """All that is counted of a step.
+
+    Args:
+        shard: after the step.
+        table: what came out of it.
+        dropped_before: the shard's ``dropped`` before it.
+        clock_us: the clock that it was given.
+    """
+    after = shard.dropped
+    dropped = {name: after.get(reason, 0) - dropped_before.get(reason, 0) for reason, name in DROPPED.items()}
+    counts = shard.counts
+    return {
+        "rows": counts.taken,
+        **counts_of_output(table),
+        **dropped,
+        "max_late_by_ms": _ms(counts.late_by_us),
+        "live_windows": counts.windows,
+        "shards": 1,
+        "watermark_ms": _ms(shard.watermark_us),
+        "next_due_ms": _ms(shard.next_due_us),
+        "clock_ms": _ms(clock_us),
+    }
+
+
+def _ms(us: int | None) -> int | None:
+    return None if us is None else us // 1000

@@ -1,0 +1,83 @@
+"""DuckDB, 1.4 or later: one MERGE INTO. A unique index would be checked too early by DuckDB, so the table has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.kernels.merge_statement import merge_statement
+from beamish.sinks.batch import Batch
+from beamish.sinks.databases.database import STAGE, Database, literal, rows_of
+from beamish.sinks.databases.files import path_of
+from beamish.sinks.names import TableName, quoted
+
+_TYPES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "VARCHAR",
+    pa.binary(): "BLOB",
+    pa.date32(): "DATE",
+    pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
+    pa.timestamp("us"): "TIMESTAMP",
+}
+_WIDER = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"]
+
+
+@attrs.frozen
+class DuckDb(Database):
+    """See the head of the file."""
+
+    title = "DuckDB"
+    driver = "adbc_driver_duckdb"
+    package = "'duckdb>=1.4' adbc-driver-manager"
+    extra = "duckdb"
+    json_type = "JSON"
+
+    @property
+    def address(self) -> str:
+        return path_of(self.uri)
+
+    def type_name(self, type_: pa.DataType) -> str | None:
+        if pa.types.is_decimal(type_):
+            return f"DECIMAL({type_.precision},{type_.scale})"
+        return _TYPES.get(type_)
+
+    def fits(self, wanted: str, declared: str) -> bool:
+        wider = _WIDER[_WIDER.index(wanted) :] if wanted in _WIDER else []
+        wider += ["DOUBLE"] if wanted == "FLOAT" else []
+        wider += ["VARCHAR"] if wanted == "JSON" else []
+        decimals = wanted.startswith("DECIMAL") and declared.startswith("DECIMAL")
+        return declared == wanted or declared in wider or decimals
+
+    def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
+        schema = "current_schema()" if table.schema is None else literal(table.schema)
+        found = rows_of(
+            cursor,
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = current_database()"
+            f" AND schema_name = {schema} AND lower(table_name) = lower({literal(table.name)}) ORDER BY column_index",
+        )
+        return dict(found)
+
+    def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
+        yield f"CREATE TABLE {table.sql} ({', '.join(f'{quoted(name)} {type_}' for name, type_ in types.items())})"
+
+    def merge(
+        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+    ) -> Iterator[str]:
+        yield merge_statement(
+            table.sql,
+            quoted(STAGE),
+            data=batch.data,
+            identity=batch.identity,
+            quote=quoted,
+            same="IS NOT DISTINCT FROM",
+            keep_deleted=keep_deleted,
+        )

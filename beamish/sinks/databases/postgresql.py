@@ -1,0 +1,132 @@
+"""PostgreSQL, 15 or later: INSERT ... ON CONFLICT over a unique constraint in which null equals null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.errors import ColumnError, SinkError
+from beamish.kernels.image_columns import DELETED
+from beamish.sinks.batch import Batch
+from beamish.sinks.databases.database import STAGE, Database, literal, names, newer, rows_of, written
+from beamish.sinks.names import TableName, quoted
+
+_LONGEST = 63
+"""Bytes of a name; PostgreSQL cuts longer ones off."""
+_FITS = {
+    "smallint": {"integer", "bigint", "numeric"},
+    "integer": {"bigint", "numeric"},
+    "bigint": {"numeric"},
+    "real": {"double precision"},
+    "text": {"character varying", "user-defined"},
+    "jsonb": {"json", "text"},
+}
+"""Types that take all that one takes."""
+_TYPES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.int16(): "smallint",
+    pa.int32(): "integer",
+    pa.int64(): "bigint",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.string(): "text",
+    pa.binary(): "bytea",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp with time zone",
+    pa.timestamp("us"): "timestamp without time zone",
+}
+
+
+@attrs.frozen
+class PostgreSql(Database):
+    """See the head of the file."""
+
+    title = "PostgreSQL"
+    driver = "adbc_driver_postgresql"
+    package = "adbc-driver-postgresql"
+    extra = "postgresql"
+    json_type = "jsonb"
+
+    def check(self, table: TableName, columns: Iterable[str]) -> None:
+        for name in (table.name, *columns):
+            if len(name.encode()) > _LONGEST:
+                raise ColumnError(
+                    f"{name!r}: PostgreSQL cuts names off after {_LONGEST} bytes, and this one has {len(name.encode())}; "
+                    "choose a shorter one"
+                )
+
+    def type_name(self, type_: pa.DataType) -> str | None:
+        if pa.types.is_decimal(type_):
+            return f"numeric({type_.precision},{type_.scale})"
+        return _TYPES.get(type_)
+
+    def fits(self, wanted: str, declared: str) -> bool:
+        wanted = "jsonb" if wanted == self.json_type else wanted.partition("(")[0]
+        return declared == wanted or declared in _FITS.get(wanted, set())
+
+    def begin(self, cursor: Any, table: TableName) -> None:
+        cursor.execute(f"SELECT pg_advisory_xact_lock(hashtext({literal('beamish ' + str(table))}))").fetchall()
+
+    def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
+        found = rows_of(
+            cursor,
+            "SELECT a.attname::text, CASE WHEN t.typtype = 'b' AND t.typelem = 0 THEN format_type(a.atttypid, NULL)"
+            " ELSE 'user-defined' END FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+            f" WHERE a.attrelid = to_regclass({literal(table.sql)}) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+        )
+        return dict(found)
+
+    def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
+        columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
+        yield f"CREATE TABLE {table.sql} ({columns}, UNIQUE NULLS NOT DISTINCT ({names(batch.identity)}))"
+
+    def check_unique(self, cursor: Any, batch: Batch, table: TableName) -> None:
+        found = rows_of(
+            cursor,
+            "SELECT i.indnullsnotdistinct, string_agg(a.attname::text, chr(10) ORDER BY a.attname::text) FROM pg_index i"
+            " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey[0:i.indnkeyatts - 1])"
+            f" WHERE i.indrelid = to_regclass({literal(table.sql)}) AND i.indisunique AND i.indimmediate AND i.indisvalid"
+            " AND i.indpred IS NULL AND i.indexprs IS NULL GROUP BY i.indexrelid, i.indnullsnotdistinct",
+        )
+        own = [one_null for one_null, columns in found if set(columns.split("\n")) == set(batch.identity)]
+        if any(own) or (own and not batch.has_nulls()):
+            return
+        why = "takes nulls to differ" if own else "is not there"
+        raise SinkError(
+            f"{self.title}: a unique constraint over the identity of {table} ({', '.join(batch.identity)}) {why}, so rows cannot "
+            f"be found again; say: ALTER TABLE {table.sql} ADD UNIQUE NULLS NOT DISTINCT ({names(batch.identity)})"
+        )
+
+    def merge(
+        self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
+    ) -> Iterator[str]:
+        columns = written(batch, keep_deleted=keep_deleted)
+        values = ", ".join(
+            f"CAST(s.{quoted(name)} AS {declared[name]})" if name in batch.nested else f"s.{quoted(name)}"
+            for name in columns
+        )
+        sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in columns if name not in batch.identity)
+        yield (
+            f"INSERT INTO {table.sql} AS t ({names(columns)}) SELECT {values} FROM {quoted(STAGE)} AS s"
+            f"{'' if keep_deleted else f' WHERE NOT s.{quoted(DELETED)}'}"
+            f" ON CONFLICT ({names(batch.identity)}) DO UPDATE SET {sets} WHERE {newer('excluded')}"
+        )
+        if not keep_deleted:
+            # IS NOT DISTINCT FROM uses no index, so each set of nulls has a statement of its own.
+            for nulls in batch.null_patterns():
+                found = " AND ".join(_same(batch, name, is_null=name in nulls) for name in batch.identity)
+                yield (
+                    f"DELETE FROM {table.sql} AS t USING {quoted(STAGE)} AS s"
+                    f" WHERE s.{quoted(DELETED)} AND {newer()} AND {found}"
+                )
+
+
+def _same(batch: Batch, name: str, *, is_null: bool) -> str:
+    of, to = f"t.{quoted(name)}", f"s.{quoted(name)}"
+    if is_null:
+        return f"{of} IS NULL AND {to} IS NULL"
+    return f"{of} = CAST({to} AS jsonb)" if name in batch.nested else f"{of} = {to}"

@@ -1,0 +1,88 @@
+"""A compacted topic that holds what the panes say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from beamish.errors import OptionError
+from beamish.sinks.options import read_fields, read_keys, read_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def kafka(
+    servers: str,
+    topic: str,
+    *,
+    options: Mapping[str, str] | None = None,
+    fields: Sequence[str] = (),
+    keys: Sequence[str] | None = None,
+    key_format: Literal["json"] | Callable[[Column], Column] = "json",
+    value_format: Literal["json"] | Callable[[Column], Column] = "json",
+) -> KafkaSink:
+    """A function for ``foreachBatch`` that writes each change to a topic: ``bm.changelog(panes, "kafka")``.
+
+    At least once: a batch that is run again is written again. The topic should be compacted. A consumer keeps, by key, the record with
+    the greatest ``_sequence``, and drops what is not newer; a null value deletes (docs/sinks.md#kafka). Spark needs its Kafka
+    connector: ``--packages org.apache.spark:spark-sql-kafka-0-10_2.13:...``.
+
+    Args:
+        servers: the brokers, ``host:port,host:port``.
+        topic: its name.
+        options: further ones of Spark's Kafka sink, such as ``{"kafka.security.protocol": "SSL"}``.
+        fields, keys: as of ``bm.sinks.sql``.
+        key_format, value_format: ``"json"``, or a function that makes a column of the struct, such as ``to_avro``.
+
+    Returns:
+        the function, a value.
+
+    Raises:
+        OptionError: an option is none of these.
+
+    Example:
+        ``panes.writeStream.foreachBatch(bm.sinks.kafka("broker:9092", "scores")).option("checkpointLocation", ...)``
+    """
+    read_text("sinks.kafka", "servers", servers, "brokers such as 'host:9092'")
+    read_text("sinks.kafka", "topic", topic, "the name of a topic")
+    for name, format_ in (("key_format", key_format), ("value_format", value_format)):
+        if format_ != "json" and not callable(format_):
+            raise OptionError(f"sinks.kafka({name}={format_!r}): must be 'json', or a function of a struct column")
+    call = f"sinks.kafka(..., {topic!r})"
+    return KafkaSink(
+        servers, topic, dict(options or {}), read_fields(call, fields), read_keys(call, keys), key_format, value_format
+    )
+
+
+@attrs.frozen
+class KafkaSink:
+    """What ``bm.sinks.kafka`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
+
+    Attributes:
+        servers, topic, options, fields, keys, key_format, value_format: as ``bm.sinks.kafka`` takes them.
+    """
+
+    servers: str
+    topic: str
+    options: Mapping[str, str] = attrs.field(repr=False)
+    fields: tuple[str, ...]
+    keys: tuple[str, ...] | None
+    key_format: Any
+    value_format: Any
+
+    def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
+        """Write the changes of a batch of panes to the topic.
+
+        Raises:
+            ColumnError: they are no panes.
+            PipelineError: they do not say what the state of a row is, or what is gone.
+        """
+        from beamish.ledger import changelog
+
+        formats = {"key_format": self.key_format, "value_format": self.value_format}
+        records = changelog(batch_df, "kafka", fields=self.fields, keys=self.keys, **formats)
+        told = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
+        records.write.format("kafka").options(**told).save()

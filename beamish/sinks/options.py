@@ -1,0 +1,59 @@
+"""Options that sinks have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from beamish.errors import OptionError
+from beamish.plan.schemas import PANE
+
+_FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
+
+
+def read_fields(call: str, fields: Any) -> tuple[str, ...]:
+    """The fields of a pane that are kept.
+
+    Raises:
+        OptionError: one is none, or they are no list.
+    """
+    if not _is_list(fields) or any(name not in _FIELDS for name in fields):
+        raise OptionError(f"{call}: fields={fields!r} must be a list, of {', '.join(map(repr, _FIELDS))}")
+    return tuple(fields)
+
+
+def read_keys(call: str, keys: Any) -> tuple[str, ...] | None:
+    """The columns that tell rows apart; None: as the panes say.
+
+    Raises:
+        OptionError: they are no names.
+    """
+    if keys is not None and not (_is_list(keys) and keys and all(isinstance(key, str) for key in keys)):
+        raise OptionError(f"{call}: keys={keys!r} must be a list of names of columns, such as keys=['order_id']")
+    return None if keys is None else tuple(keys)
+
+
+def read_flag(call: str, name: str, value: Any) -> bool:
+    """A flag.
+
+    Raises:
+        OptionError: it is neither True nor False.
+    """
+    if not isinstance(value, bool):
+        raise OptionError(f"{call}: {name}={value!r} must be True or False")
+    return value
+
+
+def read_text(call: str, name: str, value: Any, what: str) -> str:
+    """A text that is not empty.
+
+    Raises:
+        OptionError: it is none.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise OptionError(f"{call}: {name}={value!r} must be {what}")
+    return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

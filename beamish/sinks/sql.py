@@ -1,0 +1,190 @@
+"""A table of a database, kept as the panes say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from beamish.errors import ColumnError, SinkError
+from beamish.kernels.image_columns import DELETED
+from beamish.sinks.batch import Batch
+from beamish.sinks.databases import Database, database_of
+from beamish.sinks.databases.database import STAGE, written
+from beamish.sinks.marks import MARKS, Mark, make_marks, read_mark, write_mark
+from beamish.sinks.names import TableName
+from beamish.sinks.options import read_fields, read_flag, read_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def sql(
+    uri: str,
+    table: str,
+    *,
+    keep_deleted: bool = False,
+    create: bool = True,
+    fields: Sequence[str] = (),
+    keys: Sequence[str] | None = None,
+) -> SqlSink:
+    """A function for ``foreachBatch`` that keeps a table of PostgreSQL, SQLite or DuckDB as the panes say.
+
+    The table has a row per key and window with its live pane's values, ``window_start``, ``window_end`` and ``_sequence``. Each
+    batch is one transaction: a reader never sees half of one. A batch that is run again changes nothing.
+
+    Args:
+        uri: ``postgresql://user:password@host:port/database``, ``sqlite:///file.db`` or ``duckdb:///file.duckdb``, as seen from the
+            driver (under Spark Connect: from the server). The drivers are extras: ``beamish[postgresql]``, ``[sqlite]``,
+            ``[duckdb]``.
+        table: its name, with its schema where there is one: ``"stats.hourly"``.
+        keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
+            it only the last one.
+        create: make the table if it is not there.
+        fields: what is kept of the pane beside the data: of ``timing``, ``index``, ``on_time_index``, ``is_first``, ``is_last``,
+            ``sequence`` (as ``pane_timing`` and so on) and ``timestamp``.
+        keys: the columns that, with the window, say which row one is; default: the key columns, of versions also ``valid_from``. Of
+            joined rows it must be said.
+
+    Returns:
+        the function, a value.
+
+    Raises:
+        OptionError: an option is none of these.
+
+    Example:
+        ``panes.writeStream.foreachBatch(bm.sinks.sql("sqlite:///hourly.db", "hourly")).option("checkpointLocation", ...)``
+    """
+    name = TableName.read(table)
+    call = f"sinks.sql(..., {str(name)!r})"
+    return SqlSink(
+        database_of(uri),
+        name,
+        read_flag(call, "keep_deleted", keep_deleted),
+        read_flag(call, "create", create),
+        read_fields(call, fields),
+        read_keys(call, keys),
+    )
+
+
+@attrs.frozen
+class SqlSink:
+    """What ``bm.sinks.sql`` gives: call it with a batch and its number, or hand it to ``foreachBatch``.
+
+    Attributes:
+        database: where the table is.
+        table: its name.
+        keep_deleted, create, fields, keys: as ``bm.sinks.sql`` takes them.
+    """
+
+    database: Database
+    table: TableName
+    keep_deleted: bool
+    create: bool
+    fields: tuple[str, ...]
+    keys: tuple[str, ...] | None
+
+    def __attrs_post_init__(self) -> None:
+        self.database.address  # noqa: B018 - it is read from the URI, or refused
+        self.database.check(self.table, [])
+
+    def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
+        """Put a batch of panes into the table.
+
+        Raises:
+            ColumnError: they are no panes, or have columns that the table cannot have.
+            PipelineError: they do not say what the state of a row is, or what is gone.
+            SinkError: the table does not fit, is another query's, or cannot be reached; nothing of the batch was written.
+        """
+        from beamish.spark.images import images, query_id
+
+        taken = images(batch_df, f"sinks.sql(..., {str(self.table)!r})", self.fields, self.keys)
+        self.database.check(self.table, taken.names)
+        # One action per batch: a second one would run the query's plan again.
+        self.write(Batch.net(taken.collect(), taken.identity, taken.nested), Mark(query_id(batch_df), batch_id))
+
+    def write(self, batch: Batch, mark: Mark) -> None:
+        """Put the net change of a batch into the table, in one transaction.
+
+        Args:
+            batch: the net change; none of its rows may be there.
+            mark: whose batch it is.
+
+        Raises:
+            ColumnError, SinkError: as a call does.
+        """
+        types = self._types(batch)
+        with self.database.transaction() as cursor:
+            self._begin(cursor)
+            declared = self.database.columns(cursor, self.table)
+            before = read_mark(cursor, self.table)
+            mark.check_after(before, self.table, exists=bool(declared))
+            if not declared:
+                declared = self._made(cursor, batch, types)
+            self._check_fits(types, declared)
+            if before is None or batch.has_nulls():
+                self.database.check_unique(cursor, batch, self.table)
+            if batch.rows.num_rows:
+                cursor.adbc_ingest(STAGE, self.database.as_stored(batch), mode="create", temporary=True)
+                for statement in self.database.merge(batch, self.table, declared, keep_deleted=self.keep_deleted):
+                    cursor.execute(statement)
+            write_mark(cursor, self.table, mark)
+
+    def _begin(self, cursor: Any) -> None:
+        self.database.begin(cursor, self.table)
+        if self.create:
+            make_marks(cursor, self.table)
+        elif not self.database.columns(cursor, self.table.beside(MARKS)):
+            raise SinkError(
+                f"table {self.table}: with create=False {self.table.beside(MARKS)} must be there too, which says whose a table is: "
+                f"CREATE TABLE {self.table.beside(MARKS).sql} (table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL, "
+                "batch_id BIGINT NOT NULL)"
+            )
+
+    def _types(self, batch: Batch) -> Mapping[str, str]:
+        """The types of the columns that are written.
+
+        Raises:
+            ColumnError: one has none.
+        """
+        types: dict[str, str] = {}
+        for name in written(batch, keep_deleted=self.keep_deleted):
+            type_ = batch.schema.field(name).type
+            found = self.database.json_type if name in batch.nested else self.database.type_name(type_)
+            if found is None:
+                raise ColumnError(
+                    f"table {self.table}: column {name!r} is {type_}, which {self.database.title} has not: cast it first, or leave it "
+                    "out"
+                )
+            types[name] = found
+        return types
+
+    def _made(self, cursor: Any, batch: Batch, types: Mapping[str, str]) -> Mapping[str, str]:
+        statements = list(self.database.create(batch, self.table, types))
+        if not self.create:
+            raise SinkError(
+                f"table {self.table}: it is not there, and create is False; make it: {'; '.join(statements)}"
+            )
+        for statement in statements:
+            cursor.execute(statement)
+        return self.database.columns(cursor, self.table)
+
+    def _check_fits(self, types: Mapping[str, str], declared: Mapping[str, str]) -> None:
+        for name, type_ in types.items():
+            if name not in declared:
+                hint = "; the sink was made without keep_deleted before" if name == DELETED else ""
+                raise SinkError(
+                    f"table {self.table}: it has no column {name!r} (it has {', '.join(declared)}){hint}; add it: ALTER TABLE "
+                    f'{self.table.sql} ADD COLUMN "{name}" {type_}; or choose another table'
+                )
+            if not self.database.fits(type_, declared[name]):
+                raise SinkError(
+                    f"table {self.table}: column {name!r} is {declared[name]}, the panes need {type_}; change its type, or choose "
+                    "another table"
+                )
+        if DELETED in declared and not self.keep_deleted:
+            raise SinkError(
+                f"table {self.table}: it has a column {DELETED!r}, so it was kept with deleted rows, which this sink would take for "
+                "live ones; say keep_deleted=True, or choose another table"
+            )

@@ -1,0 +1,64 @@
+"""What a query counts, as one of Spark's observations.
+
+A shard's step says what it counted in a row of its own, beside the bytes of its panes and not among the panes: nothing has to
+be filtered out of them. The observation adds these rows up, a few per batch; then the column goes. A query that is not
+observed has neither the column nor the observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from beamish.engine.counts import COUNTED, DROPPED, GREATEST, LEAST, PANES
+from beamish.errors import ColumnError, OptionError
+
+_REBUILD = "_beamish_observed"
+"""An attribute of a DataFrame that a pipeline gave: makes the same one, observed, of the name of the observation."""
+_COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in (*COUNTED, *GREATEST, *LEAST)])
+
+
+def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> DataFrame:
+    """Note how to make a DataFrame of panes again, observed.
+
+    Args:
+        panes: what a pipeline gives.
+        observed: makes the same with an observation of a name.
+    """
+    setattr(panes, _REBUILD, observed)
+    return panes
+
+
+def observe(panes: DataFrame, name: str) -> DataFrame:
+    """The panes, observed (see ``bm.observe``)."""
+    if not isinstance(name, str) or not name:
+        raise OptionError(f"observe(panes, name={name!r}): must be a text that is not empty, such as 'beamish'")
+    rebuild: Any = getattr(panes, _REBUILD, None)
+    if rebuild is not None:
+        return rebuild(name)  # type: ignore[no-any-return]
+    if "pane" not in panes.columns:
+        raise ColumnError(
+            "observe(df): there is no column 'pane', so these are no panes; give it what pipeline.apply gave"
+        )
+    kind, timing = F.col("pane.kind"), F.col("pane.timing")
+    counts = {column: F.count_if((kind == "PANE") & (timing == of)) for of, column in PANES.items()}
+    counts["retractions"] = F.count_if(kind == "RETRACTION")
+    if "dropped" in panes.columns:
+        counts |= {column: F.count_if(F.col("dropped.reason") == reason) for reason, column in DROPPED.items()}
+        counts["max_late_by_ms"] = F.max(F.floor(F.col("dropped.late_by") / 1000))
+    unknown = F.max(F.lit(None).cast("bigint"))
+    return panes.observe(name, *(counts.get(column, unknown).alias(column) for column in (*COUNTED, *GREATEST, *LEAST)))
+
+
+def with_observation(operated: DataFrame, name: str) -> DataFrame:
+    """The panes' bytes, observed; ``operated`` has what was counted beside them."""
+    count = F.from_json("counts", _COUNTS)
+    added = dict.fromkeys(COUNTED, F.sum) | dict.fromkeys(GREATEST, F.max) | dict.fromkeys(LEAST, F.min)
+    observed = operated.withColumn("counts", count).observe(
+        name, *(add(F.col(f"counts.{column}")).alias(column) for column, add in added.items())
+    )
+    return observed.select("panes")

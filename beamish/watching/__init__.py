@@ -1,0 +1,1 @@
+"""What a running query does, for people and for dashboards (docs/sinks.md#metrics)."""

@@ -1,0 +1,164 @@
+"""What a query has done since it was first looked at, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from beamish.engine.counts import DROPPED, PANES
+from beamish.pane import DropReason, PaneTiming
+
+
+@attrs.frozen
+class BatchCounts:
+    """What Spark tells of a micro-batch.
+
+    Attributes:
+        batch: its number.
+        rows: rows that its sources gave.
+        seconds: how long it took.
+        began: when it began.
+        watermark: where the watermark stood in it; None: there was none yet.
+        state_bytes: memory that the state store uses.
+        counts: what ``bm.observe`` counted in it, by name; empty: it is not observed, or no shard was called. None: not known.
+    """
+
+    batch: int
+    rows: int
+    seconds: float
+    began: datetime
+    watermark: datetime | None
+    state_bytes: int
+    counts: Mapping[str, int | None]
+
+    @classmethod
+    def read(cls, progress: Any, name: str) -> BatchCounts:
+        """Read a ``StreamingQueryProgress`` of Spark's; ``name`` as it was given to ``bm.observe``."""
+        observed = progress.observedMetrics.get(name)
+        counts = {} if observed is None else observed.asDict()
+        stated = progress.eventTime.get("watermark")
+        watermark = None if counts.get("watermark_ms") is None else _at_ms(counts["watermark_ms"])
+        if watermark is None and stated and not stated.startswith("1970-01-01T00:00:00"):
+            watermark = _read_time(stated)
+        return cls(
+            progress.batchId,
+            progress.numInputRows,
+            progress.durationMs.get("triggerExecution", 0) / 1000,
+            _read_time(progress.timestamp),
+            watermark,
+            sum(operator.memoryUsedBytes for operator in progress.stateOperators),
+            counts,
+        )
+
+
+@attrs.define
+class Totals:
+    """Counts add up over the batches; the others are as of the last batch that told them.
+
+    Attributes:
+        batches: number of batches.
+        rows: rows that the sources gave.
+        seconds: how long the batches took.
+        panes: panes by their timing.
+        retractions: retractions.
+        dropped: dropped rows by the reason.
+        taken: rows put into windows, once per window.
+        watermark: where it stands; None: there is none yet.
+        began: when the last batch began.
+        live_windows: windows that are kept; None: not known yet.
+        state_bytes: memory that the state store uses.
+        next_due: the watermark at which something is due next; None: nothing is, or it is not known.
+        max_late_by_ms: how far the row furthest behind the watermark was, among dropped ones; None: there was none.
+    """
+
+    batches: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    panes: dict[PaneTiming, int] = attrs.Factory(lambda: dict.fromkeys(PANES, 0))
+    retractions: int = 0
+    dropped: dict[DropReason, int] = attrs.Factory(lambda: dict.fromkeys(DROPPED, 0))
+    taken: int = 0
+    watermark: datetime | None = None
+    began: datetime | None = None
+    live_windows: int | None = None
+    state_bytes: int = 0
+    next_due: datetime | None = None
+    max_late_by_ms: int | None = None
+    _shards: int = 0
+
+    def add(self, seen: BatchCounts) -> None:
+        """Add a batch."""
+        counts = seen.counts
+        self.batches += 1
+        self.rows += seen.rows
+        self.seconds += seen.seconds
+        self.began, self.state_bytes = seen.began, seen.state_bytes
+        self.watermark = seen.watermark or self.watermark
+        for timing, name in PANES.items():
+            self.panes[timing] += counts.get(name) or 0
+        for reason, name in DROPPED.items():
+            self.dropped[reason] += counts.get(name) or 0
+        self.retractions += counts.get("retractions") or 0
+        self.taken += counts.get("rows") or 0
+        late_by_ms = counts.get("max_late_by_ms")
+        if late_by_ms is not None:
+            self.max_late_by_ms = max(late_by_ms, self.max_late_by_ms or late_by_ms)
+        # Where only some shards were called, their windows and dues are not all there are.
+        shards = counts.get("shards") or 0
+        if shards and shards >= self._shards:
+            self._shards = shards
+            self.live_windows = counts.get("live_windows")
+            due_ms = counts.get("next_due_ms")
+            self.next_due = None if due_ms is None else _at_ms(due_ms)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """How far the watermark was behind the clock when the last batch began."""
+        if self.watermark is None or self.began is None:
+            return None
+        return (self.began - self.watermark).total_seconds()
+
+    @property
+    def all_dropped(self) -> int:
+        """Dropped rows, whatever the reason."""
+        return sum(self.dropped.values())
+
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Subjects and words, for people."""
+        speed = f" ({self.rows / self.seconds:,.0f} per second)" if self.seconds else ""
+        yield "rows", f"{self.rows:,}{speed}"
+        lag = self.lag_seconds
+        # Of a replay of last year's rows it would say nothing.
+        behind = f", {_span(lag)} behind the clock" if lag is not None and 0 <= lag < 30 * 86_400 else ""
+        yield "watermark", "none yet" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}{behind}"
+        by_timing = ", ".join(f"{count:,} {timing.lower().replace('_', ' ')}" for timing, count in self.panes.items())
+        yield "panes", by_timing
+        yield "retractions", f"{self.retractions:,}"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.items() if count)
+        yield "dropped", reasons or "0"
+        if self.live_windows is not None:
+            yield "live windows", f"{self.live_windows:,}"
+        yield "state", f"{self.state_bytes / 2**20:,.1f} MiB"
+
+
+def _span(seconds: float) -> str:
+    """A span of time, roughly."""
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _at_ms(ms: int) -> datetime | None:
+    """The instant; None: it is beyond what a datetime can be, as the end of time is."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _read_time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

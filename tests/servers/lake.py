@@ -1,0 +1,103 @@
+"""Delta and Iceberg: a PySpark that they know, their jars, and the query that test_merge.py kills.
+
+Their releases follow Spark's months behind, so they have an environment of their own, with an older PySpark.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "build" / "lake"
+PYSPARK = "4.1.1"
+PACKAGES = {
+    "delta": "io.delta:delta-spark_4.1_2.13:4.3.1",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
+}
+
+
+def confs(format_, warehouse):
+    """What a session needs for tables of a format."""
+    if format_ == "delta":
+        return {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.warehouse.dir": warehouse,
+        }
+    return {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": warehouse,
+    }
+
+
+def table(format_, warehouse):
+    return f"delta.`{warehouse}/sessions`" if format_ == "delta" else "lake.stats.sessions"
+
+
+@cache
+def python():
+    """The Python of the environment; the test is skipped where it cannot be made."""
+    made = FOLDER / "venv"
+    ready = made / "ready"
+    if not ready.exists():
+        needs = [f"pyspark=={PYSPARK}", "attrs>=24.1", "numpy<2.5", "pandas>=2.2,<3", "protobuf", "pyarrow>=18,<24"]
+        commands = [
+            [sys.executable, "-m", "venv", "--clear", str(made)],
+            [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet", *needs],
+        ]
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"no environment with pyspark {PYSPARK}: {done.stderr[-300:]}")
+        ready.touch()
+    return str(made / "bin" / "python")
+
+
+def packages(format_):
+    """The confs that have Spark fetch the jars."""
+    return {"spark.jars.packages": PACKAGES[format_], "spark.jars.ivy": str(FOLDER / "ivy")}
+
+
+@cache
+def check_packages(format_):
+    """Fetch the jars; the test is skipped where they cannot be."""
+    code = "import json, sys; from tests.servers.lake import session; session(json.loads(sys.argv[1])).range(1).count()"
+    done = subprocess.run(
+        [python(), "-c", code, json.dumps(packages(format_))], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"{PACKAGES[format_]} cannot be fetched: {done.stderr[-300:]}")
+
+
+def session(settings):
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.pop("SPARK_HOME", None)
+    from pyspark.sql import SparkSession
+
+    for name, value in settings.items():
+        SparkSession.builder.config(name, value)
+    from tests.conftest import start_spark
+
+    return start_spark()
+
+
+if __name__ == "__main__":
+    import beamish as bm
+    from tests.servers import query
+
+    said = json.loads(sys.argv[1])
+    spark = session(said["settings"])
+    if said.get("show"):
+        rows = spark.sql(
+            f"SELECT team, unix_seconds(window_start), unix_seconds(window_end), total, plays FROM {said['table']}"
+        )
+        print(json.dumps([list(row) for row in rows.collect()]))
+    else:
+        query.run(said, bm.sinks.merge(said["table"], create=said["format"]))

@@ -1,0 +1,281 @@
+"""The table after batches, in each database."""
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.errors import ColumnError, OptionError, SinkError
+from beamish.sinks.marks import Mark
+from tests.sinks.conftest import SCHEMA, TIME, change, net
+
+FIRST = Mark("a query", 0)
+
+
+def put(sink, *changes, batch=0, query="a query"):
+    sink.write(net(*changes), Mark(query, batch))
+
+
+def test_the_table_holds_the_last_image_of_each_identity(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1), change("red", 60, 5, 2), change("blue", 0, 7, 1))
+    put(sink, change("red", 0, 2, 4), change("red", 0, 3, 5), change("blue", 0, None, 2, deleted=True), batch=1)
+    assert ask("SELECT team, total, _sequence FROM totals") == [("red", 3, 5), ("red", 5, 2)]
+
+
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_a_batch_that_comes_again_changes_nothing(uri, ask, keep_deleted):
+    sink = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted)
+    put(sink, change("red", 0, 1, 1), change("blue", 0, 1, 1))
+    again = [
+        change("red", 0, 2, 3),
+        change("red", 0, 2, 4, deleted=True),
+        change("blue", 0, 4, 2),
+        change("new", 0, 1, 1),
+    ]
+    put(sink, *again, batch=1)
+    after = ask("SELECT * FROM totals")
+    put(sink, *again, batch=1)
+    assert ask("SELECT * FROM totals") == after
+    assert len(after) == (3 if keep_deleted else 2)
+
+
+def test_a_deleted_row_that_comes_again_is_there(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    put(sink, change("red", 0, 1, 2, deleted=True), batch=1)
+    assert ask("SELECT * FROM totals") == []
+    put(sink, change("red", 0, 9, 3), batch=2)
+    assert ask("SELECT team, total FROM totals") == [("red", 9)]
+
+
+def test_with_keep_deleted_an_older_batch_brings_nothing_back(uri, ask):
+    sink = bm.sinks.sql(uri, "totals", keep_deleted=True)
+    old = change("red", 0, 1, 1)
+    put(sink, old)
+    put(sink, change("red", 0, 1, 2, deleted=True), batch=1)
+    put(sink, old, batch=2)
+    assert ask("SELECT team, _deleted FROM totals") in ([("red", True)], [("red", 1)])
+
+
+def test_null_is_a_key_and_the_global_window_has_null_bounds(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change(None, 0, 1, 1), change("red", None, 2, 1), change(None, None, 3, 1))
+    put(sink, change(None, 0, 11, 2), change("red", None, 12, 2), change(None, None, 0, 2, deleted=True), batch=1)
+    assert ask("SELECT total FROM totals") == [(11,), (12,)]
+
+
+sequences = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 60, None]), st.integers(0, 9), st.booleans()),
+        max_size=8,
+    ),
+    max_size=5,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(batches=sequences, keep_deleted=st.booleans(), again=st.booleans())
+def test_after_any_batches_the_table_is_the_fold_of_all_changes(batches, keep_deleted, again):
+    """Databases 1 and 2: the table is the fold, also when each batch comes twice; here in SQLite, in a file of its own."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        uri = f"sqlite:///{folder}/totals.db"
+        check_fold(uri, batches, keep_deleted=keep_deleted, again=again)
+
+
+def check_fold(uri, batches, *, keep_deleted, again):
+    sink, live, number = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted), {}, 0
+    put(sink)
+    for batch, rows in enumerate(batches):
+        changes = []
+        for team, start, total, deleted in rows:
+            number += 1
+            changes.append(change(team, start, total, number, deleted=deleted))
+            live[team, start] = None if deleted else total
+        for _ in range(2 if again else 1):
+            put(sink, *changes, batch=batch)
+        with sink.database.transaction() as cursor:
+            where = " WHERE NOT _deleted" if keep_deleted else ""
+            cursor.execute(f"SELECT team, window_end IS NULL, total FROM totals{where}")
+            found = sorted((repr(row[0]), bool(row[1]), row[2]) for row in cursor.fetchall())
+        expected = [(repr(team), start is None, total) for (team, start), total in live.items() if total is not None]
+        assert found == sorted(expected)
+
+
+TYPES = {
+    "yes": (pa.bool_(), True),
+    "tiny": (pa.int8(), -128),
+    "small": (pa.int16(), 300),
+    "whole": (pa.int32(), -(2**31)),
+    "large": (pa.int64(), 2**63 - 1),
+    "single": (pa.float32(), 1.5),
+    "double": (pa.float64(), 0.1),
+    "text": (pa.string(), "naïve 'quoted' \"twice\""),
+    "bytes": (pa.binary(), b"\0\xff"),
+    "day": (pa.date32(), datetime(1969, 12, 31, tzinfo=UTC).date()),
+    "at": (TIME, datetime(2024, 5, 1, 10, 0, 0, 5, tzinfo=UTC)),
+    "local": (pa.timestamp("us"), datetime(1900, 1, 1, 10)),  # noqa: DTZ001 - it has no zone
+    "money": (pa.decimal128(38, 2), Decimal("123456789012345678901234567890123456.78")),
+    'odd "name".': (pa.int64(), 1),
+}
+
+
+def test_values_of_all_types_come_back(uri, ask):
+    schema = pa.schema([*SCHEMA, *((name, type_) for name, (type_, _) in TYPES.items())])
+    full = change("red", 0, 1, 1) | {name: value for name, (_, value) in TYPES.items()}
+    empty = change("blue", 0, 1, 1)
+    sink = bm.sinks.sql(uri, "all types")
+    for batch in range(2):
+        sink.write(net(full, empty, schema=schema), Mark("q", batch))
+    for name, (_, value) in TYPES.items():
+        quoted = name.replace('"', '""')
+        ((found,),) = ask(f"""SELECT "{quoted}" FROM "all types" WHERE team = 'red'""")
+        if isinstance(value, Decimal):
+            found = Decimal(str(found))
+        if uri.startswith("sqlite") and isinstance(value, datetime):
+            found = datetime.fromisoformat(found).replace(tzinfo=value.tzinfo)
+        if uri.startswith("sqlite") and name == "day":
+            found = datetime.fromisoformat(found).date()
+        assert found == value, name
+        assert ask(f"""SELECT "{quoted}" FROM "all types" WHERE team = 'blue'""") == [(None,)]
+
+
+def test_a_table_of_another_query_is_refused(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    with pytest.raises(SinkError, match=r"belongs to the query a query \(batch 0\), this is another.*DROP TABLE"):
+        put(sink, change("red", 0, 2, 2), query="another")
+    assert ask("SELECT total FROM totals") == [(1,)]
+    put(bm.sinks.sql(uri, "others"), change("red", 0, 2, 2), query="another")  # a table of its own
+
+
+def test_a_batch_before_the_last_is_refused(uri):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1), batch=5, query="")
+    with pytest.raises(SinkError, match="batch 0 comes after batch 5: two queries write it, or the checkpoint"):
+        put(sink, change("red", 0, 2, 1), batch=0, query="")
+
+
+def test_a_table_that_was_dropped_is_not_begun_in_the_middle(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("DROP TABLE totals")
+    with pytest.raises(SinkError, match="it is gone, though batch 0 of this query was put into it"):
+        put(sink, change("blue", 0, 1, 1), batch=1)
+    put(sink, change("blue", 0, 1, 1), query="begun anew")
+    assert ask("SELECT team FROM totals") == [("blue",)]
+
+
+def test_a_table_of_ones_own_may_have_more_columns(uri, ask):
+    sink = bm.sinks.sql(uri, "totals", create=False)
+    with pytest.raises(SinkError, match="_beamish_sinks must be there too"):
+        put(sink, change("red", 0, 1, 1))
+    put(bm.sinks.sql(uri, "others"), change("red", 0, 1, 1))
+    with pytest.raises(SinkError, match="it is not there, and create is False; make it: CREATE TABLE"):
+        put(sink, change("red", 0, 1, 1))
+    time = "TEXT" if uri.startswith("sqlite") else "timestamp with time zone"
+    with sink.database.transaction() as cursor:
+        cursor.execute(
+            f"CREATE TABLE totals (note VARCHAR(9), total bigint, window_end {time}, window_start {time}, team VARCHAR(9), "
+            "_sequence bigint, UNIQUE (team, window_start, window_end))"
+        )
+    put(sink, change("red", 0, 1, 1))
+    put(sink, change("red", 0, 2, 2), batch=1)
+    assert ask("SELECT team, total, note FROM totals") == [("red", 2, None)]
+    if uri.startswith("postgresql"):
+        with pytest.raises(SinkError, match=r"takes nulls to differ.*ADD UNIQUE NULLS NOT DISTINCT"):
+            put(sink, change(None, 0, 2, 2), batch=2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("team VARCHAR(9), total bigint", "it has no column 'window_start'.*ADD COLUMN"),
+        (
+            "team VARCHAR(9), window_start {time}, window_end {time}, total {time}, _sequence bigint",
+            "column 'total' is",
+        ),
+        (
+            "team VARCHAR(9), window_start {time}, window_end {time}, total bigint, _sequence bigint, _deleted boolean",
+            "kept with",
+        ),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(uri, columns, message):
+    sink = bm.sinks.sql(uri, "totals")
+    time = "TEXT" if uri.startswith("sqlite") else "timestamp with time zone"
+    with sink.database.transaction() as cursor:
+        cursor.execute(f"CREATE TABLE totals ({columns.format(time=time)})")
+    with pytest.raises(SinkError, match=message):
+        put(sink, change("red", 0, 1, 1))
+
+
+def test_a_batch_that_fails_leaves_nothing(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    broken = bm.sinks.sql(uri, "totals")
+    statements = type(broken.database).merge
+
+    def merge(*arguments, **options):
+        yield from statements(*arguments, **options)
+        yield "SELECT nothing FROM nowhere"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(broken.database), "merge", merge)
+        with pytest.raises(SinkError, match="nothing of the batch was written"):
+            put(broken, change("red", 0, 2, 2), change("blue", 0, 1, 1), batch=1)
+    assert ask("SELECT team, total FROM totals") == [("red", 1)]
+    put(sink, change("red", 0, 2, 2), change("blue", 0, 1, 1), batch=1)
+    assert ask("SELECT team, total FROM totals") == [("blue", 1), ("red", 2)]
+
+
+def test_a_type_that_no_database_has_is_refused(uri):
+    schema = pa.schema([*SCHEMA, ("took", pa.duration("us"))])
+    with pytest.raises(ColumnError, match="column 'took' is duration"):
+        bm.sinks.sql(uri, "totals").write(net(change("red", 0, 1, 1), schema=schema), FIRST)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"uri": "mysql://here/db"}, "uri=mysql://here...: must be a text such as 'postgresql://"),
+        ({"uri": "sqlite://:memory:"}, "must name a file"),
+        ({"uri": "duckdb::memory:"}, "a database in memory would be gone"),
+        ({"uri": 3}, "uri=3: must be a text"),
+        ({"table": ""}, "table='': must be a name"),
+        ({"table": "a.b.c"}, "must be a name such as"),
+        ({"table": 'a."b'}, "must be a name such as"),
+        ({"table": "a.b"}, "SQLite has no schemas"),
+        ({"keep_deleted": 1}, "keep_deleted=1"),
+    ],
+)
+def test_options_that_break_a_rule_are_refused_at_once(options, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
+        bm.sinks.sql(**({"uri": "sqlite:///a.db", "table": "totals"} | options))
+
+
+def test_a_driver_that_is_not_installed_is_named_with_the_line_that_installs_it(monkeypatch, tmp_path):
+    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/a.db", "totals")
+    monkeypatch.setattr(type(sink.database), "driver", "adbc_driver_nowhere")
+    with pytest.raises(OptionError, match=r"SQLite is not installed .*: pip install 'beamish\[sqlite\]'"):
+        put(sink, change("red", 0, 1, 1))
+
+
+def test_a_password_is_not_shown():
+    assert "secret" not in repr(bm.sinks.sql("postgresql://ann:secret@127.0.0.1/db", "totals"))
+
+
+def test_a_sink_is_a_value():
+    import pickle
+
+    sink = bm.sinks.sql("sqlite:///a.db", '"by.hour"')
+    assert pickle.loads(pickle.dumps(sink)) == sink
+    assert sink.table.name == "by.hour"

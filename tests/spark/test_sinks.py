@@ -1,0 +1,148 @@
+"""Sinks and metrics in one streaming query each."""
+
+import sqlite3
+import urllib.request
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Collect, Count, Sum
+from beamish.errors import ColumnError, PipelineError
+from beamish.triggers import AfterWatermark, Always
+from tests.servers.killing import sessions as sessions_of
+from tests.servers.query import SESSIONS
+
+TIME = pa.timestamp("us", "UTC")
+
+
+def at(second):
+    return datetime.fromtimestamp(second, UTC)
+
+
+def row(second, team, score=1):
+    return {"ts": None if second is None else at(second), "team": team, "score": score}
+
+
+def start(df, write, checkpoint):
+    writer = df.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+    return writer.trigger(availableNow=True).start()
+
+
+def ask(path, query):
+    with closing(sqlite3.connect(path)) as database:
+        return sorted(database.execute(query).fetchall(), key=repr)
+
+
+def test_a_table_is_right_after_each_batch_and_belongs_to_its_query(files, tmp_path):
+    rows = [
+        [row(0, "red"), row(15, "red"), row(3, None, 5), row(100, "red")],
+        [row(8, "red"), row(4, None, 2)],  # it joins the first two sessions of the reds
+        [row(108, "red", 3), row(30, "blue", None)],
+    ]
+    source = files(ts=TIME, team=pa.string(), score=pa.int32())
+    for batch in rows:
+        source.add(*batch)
+    path = tmp_path / "tables.db"
+    sink = bm.sinks.sql(f"sqlite:///{path}", "sessions", fields=["timing"])
+    rows_of = "SELECT team, strftime('%s', window_start), strftime('%s', window_end), total, plays FROM sessions"
+    seen = []
+
+    def write(batch, number):
+        batch.persist()
+        for _ in range(2):  # as after a crash
+            sink(batch, number)
+        batch.unpersist()
+        seen.append(
+            [(team, int(start), int(end), total or 0, plays) for team, start, end, total, plays in ask(path, rows_of)]
+        )
+
+    panes = SESSIONS.apply(source.stream())
+    query = start(panes, write, tmp_path / "checkpoint")
+    query.awaitTermination()
+    plain = [[one | {"ts": one["ts"].timestamp(), "score": one["score"] or 0} for one in batch] for batch in rows]
+    assert seen[:3] == [sessions_of(plain[: number + 1]) for number in range(3)]
+    assert ask(path, "SELECT DISTINCT pane_timing FROM sessions") == [("EARLY",)]
+    last = len(seen) - 1
+    assert ask(path, "SELECT * FROM _beamish_sinks") == [("sessions", str(query.id), last)]
+
+
+def test_counts_add_up_in_each_batch_with_and_without_dropped_rows(files, tmp_path, spark):
+    source = files(ts=TIME, team=pa.string(), score=pa.int32())
+    source.add(row(5, "red"), row(130, "red"), row(None, "red"))
+    source.add(row(6, "red"), row(7, "blue"), row(125, "red"), row(131, "blue"))  # 6 and 7 are too late
+    source.add(row(400, "red"), row(131, "red"), row(None, None))
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("team")
+        .window(bm.FixedWindows(60))
+        .trigger(AfterWatermark(early=Always()))
+        .accumulating_and_retracting()
+        .accumulate(n=Count(), scores=Collect("score"))
+    )
+    listener = bm.Listener(path=tmp_path / "beamish.prom", port=0)
+    spark.streams.addListener(listener)
+    counts = {}
+    for name, observed in {"plain": pipeline, "listed": pipeline.with_dropped()}.items():
+        panes = bm.observe(observed.apply(source.stream(), shards=3))
+        batches = []
+        query = start(panes, lambda batch, _, to=batches: to.append(batch.toArrow()), tmp_path / name)
+        bm.progress(query, every=2)
+        query.awaitTermination()
+        listener.wait(query)
+        for batch, table in zip(query.recentProgress, batches, strict=True):
+            check_counts(batch, table)
+        counts[name] = [batch.observedMetrics["beamish"].asDict() for batch in query.recentProgress]
+    spark.streams.removeListener(listener)
+    late = {name: [batch.pop("max_late_by_ms") for batch in batches] for name, batches in counts.items()}
+    assert late == {"plain": [None, 130_000, None, None], "listed": [None, 124_000, None, None]}  # 130: a slice's start
+    assert counts["plain"] == counts["listed"]
+    exposed = (tmp_path / "beamish.prom").read_text()
+    assert f'beamish_dropped_total{{query="{query.id}",reason="expired"}} 2.0' in exposed
+    with urllib.request.urlopen(f"http://127.0.0.1:{listener.port}/metrics") as served:
+        assert f'beamish_live_windows{{query="{query.id}"}} 3.0' in served.read().decode()
+    listener.close()
+
+
+def check_counts(batch, table):
+    """Rows in are rows put into windows and rows dropped; what came out is what was counted."""
+    counted = batch.observedMetrics["beamish"].asDict()
+    dropped = sum(number or 0 for name, number in counted.items() if name.startswith("dropped_"))
+    assert batch.numInputRows == (counted["rows"] or 0) + dropped
+    panes = table["pane"].to_pylist()
+    for timing in ("EARLY", "ON_TIME", "LATE"):
+        of_timing = [pane for pane in panes if (pane["kind"], pane["timing"]) == ("PANE", timing)]
+        assert (counted[f"panes_{timing.lower()}"] or 0) == len(of_timing)
+    assert (counted["retractions"] or 0) == sum(pane["kind"] == "RETRACTION" for pane in panes)
+
+
+def test_what_does_not_say_the_state_of_a_row_is_refused(spark, tmp_path):
+    rows = spark.createDataFrame([(at(1), "red", 1)], "ts timestamp, team string, score int")
+    made = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").accumulate(n=Sum("score"))
+    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
+    stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "'red' AS team", "1 AS score")
+    early = made.trigger(Always())
+    discarding = early.window(bm.FixedWindows(60)).discarding().apply(stream)
+    with pytest.raises(PipelineError, match=r"sinks.sql\(..., 'totals'\): the pipeline is discarding"):
+        sink(discarding, 0)
+    merging = early.window(bm.Sessions(60)).accumulating().apply(stream)
+    with pytest.raises(
+        PipelineError, match=r"sinks.sql\(..., 'totals'\) of a pipeline that is accumulating, over windows"
+    ):
+        sink(merging, 0)
+    panes = made.window(bm.FixedWindows(60)).apply(rows)
+    old = panes.withColumn("pane", panes["pane"].dropFields("sequence"))
+    with pytest.raises(ColumnError, match="has no field 'sequence': the panes were written by a version"):
+        sink(old, 0)
+    with pytest.raises(ColumnError, match="there is no column 'window', so these are no panes"):
+        sink(rows, 0)
+    taken = panes.withColumnRenamed("n", "_sequence")
+    with pytest.raises(ColumnError, match="a column '_sequence' of its own"):
+        sink(taken, 0)
+    sink(panes, 0)
+    assert ask(tmp_path / "tables.db", "SELECT * FROM totals") == [
+        ("red", "1970-01-01 00:00:00", "1970-01-01 00:01:00", 1, 0)
+    ]
