@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from beamish.engine.operator import Operator
+from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
 from beamish.engine.suppress.held_store import INDEX, entry_name
 from beamish.engine.suppress.operator import SuppressOperator
@@ -52,7 +52,7 @@ def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
         about = json.loads(reader.schema.metadata[b"beamish"])
     schemas = [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in about["takes"]]
     takes = [attrs.evolve(known, schema=schema) for known, schema in zip(of.takes, schemas, strict=True)]
-    operator: Operator = of.stage.bind(takes, shards=_shards(shard))
+    operator = bare(of.stage.bind(takes, shards=_shards(shard)))
     assert isinstance(operator, SuppressOperator)  # noqa: S101 - a suppressed stage binds to one
     return operator
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -140,6 +141,20 @@ def test_chain_on_a_batch_dataframe_aggregates_twice(spark):
     df = spark.createDataFrame(scores, "ts timestamp, user string, score int")
     panes = CHAINS["totals by total"].apply(df).select("total", "users", "pane.timing").collect()
     assert sorted(map(tuple, panes)) == [(1, 1, "ON_TIME"), (2, 1, "ON_TIME")]
+
+
+def test_conditions_and_computed_columns_between_stages_are_the_same_on_spark(spark):
+    first = TOTALS.where(pc.field("score") > 0).with_columns(half=pc.field("total").cast("double") / 2)
+    second = BY_TOTAL.where(pc.field("half") < 3).accumulate(halves=Sum("half")).having(pc.field("users") > 0)
+    chain = first.having(pc.field("user") != "eve").then(second)
+    assert not differences(chain.run(SHORT), SHORT.on_spark(spark, chain, shards=2), chain)
+    rows = [(datetime.fromtimestamp(r["ts"], UTC), r["user"], r["score"]) for r in BEFORE + AGAIN + LATE]
+    df = spark.createDataFrame(rows, "ts timestamp, user string, score long")
+    panes = chain.apply(df).select("total", "users", "halves", "pane.timing").collect()
+    assert sorted(map(tuple, panes)) == [(2, 3, 3.0, "ON_TIME"), (5, 1, 2.5, "ON_TIME")]
+    native = TOTALS.with_columns(half=pc.field("total") / 2).having(pc.field("total") > 2)
+    assert "Spark's own aggregation" in native.explain(df)
+    assert [tuple(row) for row in native.apply(df).select("user", "total", "half").collect()] == [("bob", 5, 2)]
 
 
 @pytest.fixture
