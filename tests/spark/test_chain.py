@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import CollectSet, Count, Max, Sum
 from beamish.testing import TestStream
-from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
+from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Default
 from tests.agreement import differences
 
 pytestmark = pytest.mark.spark
@@ -207,6 +208,19 @@ def test_chain_that_needs_the_clock_ends_under_available_now(scored, tmp_path):
 def test_a_stage_applied_to_panes_does_what_the_chain_does(scored, tmp_path):
     panes = BY_TOTAL.apply(TOTALS.apply(scored.stream(), shards=3), shards=2)
     assert live_on_spark(panes, tmp_path) == LIVE
+
+
+def test_sparks_own_operators_stand_before_and_after_a_pipeline_in_one_query(scored, tmp_path, spark):
+    """Without duplicates, as Spark has it; then a pipeline; then Spark's own windows, by the one watermark of the query."""
+    rows = [(30, "ann", 2), (30, "ann", 2), (95, "cid", 0), (190, "cid", 0)]
+    for ts, user, score in rows:
+        scored.add({"ts": datetime.fromtimestamp(ts, UTC), "user": user, "score": score})
+    once = scored.stream().withWatermark("ts", "5 seconds").dropDuplicatesWithinWatermark(["user", "score"])
+    pipeline = TOTALS.event_time("ts", bm.BoundedOutOfOrderness("5 seconds")).trigger(Default()).allowed_lateness(0)
+    panes = once.transform(pipeline.discarding())
+    run_into(panes.groupBy(F.window("timestamp", "30 seconds")).agg(F.sum("total"), F.count("*")), tmp_path / "all")
+    found = spark.read.parquet(str(tmp_path / "all")).orderBy("window.start").collect()
+    assert [(row[0].start.second, *row[1:]) for row in found] == [(0, 9, 3), (30, 2, 1), (30, 0, 1)]
 
 
 SECOND = (

@@ -10,10 +10,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.errors import ColumnError, PipelineError
+from beamish.errors import ColumnError
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
 from beamish.source import Source
+from beamish.spark.rows.marks import check_marks
 from beamish.spark.rows.types import arrow_type
 
 
@@ -67,6 +68,7 @@ def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> 
         followed = source.watermark.followed_column(event_time)
         if followed not in (None, event_time):
             _check_event_time(df, type(source.watermark).__name__, followed)
+        check_marks(df, source.watermark, followed)
     needed = set(df.columns if asked is None else (*named, *asked))
     return NamedRows(df, source, _schema(df, needed))
 
@@ -103,12 +105,6 @@ def _check_event_time(df: DataFrame, where: str, name: str) -> None:
         raise ColumnError(
             f"{where}({name!r}): must be a timestamp, is {type_.simpleString()}; use F.to_timestamp for text, "
             "F.timestamp_seconds or F.timestamp_millis for numbers"
-        )
-    if "spark.watermarkDelayMs" in found[0].metadata:
-        raise PipelineError(
-            f"{where}({name!r}): the column has a withWatermark of its own, which would hold back the pipeline's (Spark "
-            "follows the least); take it out. Where a join needs it, give the pipeline a copy without the mark: "
-            f"df.withColumn({name!r}, F.timestamp_micros(F.unix_micros({name!r})))"
         )
 
 
