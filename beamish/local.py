@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
+from beamish.engine.refined import bare
 from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.suppress.operator import SuppressOperator
@@ -181,7 +182,7 @@ class _Node:
         for below in self._inputs:
             if isinstance(below, _Node):
                 yield from below.stores()
-        yield self._operator, self._stores
+        yield bare(self._operator), self._stores
 
     def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
         """A step of what is below, then of its own shards; ``rows`` are those of the step."""

@@ -8,6 +8,7 @@ import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration, read_not_negative
+from beamish.kernels.formulas import Formula
 from beamish.kernels.named import Named
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.triggers.default import Default
@@ -19,11 +20,16 @@ def _named(accumulations: Mapping[str, Accumulation]) -> Named[Accumulation]:
     return Named(accumulations)
 
 
+def _named_formulas(formulas: Mapping[str, Formula]) -> Named[Formula]:
+    return Named(formulas)
+
+
 @attrs.frozen
 class WindowOptions:
     """What is declared of a window stage; None where nothing was declared.
 
-    The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, and so on.
+    The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, ``derived``
+    ``with_columns``, and so on.
     """
 
     window: WindowOption | None = None
@@ -38,6 +44,9 @@ class WindowOptions:
     only_updated: bool = False
     with_dropped: bool = False
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
+    where: Formula | None = None
+    derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
+    having: Formula | None = None
 
     @property
     def discards(self) -> bool:
@@ -76,4 +85,7 @@ class WindowOptions:
             combiner=self.combiner,
             with_dropped=self.with_dropped,
             accumulations=self.accumulations,
+            where=self.where,
+            derived=self.derived,
+            having=self.having,
         )

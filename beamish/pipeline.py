@@ -14,6 +14,7 @@ from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
 from beamish.forms import FromChangelog, FromPanes, InputForm
+from beamish.kernels.formulas import Formula, read_formula
 from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
@@ -36,6 +37,7 @@ from beamish.windows.option import WindowOption, check_window
 from beamish.windows.windowings import Windowings
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _T = TypeVar("_T")
@@ -49,6 +51,7 @@ def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
 
 
 _CALLS = {
+    "derived": "with_columns",
     "mode": "accumulation_mode",
     "on_time": "on_time_behavior",
     "closing": "closing_behavior",
@@ -103,6 +106,11 @@ class Pipeline:
 
     def _with_input(self, **changes: Any) -> Pipeline:
         return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(self.flow.inputs[0], **changes),)))
+
+    def _said(self, option: str) -> Any:
+        """What is declared so far of an option of the last stage; None where it has no such option."""
+        stage = self.flow.stage
+        return getattr(stage.options, option) if isinstance(stage, WindowStage) else None
 
     def _check_no_merge(self, call: str) -> None:
         if isinstance(self.flow.stage, AsOfStage):
@@ -302,6 +310,103 @@ class Pipeline:
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         before = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
         return self._with(accumulations={**before, **accumulations})
+
+    def where(self, condition: pc.Expression) -> Pipeline:
+        """Take only the rows, or of a later stage the panes, that fulfil a condition; a second call adds to the first.
+
+        Rows that are left out move the watermark all the same, and are not listed as dropped. Where the condition is null, a
+        row is left out.
+
+        Args:
+            condition: an expression of pyarrow's over the columns of what is taken, such as ``pc.field("score") > 3``; of panes
+                ``pc.field("pane", "timing") == "LATE"`` too. Conditions are joined by ``&``, ``|`` and ``~``.
+
+        Raises:
+            OptionError: it is no expression.
+            PipelineError: it is a merge: say it of the stage before, or of the DataFrame.
+
+        Example:
+            >>> import beamish as bm
+            >>> import pyarrow.compute as pc
+            >>> from beamish.accumulations import Count
+            >>> good = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .where(pc.field("score") > 3)
+            ...     .accumulate(good=Count())
+            ... )
+            >>> rows = [{"ts": 1, "score": 5}, {"ts": 2, "score": 1}, {"ts": 3, "score": None}]
+            >>> [pane.values for pane in good.run(bm.testing.TestStream().add(rows).advance_watermark_to(60))]
+            [{'good': 1}]
+        """
+        self._check_no_merge(f"where({condition})")
+        formula = read_formula("where(condition)", condition, "pc.field('score') > 3")
+        return self._with(where=_both(self._said("where"), formula))
+
+    def having(self, condition: pc.Expression) -> Pipeline:
+        """Let only the panes out that fulfil a condition, and only their retractions; a second call adds to the first.
+
+        What is left out changes no numbers and no triggers. A pane that does not fulfil it takes nothing back, unless the
+        pipeline retracts: then the pane before is taken back all the same, if it came out. With a ``suppress``, which comes after
+        it, it is about what that lets through.
+
+        Args:
+            condition: an expression of pyarrow's over the output's columns, such as ``pc.field("n") >= 5``, those that
+                ``with_columns`` computes, or ``~pc.field("pane", "is_last")``. Null leaves out.
+
+        Raises:
+            OptionError: it is no expression.
+            PipelineError: the stage has no windows.
+
+        Example:
+            >>> import beamish as bm
+            >>> import pyarrow.compute as pc
+            >>> from beamish.accumulations import Count
+            >>> busy = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("user")
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(n=Count())
+            ...     .having(pc.field("n") >= 2)
+            ... )
+            >>> rows = [{"ts": 1, "user": "ann"}, {"ts": 2, "user": "ann"}, {"ts": 3, "user": "bob"}]
+            >>> [pane.key for pane in busy.run(bm.testing.TestStream().add(rows).advance_watermark_to(60))]
+            [{'user': 'ann'}]
+        """
+        formula = read_formula("having(condition)", condition, "pc.field('n') >= 5")
+        return self._with(having=_both(self._said("having"), formula))
+
+    def with_columns(self, **columns: pc.Expression) -> Pipeline:
+        """Compute columns of what comes out, which a further stage may take as any other value; a second call adds to the first.
+
+        Args:
+            columns: expressions of pyarrow's over the output's columns, by the name of the new one. Their types and rules are
+                pyarrow's: a whole number by a whole number is a whole number, so cast first: ``pc.field("n").cast("double")``.
+
+        Raises:
+            OptionError: something that is no expression.
+            PipelineError: the stage has no windows.
+
+        Example:
+            >>> import beamish as bm
+            >>> import pyarrow.compute as pc
+            >>> from beamish.accumulations import Count, Sum
+            >>> rates = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(wins=Sum("won"), plays=Count())
+            ...     .with_columns(rate=pc.field("wins").cast("double") / pc.field("plays"))
+            ... )
+            >>> rows = [{"ts": 1, "won": 1}, {"ts": 2, "won": 0}]
+            >>> [pane.values for pane in rates.run(bm.testing.TestStream().add(rows).advance_watermark_to(60))]
+            [{'wins': 1, 'plays': 2, 'rate': 0.5}]
+        """
+        example = "pc.field('wins') + pc.field('losses')"
+        formulas = {name: read_formula(f"with_columns({name})", one, example) for name, one in columns.items()}
+        return self._with(derived={**(self._said("derived") or {}), **formulas})
 
     def suppress(
         self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"
@@ -754,6 +859,10 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return _repr(self.flow)
+
+
+def _both(before: Formula | None, formula: Formula) -> Formula:
+    return formula if before is None else Formula(before.expression & formula.expression)
 
 
 def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:

@@ -51,6 +51,9 @@ class Said:
     only_updated: bool
     with_dropped: bool
     accumulations: Mapping[str, bm.accumulations.Accumulation]
+    where: Any = None
+    derived: Mapping[str, Any] = attrs.Factory(dict)
+    having: Any = None
     suppress: bm.Suppress | None = None
     changes: ChangesOptions | None = None
     versions: VersionsOptions | None = None

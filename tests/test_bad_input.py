@@ -7,6 +7,7 @@ import attrs
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -176,6 +177,13 @@ AT_ONCE = [
     ("window of an object", lambda: START.window(Opaque()), ["window(option)=Opaque(", "does not say what", "attrs"]),
     ("trigger of an object", lambda: START.trigger(AfterAny(Seen())), ["trigger(trigger)=AfterAny(Seen(", "attrs"]),
     ("sum of an object", lambda: START.accumulate(n=Count().of("a"), m=Held()), ["accumulate(m)=Held(", "attrs"]),
+    ("where text", lambda: START.where("score > 3"), ["where(condition)='score > 3'", "pc.field('score') > 3"]),
+    (
+        "having function",
+        lambda: PLAIN.having(len),
+        ["having(condition)=<built-in function len>", "pyarrow.compute as pc"],
+    ),
+    ("with_columns number", lambda: PLAIN.with_columns(x=3), ["with_columns(x)=3", "expression of pyarrow's"]),
     ("accumulate text", lambda: START.accumulate(n="count"), ["accumulate(n)='count'", "Count()"]),
     (
         "accumulate without a name",
@@ -319,6 +327,11 @@ TOGETHER = [
         PLAIN.accumulate(team=Count()),
         ["accumulate(team=...)", "is a key column too", "choose another"],
     ),
+    (
+        "a computed column called like the key",
+        PLAIN.with_columns(team=pc.field("plays")),
+        ["with_columns(team=...)", "is a key column too", "choose another"],
+    ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
@@ -335,6 +348,14 @@ COLUMNS = [
     ("value missing", PLAIN.accumulate(s=Sum("points")), ["Sum", "'points'", "'score'"]),
     ("event time missing", PLAIN.event_time("when", bm.BoundedOutOfOrderness(0)), ["'when'", "'ts'"]),
     ("key is a list", PLAIN.key_by("tags"), ["key_by('tags')", "cast"]),
+    ("where missing", PLAIN.where(pc.field("points") > 3), ["where((points > 3))", "No match", "score int64"]),
+    ("where a number", PLAIN.where(pc.field("score") + 1), ["where(", "is int64", "must be a boolean"]),
+    ("having missing", PLAIN.having(pc.field("score") > 3), ["having((score > 3))", "No match", "plays int64"]),
+    (
+        "with_columns of text",
+        PLAIN.with_columns(x=pc.field("team") + 1),
+        ["with_columns(x=", "no kernel", "team string"],
+    ),
     (
         "value that is no number",
         PLAIN.accumulate(m=Max("name")).trigger(Repeatedly(AfterValue("m", at_least=2))).discarding(),
@@ -414,6 +435,24 @@ TABLES = [
         ["2 inputs without a name", "as_of_join(orders="],
     ),
     ("merge without a name", bm.PipelineError, lambda: bm.merge(ORDERS, ORDERS), ["2 inputs", "merge(orders=..."]),
+    (
+        "where of a merge",
+        bm.PipelineError,
+        lambda: bm.merge(a=START, b=START).where(pc.field("score") > 3),
+        ["where((score > 3)) of a merge", "bm.merge(orders="],
+    ),
+    (
+        "having of versions",
+        bm.PipelineError,
+        lambda: RATES.having(pc.field("rate") > 3),
+        ["having(...) after versions(...)", ".then("],
+    ),
+    (
+        "having after a suppress",
+        bm.PipelineError,
+        lambda: RETRACTING.suppress(bm.UntilWindowCloses()).having(pc.field("plays") > 3),
+        ["having(...) after suppress(...)", "say it before"],
+    ),
     ("panes of a list", bm.ColumnError, lambda: bm.panes([1]), ["panes([1])", "must be a DataFrame"]),
     ("a table of pandas", bm.PipelineError, lambda: PLAIN.apply(FRAME), ["pandas.DataFrame", "createDataFrame("]),
     ("rows of a list", bm.PipelineError, lambda: PLAIN.apply([ROW]), ["apply([{", "a DataFrame of Spark"]),
@@ -721,6 +760,24 @@ def test_a_checkpoint_of_another_join_is_refused(second, fragments):
     store = DictStore()
     open_shard(joined(rates=CHANGES.versions("1 day", allowed_lateness="1 hour")), store).step([None, None], None, [])
     refused(bm.StateError, lambda: open_shard(second, store), fragments)
+
+
+@pytest.mark.parametrize(
+    "second", [PLAIN, PLAIN.having(pc.field("plays") > 2), PLAIN.where(pc.field("score") > 1)], ids=str
+)
+def test_a_checkpoint_of_other_conditions_is_refused(second):
+    store = DictStore()
+    columns = {None: pa.schema([("ts", pa.timestamp("us")), ("team", pa.string()), ("score", pa.int64())])}
+
+    def opened(pipeline):
+        return pipeline.flow.bind(columns, shards=1).operator.open(store)
+
+    first = PLAIN.having(pc.field("plays") > 1)
+    opened(first).step([None], None, [])
+    opened(first.discarding().trigger(Repeatedly(AfterCount(2)))).step([None], None, [])
+    refused(
+        bm.StateError, lambda: opened(second), ["conditions and computed columns", "(plays > 1)", "keep the old one"]
+    )
 
 
 class Times(Accumulation):

@@ -32,11 +32,18 @@ def identity_of(
         "window": identity(options.window),
         "mode": mode,
         "timestamp combiner": options.combiner.value,
+        "conditions and computed columns": _formulas(options),
         "accumulations": {
             bound.name: {"is": identity(options.accumulations[bound.name]), "reads": bound.reads}
             for bound in accumulations
         },
     }
+
+
+def _formulas(options: WindowOptions) -> dict[str, Any]:
+    """What decides which rows are taken and which panes come out; what was kept before cannot be known anew."""
+    own = {"where": options.where, "having": options.having, "with_columns": dict(options.derived)}
+    return {name: identity(formula) for name, formula in own.items() if formula}
 
 
 def changeable_of(options: WindowOptions) -> dict[str, Any]:

@@ -62,6 +62,14 @@ class Ledger:
             about["merging"],
         )
 
+    def renamed(self, names: Mapping[str, str]) -> Ledger:
+        """Of the same rows with columns by other names; one that has none is no longer there."""
+        keys = tuple(names[key] for key in self.keys if key in names)
+        slot = (
+            None if self.slot is None or not set(self.slot) <= names.keys() else tuple(names[key] for key in self.slot)
+        )
+        return attrs.evolve(self, keys=keys, slot=slot)
+
     @property
     def metadata(self) -> dict[str, Any]:
         """As metadata of a column."""

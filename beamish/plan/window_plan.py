@@ -13,6 +13,7 @@ import pyarrow as pa
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.arguments import is_number
 from beamish.errors import ColumnError
+from beamish.kernels.formulas import check_condition
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
@@ -72,6 +73,18 @@ class WindowPlan:
     def window(self) -> WindowOption:
         """The window option."""
         return cast("WindowOption", self.options.window)
+
+    @cached_property
+    def filtered_by(self) -> tuple[str, ...]:
+        """The columns by which rows are left out before they are packed (``where``)."""
+        if self.options.where is None or self.takes_panes:
+            return ()
+        return self.options.where.columns_in(self.takes[0].columns)
+
+    def only_wanted(self, rows: pa.Table) -> pa.Table:
+        """The rows that ``where`` keeps."""
+        where = self.options.where
+        return rows if where is None else rows.filter(where.computed(f"where({where!r})", rows).cast(pa.bool_()))
 
     @property
     def is_global(self) -> bool:
@@ -263,6 +276,10 @@ def _make_plan(
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema))
     _check_asked_values(options, accumulations)
+    if options.where is not None:
+        of = takes[0]
+        taken = of.schema if of.is_panes and of.schema is not None else of.columns
+        check_condition(f"where({options.where!r})", options.where, taken)
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {SIGN, *keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
     travelling = [field for field in schema if everything or field.name in wanted]

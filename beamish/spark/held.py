@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from beamish.engine.operator import Operator
+from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
 from beamish.engine.state.takes import with_schemas
 from beamish.engine.suppress.held_store import INDEX, entry_name
@@ -50,7 +50,7 @@ def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
     assert stored is not None  # noqa: S101 - it was found by it
     with pa.ipc.open_stream(pa.py_buffer(stored)) as reader:
         about = json.loads(reader.schema.metadata[b"beamish"])
-    operator: Operator = of.stage.bind(with_schemas(of.takes, about["takes"]), shards=noted_shards(shard))
+    operator = bare(of.stage.bind(with_schemas(of.takes, about["takes"]), shards=noted_shards(shard)))
     assert isinstance(operator, SuppressOperator)  # noqa: S101 - a suppressed stage binds to one
     return operator
 

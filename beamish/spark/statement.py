@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from beamish.errors import PipelineError, SqlError
 from beamish.flow import Flow
 from beamish.kernels.quoting import quoted
+from beamish.plan.ledger import Ledger
 from beamish.spark import apply as apply_flow
 from beamish.spark.rows.columns import column
 
@@ -39,6 +40,8 @@ class Shown(Protocol):
     def expression(self) -> Expression: ...
     @property
     def is_key(self) -> bool: ...
+    @property
+    def key(self) -> str | None: ...
 
 
 class Rows(Protocol):
@@ -137,12 +140,26 @@ def _kept(statement: Statement, panes: DataFrame) -> DataFrame:
 
 
 def _shown(statement: Statement, panes: DataFrame, computed: Sequence[str]) -> DataFrame:
-    beside = [column(name) for name in _BESIDE if name in panes.columns and name != "dropped"]
+    made = {"pane": _pane(statement, panes)}
+    beside = [made.get(name, column(name)) for name in _BESIDE if name in panes.columns and name != "dropped"]
     with_dropped = "dropped" in panes.columns
     shown = [_item(panes, item, with_dropped=with_dropped) for item in statement.shown]
     if with_dropped:
         beside.append(_without(F.col("dropped"), computed).alias("dropped"))
     return panes.select(*shown, *beside)
+
+
+def _pane(statement: Statement, panes: DataFrame) -> Column:
+    """The column ``pane``, and what is known of the rows by the names that the SELECT list has."""
+    pane, ledger = F.col("pane"), Ledger.read(panes.schema["pane"].metadata)
+    if statement.having is not None:  # it may have left out the row before or after (docs/semantics.md#pane-change)
+        change = pane["change"]
+        alone = F.when(change == "UPDATE_BEFORE", "DELETE").when(change == "UPDATE_AFTER", "INSERT")
+        pane = pane.withField("change", alone.otherwise(change))
+    if ledger is None:
+        return pane.alias("pane")
+    names = {item.key: item.expression.name for item in statement.shown if item.key is not None}
+    return pane.alias("pane", metadata=ledger.renamed(names).metadata)
 
 
 def _item(panes: DataFrame, item: Shown, *, with_dropped: bool) -> Column:

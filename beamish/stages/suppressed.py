@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import attrs
 
 from beamish.engine.operator import Operator
+from beamish.engine.refined import bare
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.updates import UpdatingOperator
 from beamish.errors import PipelineError
@@ -46,6 +47,10 @@ class Suppressible(Stage, Protocol):
     def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
         """Bind it, as ``bind`` does, to give updates to a suppress."""
         ...
+
+    def refined(self, operator: Operator) -> Operator:
+        """The operator of what comes out at last, with what is computed and left out then."""
+        return operator
 
     def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
         """From what a wait is measured, for explain: what follows "until ..."."""
@@ -104,7 +109,7 @@ class Suppressed(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         inner = self.of.bind_suppressed(takes, self.suppress, shards=shards)
-        return SuppressOperator(inner, self.suppress, self._held(inner.gives, takes))
+        return self.of.refined(SuppressOperator(inner, self.suppress, self._held(inner.gives, takes)))
 
     def _held(self, gives: Relation, takes: Sequence[Relation]) -> Relation:
         """What comes out of the stage, and then of the suppress."""
@@ -113,6 +118,7 @@ class Suppressed(Stage):
         return attrs.evolve(gives, behind_us=self.of.behind_us(takes, self.suppress), follows=follows)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        operator = bare(operator)
         inner = operator.inner if isinstance(operator, SuppressOperator) else None
         for subject, words in self.of.describe(takes, inner):
             waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock

@@ -10,6 +10,7 @@ import attrs
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.one_input import OfInput
 from beamish.engine.operator import Operator
+from beamish.engine.refined import RefinedOperator, bare
 from beamish.engine.updates import UpdatingOperator
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.errors import PipelineError
@@ -99,12 +100,20 @@ class WindowStage(Suppressible):
 
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
         accumulations = self.options.accumulations.values()
-        return self.options.with_dropped or any(
-            accumulation.inputs is None and not accumulation.names_of_inputs for accumulation in accumulations
+        return (
+            self.options.with_dropped
+            or self.options.where is not None
+            or any(accumulation.inputs is None and not accumulation.names_of_inputs for accumulation in accumulations)
         )
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        return WindowOperator(make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1))
+        plan = make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1)
+        return self.refined(WindowOperator(plan))
+
+    def refined(self, operator: Operator) -> Operator:
+        options = self.options
+        refines = options.derived or options.having is not None
+        return RefinedOperator(operator, options.derived, options.having) if refines else operator
 
     # With a suppress (stages/suppressed.py)
 
@@ -140,6 +149,7 @@ class WindowStage(Suppressible):
         return options
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        operator = bare(operator)
         plan = operator.plan if isinstance(operator, WindowOperator) else None
         return describe(self._with_inherited(takes), takes, plan)
 
@@ -214,6 +224,9 @@ def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
     for name in options.accumulations:
         _check_name(name, f"accumulate({name}=...): ", taken)
         taken[name.lower()] = f"{name!r} is accumulated too"
+    for name in options.derived:
+        _check_name(name, f"with_columns({name}=...): ", taken)
+        taken[name.lower()] = f"{name!r} is computed too"
 
 
 def _check_name(name: str, where: str, taken: dict[str, str]) -> None:

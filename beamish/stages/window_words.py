@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from beamish.kernels.formulas import shown_formulas
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
@@ -21,6 +22,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)
     yield "rows", _rows(options, takes)
+    if options.where is not None:
+        yield "where", f"only rows with {options.where!r}; the others move the watermark all the same"
     yield "windows", _windows(options)
     yield "watermark", _watermark(takes)
     yield "clock", _clock(options, takes)
@@ -28,6 +31,10 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "late", _late(options)
     yield "closing", _closing(options)
     yield "a pane holds", _mode(options)
+    if options.derived:
+        yield "columns", f"computed: {shown_formulas(options.derived)}"
+    if options.having is not None:
+        yield "having", f"only panes with {options.having!r} come out, and only their retractions"
     yield "timestamp", _timestamp(options)
     yield "dropped", _dropped(options, takes)
     if plan is not None:
@@ -177,3 +184,9 @@ def calls(declared: WindowOptions) -> Iterator[str]:
         yield ".with_dropped()"
     if declared.accumulations:
         yield f".accumulate({', '.join(f'{name}={accumulation!r}' for name, accumulation in declared.accumulations.items())})"
+    if declared.where is not None:
+        yield f".where({declared.where!r})"
+    if declared.derived:
+        yield f".with_columns({shown_formulas(declared.derived)})"
+    if declared.having is not None:
+        yield f".having({declared.having!r})"

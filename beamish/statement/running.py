@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.pane import Pane, PaneKind
+from beamish.pane import Pane, PaneChange, PaneKind
 from beamish.script.events import Bundle, Event, Row, Step, as_step
 from beamish.script.tables import tables_of
 from beamish.statement.compile import Compiled
@@ -77,6 +77,10 @@ def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[
     ]
 
 
+_ALONE = {PaneChange.UPDATE_BEFORE: PaneChange.DELETE, PaneChange.UPDATE_AFTER: PaneChange.INSERT}
+"""What a row does where HAVING may have left out the one before or after it (docs/semantics.md#pane-change)."""
+
+
 def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
     """The panes that HAVING keeps, with the SELECT list for values."""
     made: dict[int, Pane] = {}
@@ -94,7 +98,8 @@ def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
     for row, at in enumerate(numbers):
         values = {name: column[row] for name, column in shown.items()}
         key = {name: values.pop(name) for name in keys}
-        made[at] = attrs.evolve(panes[at], key=key, values=values)
+        change = panes[at].change if statement.having is None else _ALONE.get(panes[at].change, panes[at].change)
+        made[at] = attrs.evolve(panes[at], key=key, values=values, change=change)
     dropped = {at: _dropped(statement, pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
     return [(made | dropped)[at] for at in range(len(panes)) if at in made or at in dropped]
 
@@ -102,7 +107,7 @@ def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
 def _dropped(statement: Compiled, pane: Pane) -> Pane:
     """A dropped row as it was, without what was computed."""
     computed = {expression.name for expression in statement.computed}
-    names = {item.expression.node.value[0]: item.expression.name for item in statement.shown if item.is_key}
+    names = {item.key: item.expression.name for item in statement.shown if item.key is not None}
     return attrs.evolve(
         pane,
         key={names[name]: value for name, value in pane.key.items()},

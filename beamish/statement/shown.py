@@ -29,6 +29,11 @@ class Shown:
     expression: Expression
     is_key: bool
 
+    @property
+    def key(self) -> str | None:
+        """The key column that it shows; None: it is no key."""
+        return self.expression.node.value[0] if self.is_key else None
+
 
 def shown_of(text: Text, clauses: Clauses, panes: Panes) -> list[Shown]:
     """The items of the SELECT list.

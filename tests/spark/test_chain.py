@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import CollectSet, Count, Max, Sum
 from beamish.testing import TestStream
-from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
+from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Default
 from tests.agreement import differences
 
 pytestmark = pytest.mark.spark
@@ -135,6 +137,20 @@ def test_chain_on_a_batch_dataframe_aggregates_twice(spark):
     assert sorted(map(tuple, panes)) == [(1, 1, "ON_TIME"), (2, 1, "ON_TIME")]
 
 
+def test_conditions_and_computed_columns_between_stages_are_the_same_on_spark(spark):
+    first = TOTALS.where(pc.field("score") > 0).with_columns(half=pc.field("total").cast("double") / 2)
+    second = BY_TOTAL.where(pc.field("half") < 3).accumulate(halves=Sum("half")).having(pc.field("users") > 0)
+    chain = first.having(pc.field("user") != "eve").then(second)
+    assert not differences(chain.run(SHORT), SHORT.on_spark(spark, chain, shards=2), chain)
+    rows = [(datetime.fromtimestamp(r["ts"], UTC), r["user"], r["score"]) for r in BEFORE + AGAIN + LATE]
+    df = spark.createDataFrame(rows, "ts timestamp, user string, score long")
+    panes = chain.apply(df).select("total", "users", "halves", "pane.timing").collect()
+    assert sorted(map(tuple, panes)) == [(2, 3, 3.0, "ON_TIME"), (5, 1, 2.5, "ON_TIME")]
+    native = TOTALS.with_columns(half=pc.field("total") / 2).having(pc.field("total") > 2)
+    assert "Spark's own aggregation" in native.explain(df)
+    assert [tuple(row) for row in native.apply(df).select("user", "total", "half").collect()] == [("bob", 5, 2)]
+
+
 @pytest.fixture
 def scored(files):
     stream = files(ts=pa.timestamp("us", "UTC"), user=pa.string(), score=pa.int64())
@@ -173,6 +189,19 @@ def test_chain_that_needs_the_clock_ends_under_available_now(scored, tmp_path):
 def test_a_stage_applied_to_panes_does_what_the_chain_does(scored, tmp_path):
     panes = BY_TOTAL.apply(TOTALS.apply(scored.stream(), shards=3), shards=2)
     assert live_on_spark(panes, tmp_path) == LIVE
+
+
+def test_sparks_own_operators_stand_before_and_after_a_pipeline_in_one_query(scored, tmp_path, spark):
+    """Without duplicates, as Spark has it; then a pipeline; then Spark's own windows, by the one watermark of the query."""
+    rows = [(30, "ann", 2), (30, "ann", 2), (95, "cid", 0), (190, "cid", 0)]
+    for ts, user, score in rows:
+        scored.add({"ts": datetime.fromtimestamp(ts, UTC), "user": user, "score": score})
+    once = scored.stream().withWatermark("ts", "5 seconds").dropDuplicatesWithinWatermark(["user", "score"])
+    pipeline = TOTALS.event_time("ts", bm.BoundedOutOfOrderness("5 seconds")).trigger(Default()).allowed_lateness(0)
+    panes = once.transform(pipeline.discarding())
+    run_into(panes.groupBy(F.window("timestamp", "30 seconds")).agg(F.sum("total"), F.count("*")), tmp_path / "all")
+    found = spark.read.parquet(str(tmp_path / "all")).orderBy("window.start").collect()
+    assert [(row[0].start.second, *row[1:]) for row in found] == [(0, 9, 3), (30, 2, 1), (30, 0, 1)]
 
 
 SECOND = (

@@ -96,9 +96,29 @@ def test_a_name_that_beamish_uses_is_refused(events):
         PIPELINE.apply(events.withColumn("__beamish_event_time_us", F.lit(1)))
 
 
-def test_a_watermark_on_the_event_time_is_refused_since_spark_would_follow_the_least(events):
-    with pytest.raises(bm.PipelineError, match=r"has a withWatermark of its own.*take it out"):
-        PIPELINE.apply(events.withWatermark("ts", "1 hour"))
+@pytest.mark.parametrize(
+    ("marked", "policy", "words"),
+    [
+        (
+            "ts",
+            bm.BoundedOutOfOrderness("30 seconds"),
+            r"'1 hour', and the pipeline says '30 seconds'.*'ts', '30 seconds'",
+        ),
+        ("ts", bm.BoundedOutOfOrderness("1 hour", max_future=5), "which knows no max_future; leave one of the two out"),
+        (
+            "seen",
+            bm.BoundedOutOfOrderness("1 hour"),
+            r"'seen' has a withWatermark.*follows 'ts'.*withWatermark\('ts', \.\.\.",
+        ),
+        ("ts", bm.Punctuated("seen"), r"'ts' has a withWatermark.*follows 'seen'.*Redefining watermark is disallowed"),
+    ],
+)
+def test_a_watermark_that_the_rows_have_already_is_refused_unless_it_is_the_pipelines(events, marked, policy, words):
+    rows = events.withColumn("seen", F.col("ts")).withWatermark(marked, "1 hour")
+    with pytest.raises(bm.PipelineError, match=words):
+        PIPELINE.event_time("ts", policy).apply(rows)
+    assert PIPELINE.event_time(marked, bm.BoundedOutOfOrderness("1 hour")).apply(rows).isStreaming
+    assert PIPELINE.event_time("ts", bm.ProcessingTimeLag(5)).apply(rows).isStreaming
 
 
 @pytest.mark.parametrize("shards", [0, -1, True, 2.0])

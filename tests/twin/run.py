@@ -19,6 +19,7 @@ from beamish.source import Source
 from beamish.stages.stage import Stage
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said, takes_back
+from tests.strategies.formulas import Shown, meaning
 from tests.twin.accumulations import Row
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
@@ -242,7 +243,7 @@ class Twin:
             self.move_clock(step.clock_us)
         if step.rows and step.input in self.sources:
             self.add(step.rows, *self.sources[step.input])
-        return self.out[seen:]
+        return Shown(self.options.having, self.options.derived).of(self.out[seen:])
 
     def move_watermark(self, to: float) -> None:
         if to <= self.watermark:
@@ -290,6 +291,8 @@ class Twin:
         self.bundles += 1
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
         for row_values, removal in unfolded(source, rows):
+            if not self.wanted(row_values):
+                continue
             values = Signed(row_values, removal) if source.form else row_values
             key, name = self.key_of(values, source.keys)
             time = values.get(source.event_time)
@@ -301,6 +304,10 @@ class Twin:
         for name, pairs in arrived.items():
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
+    def wanted(self, row: Mapping[str, Any]) -> bool:
+        """Does it take the row? (semantics.md#conditions)."""
+        return self.options.where is None or bool(meaning(self.options.where)(row))
+
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
         """The panes of a step are one bundle, and their timestamps are their event times.
 
@@ -311,6 +318,8 @@ class Twin:
         for input_, pane in panes:
             relation = self.takes[self.names.index(input_)]
             values = Signed({**pane.key, **pane.values}, pane.kind is PaneKind.RETRACTION)
+            if not self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}):
+                continue
             key, name = self.key_of(values, relation.keys)
             time = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
             if time is None and self.inherits:

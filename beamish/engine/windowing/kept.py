@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.engine.operator import Operator
 from beamish.engine.pane_columns import window_column
+from beamish.engine.refined import bare
 from beamish.engine.state.state import State
 from beamish.engine.state.store import Store
 from beamish.engine.suppress.operator import SuppressOperator
@@ -30,6 +31,7 @@ NEW_ROWS, PANES, CLOSED = "new_rows", "panes", "closed"
 
 def window_plan(operator: Operator) -> WindowPlan:
     """The plan of a stage of windows, suppressed or not."""
+    operator = bare(operator)
     inner = operator.inner if isinstance(operator, SuppressOperator) else operator
     assert isinstance(inner, WindowOperator)  # noqa: S101 - it is a stage of windows
     return inner.plan

@@ -54,7 +54,7 @@ class WindowOperator(UpdatingOperator):
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
         if not plan.has_several_inputs:
-            own = [name for name in plan.columns if name in relation.columns.names]
+            own = [name for name in relation.columns.names if name in plan.columns or name in plan.filtered_by]
             return [*own, *sign_column(relation)]
         name, travels = str(relation.name), set(plan.columns)
         own = [
@@ -67,7 +67,7 @@ class WindowOperator(UpdatingOperator):
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:
             return
-        rows = rows_taken(self.plan, number, rows)
+        rows = rows_taken(self.plan, number, self.plan.only_wanted(rows))
         yield from pack_each(self.plan, number, rows) if self.plan.windowings else pack_rows(self.plan, number, rows)
 
     def open(self, store: Store) -> UpdatingShard:

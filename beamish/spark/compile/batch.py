@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.operator import Operator
+from beamish.engine.refined import RefinedOperator, bare
 from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
@@ -40,6 +41,9 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         flow: bound to the columns of its sources.
         frames: the rows of each source.
     """
+    if isinstance(flow.operator, RefinedOperator):
+        panes = panes_of_batch(attrs.evolve(flow, operator=flow.operator.inner), frames)
+        return panes.mapInArrow(flow.operator.refined_batches, spark_schema(flow.operator.gives.schema))
     parts = []
     for name, operator in _windowings(flow.operator).items():
         panes = _panes(flow, operator, frames)
@@ -52,15 +56,16 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """What a stage of a batch will do, for explain: subject and words."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
-        if subject in ("takes", "rows", "windows"):
+        if subject in ("takes", "rows", "where", "windows", "columns", "having"):
             yield subject, words
-    if not isinstance(flow.operator, WindowOperator):
-        why_not = _why_not_native(flow.operator)
+    bare_operator = bare(flow.operator)
+    if not isinstance(bare_operator, WindowOperator):
+        why_not = _why_not_native(bare_operator)
         by = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own window function"
         yield "batch", f"final rows, by {by}; what waits for a watermark is not asked"
         return
     how = []
-    for name, operator in _windowings(flow.operator).items():
+    for name, operator in _windowings(bare_operator).items():
         why_not = _why_not_native(operator)
         words = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own aggregation"
         how.append(words if name is None else f"{name}: {words}")

@@ -16,6 +16,7 @@ from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
 from beamish.source import Source
 from beamish.spark.rows.forms import unfolded
 from beamish.spark.rows.given import Given
+from beamish.spark.rows.marks import check_marks
 from beamish.spark.rows.types import arrow_type
 
 
@@ -70,6 +71,8 @@ def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> N
         followed = source.watermark.followed_column(event_time)
         if followed not in (None, event_time):
             _check_event_time(given, type(source.watermark).__name__, followed)
+        if not given.told:
+            check_marks(given.df, source.watermark, followed)
     needed = set(given.columns if asked is None else (*named, *asked))
     return NamedRows(given.df, source, _schema(given, needed))
 
@@ -127,12 +130,6 @@ def _check_event_time(given: Given, where: str, name: str) -> None:
         raise ColumnError(
             f"{where}({name!r}): must be a timestamp, is {type_.simpleString()}; use F.to_timestamp for text, "
             "F.timestamp_seconds or F.timestamp_millis for numbers"
-        )
-    if "spark.watermarkDelayMs" in found[0].metadata:
-        raise PipelineError(
-            f"{where}({name!r}): the column has a withWatermark of its own, which would hold back the pipeline's (Spark "
-            "follows the least); take it out. Where a join needs it, give the pipeline a copy without the mark: "
-            f"df.withColumn({name!r}, F.timestamp_micros(F.unix_micros({name!r})))"
         )
 
 

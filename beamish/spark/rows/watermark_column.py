@@ -15,6 +15,7 @@ from beamish.kernels.reserved import WATERMARK
 from beamish.source import Source
 from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.marks import marks_of
 
 
 @attrs.frozen
@@ -45,6 +46,8 @@ def with_watermark(source: Source, df: DataFrame) -> SourceRows:
     if policy is None or followed is None or not source.is_waited_for:
         return SourceRows(df, event_time_us)
     delay_ms, rest_us = delay_parts(policy.delay.us)
+    if followed in marks_of(df):  # Spark follows it already, by the same delay (marks.py)
+        return SourceRows(df, event_time_us, (F.unix_millis(column(followed)) - F.lit(delay_ms)) * F.lit(1000))
     time = column(followed)
     counted = time if policy.max_future is None else F.when(_not_future(time, policy.max_future), time)
     mark = counted if rest_us == 0 else F.timestamp_micros(F.unix_micros(counted) - F.lit(rest_us))

@@ -1,0 +1,118 @@
+"""Formulas over columns: pyarrow's expressions as values, computed on tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from beamish.errors import ColumnError, OptionError, UserFunctionError
+
+
+@attrs.frozen(eq=False, repr=False)
+class Formula:
+    """An expression of pyarrow's, such as ``pc.field("n") > 5``; equal if it reads alike.
+
+    Args:
+        expression: the expression.
+    """
+
+    expression: pc.Expression
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Formula) and bool(self.expression.equals(other.expression))
+
+    def __hash__(self) -> int:
+        return hash(str(self.expression))
+
+    def __repr__(self) -> str:
+        return str(self.expression)
+
+    def identity(self) -> str:
+        """What a checkpoint holds of it."""
+        return str(self.expression)
+
+    def of(self, table: pa.Table) -> pa.Array:
+        """Its values, one per row."""
+        project = acero.Declaration("project", acero.ProjectNodeOptions([self.expression], [""]))
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+        values = acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)
+        return values.combine_chunks() if table.num_rows else pa.array([], values.type)
+
+    def type_in(self, where: str, schema: pa.Schema) -> pa.DataType:
+        """The type of its values over these columns.
+
+        Raises:
+            ColumnError: a column is missing, or of a type that it does not take.
+        """
+        try:
+            return self.of(schema.empty_table()).type
+        except (pa.ArrowException, KeyError, NotImplementedError) as error:
+            raise ColumnError(f"{where}: {_said(error)}; the columns are {_shown(schema)}") from error
+
+    def columns_in(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Those of the columns that it reads."""
+        return tuple(name for name in schema.names if not self._goes_without(name, schema))
+
+    def _goes_without(self, name: str, schema: pa.Schema) -> bool:
+        try:
+            self.of(schema.remove(schema.get_field_index(name)).empty_table())
+        except (pa.ArrowException, KeyError):
+            return False
+        return True
+
+    def computed(self, where: str, table: pa.Table) -> pa.Array:
+        """Its values, for a running query.
+
+        Raises:
+            UserFunctionError: it fails on a value.
+        """
+        try:
+            return self.of(table)
+        except pa.ArrowException as error:
+            raise UserFunctionError(
+                f"{where}: {_said(error)}; change it and restart from the checkpoint; no data was lost"
+            ) from error
+
+
+def read_formula(where: str, value: Any, example: str) -> Formula:
+    """Read a formula.
+
+    Raises:
+        OptionError: it is no expression of pyarrow's.
+    """
+    if isinstance(value, Formula):
+        return value
+    if not isinstance(value, pc.Expression):
+        raise OptionError(
+            f"{where}={value!r}: must be an expression of pyarrow's (import pyarrow.compute as pc), such as {example}"
+        )
+    return Formula(value)
+
+
+def check_condition(where: str, formula: Formula, schema: pa.Schema) -> None:
+    """Check that a formula is a condition over these columns.
+
+    Raises:
+        ColumnError: it is not.
+    """
+    type_ = formula.type_in(where, schema)
+    if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+        raise ColumnError(f"{where}: is {type_}, and must be a boolean, such as pc.field('n') > 5")
+
+
+def shown_formulas(formulas: Mapping[str, Formula]) -> str:
+    """Formulas by name as one would write them."""
+    return ", ".join(f"{name}={formula!r}" for name, formula in formulas.items())
+
+
+def _said(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,57 @@
+"""Marks of Spark's own ``withWatermark`` on the columns of a DataFrame.
+
+A query has one watermark, and Spark takes no ``withWatermark`` over rows that have had one ("Redefining watermark is
+disallowed"; docs/spark-notes.md#one-watermark). So where the column that a policy follows has the mark that the policy
+would give it, the query's watermark is taken as it is; any other mark is refused.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from beamish.durations import Duration
+from beamish.errors import PipelineError
+from beamish.watermarks import Watermark
+
+MARK = "spark.watermarkDelayMs"
+"""The metadata of a column that Spark's watermark follows: its delay, in milliseconds."""
+
+
+def marks_of(df: DataFrame) -> dict[str, int]:
+    """The delays of the columns that have had a ``withWatermark``, in milliseconds."""
+    return {field.name: int(field.metadata[MARK]) for field in df.schema if MARK in field.metadata}
+
+
+def check_marks(df: DataFrame, policy: Watermark, followed: str | None) -> None:
+    """Check that a query over these rows can have the watermark that a policy says.
+
+    Args:
+        df: the rows.
+        policy: how the watermark follows them.
+        followed: the column that it follows; None: it follows the clock.
+
+    Raises:
+        PipelineError: the rows have another watermark already.
+    """
+    marks = marks_of(df)
+    if followed is None or not marks:
+        return
+    if followed not in marks:
+        (name, *_) = marks
+        raise PipelineError(
+            f"column {name!r} has a withWatermark of its own, and the pipeline's watermark follows {followed!r}: Spark takes one a "
+            f"query (it would say: Redefining watermark is disallowed); take it out, or put it on {followed!r}: "
+            f"df.withWatermark({followed!r}, ...)"
+        )
+    if policy.max_future is not None:
+        raise PipelineError(
+            f"event_time({followed!r}): the column has a withWatermark of its own, which knows no max_future; leave one of the two "
+            "out"
+        )
+    delay_us = marks[followed] * 1000
+    if delay_us != policy.delay.us:
+        raise PipelineError(
+            f"event_time({followed!r}): the column has a withWatermark of its own, {str(Duration(delay_us))!r}, and the pipeline "
+            f"says {str(policy.delay)!r}; a query has one watermark: take it out, or say the same in both: "
+            f"df.withWatermark({followed!r}, {str(policy.delay)!r})"
+        )
