@@ -77,7 +77,10 @@ def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[
     ]
 
 
-_ALONE = {PaneChange.UPDATE_BEFORE: PaneChange.DELETE, PaneChange.UPDATE_AFTER: PaneChange.INSERT}
+_ALONE: dict[PaneChange | None, PaneChange] = {
+    PaneChange.UPDATE_BEFORE: PaneChange.DELETE,
+    PaneChange.UPDATE_AFTER: PaneChange.INSERT,
+}
 """What a row does where HAVING may have left out the one before or after it (docs/semantics.md#pane-change)."""
 
 
