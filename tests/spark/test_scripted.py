@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,8 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from tests.said import evolve
 
+NO_SESSION = SimpleNamespace(readStream=None)
+"""What is refused before anything is asked of Spark."""
 FIXED = (
     bm.Pipeline()
     .event_time("ts", bm.BoundedOutOfOrderness("30 seconds"))
@@ -170,17 +173,17 @@ def test_a_watermark_that_spark_cannot_have_is_refused(watermark):
         with pytest.raises(
             bm.ScriptError, match=rf"{float(watermark)}\): on Spark .* a whole number of milliseconds above 0"
         ):
-            last.on_spark(None, FIXED)
+            last.on_spark(NO_SESSION, FIXED)
 
 
 def test_a_watermark_under_processing_time_lag_is_refused():
     with pytest.raises(bm.ScriptError, match="the clock moves it"):
-        TestStream().advance_watermark_to(1).on_spark(None, LAGGING)
+        TestStream().advance_watermark_to(1).on_spark(NO_SESSION, LAGGING)
 
 
 def test_restarts_are_numbers_of_events():
     with pytest.raises(bm.OptionError, match=r"restart_after=\(1,\): numbers of events, 0 to 0"):
-        TestStream().add([]).on_spark(None, FIXED, restart_after=(1,))
+        TestStream().add([]).on_spark(NO_SESSION, FIXED, restart_after=(1,))
 
 
 def test_a_pipeline_that_needs_the_clock_cannot_do_without_heartbeats(spark):
