@@ -27,6 +27,7 @@ by_hour = (
     .trigger(AfterWatermark(early=Always(), late=Always()))
     .allowed_lateness("7 days")  # how old an order may be that is still changed
     .accumulating_and_retracting()
+    .only_updated_panes()
     .accumulate(orders=Count(), euros=Sum("euros"), largest=TopN(2, "euros"))
 )
 

@@ -26,6 +26,7 @@ visits = (
     .trigger(AfterWatermark(early=Always(), late=Always()))
     .allowed_lateness("1 day")
     .accumulating_and_retracting()
+    .only_updated_panes()
     .accumulate(clicks=Count())
 )
 

@@ -1,5 +1,7 @@
 """Rows that are changes, and what is live of a list of panes (semantics.md#input-forms): examples, and what is refused."""
 
+from typing import Any
+
 import pytest
 
 import beamish as bm
@@ -132,6 +134,7 @@ def run(format_, row):
 
 
 PLAIN = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+NO_DATAFRAME: Any = 3
 REFUSED = {
     "no format": (bm.OptionError, lambda: bm.Pipeline().from_changelog("avro"), ["format='avro'", "'debezium'"]),
     "upserts": (bm.OptionError, lambda: bm.Pipeline().from_changelog("upsert"), [".changes(...)"]),
@@ -188,8 +191,12 @@ REFUSED = {
         ),
         ["RETRACTION", "from the first one on"],
     ),
-    "live of a number": (bm.OptionError, lambda: bm.live(3), ["live(3)", "DataFrame of panes"]),
-    "a changelog of a list": (bm.OptionError, lambda: bm.changelog([]), ["changelog([])", "DataFrame of panes"]),
+    "live of a number": (bm.OptionError, lambda: bm.live(NO_DATAFRAME), ["live(3)", "DataFrame of panes"]),
+    "a changelog of a list": (
+        bm.OptionError,
+        lambda: bm.changelog(NO_DATAFRAME),
+        ["changelog(3)", "DataFrame of panes"],
+    ),
 }
 
 

@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, OptionError
-from beamish.kernels.quoting import quoted
 from beamish.plan.ledger import Ledger
-from beamish.plan.relation import PANE_COLUMNS, Follows
+from beamish.plan.relation import Follows
 from beamish.plan.schemas import PANE
 from beamish.spark.rows.columns import column
 from beamish.versioning import VALID_FROM, VALID_TO
@@ -56,14 +55,20 @@ class PaneTable:
         before = schema.names[: schema.names.index("window")]
         ledger = known or Ledger(tuple(before), _slot(before), Follows.RETRACTING, windowed=True, merging=False)
         if keys is not None:
-            ledger = attrs.evolve(ledger, slot=_checked_keys(call, keys, schema.names))
+            slot = _checked_keys(call, keys, schema.names)
+            ledger = attrs.evolve(ledger, slot=slot, keys=slot if known is None else ledger.keys)
         rows = panes.where("pane.change is not null")
         return cls(call, rows, ledger, known is not None)
 
     @property
-    def names(self) -> list[str]:
-        """The columns of keys and values, in their order."""
-        return [name for name in self.rows.columns if name not in PANE_COLUMNS]
+    def latest(self) -> PaneTable:
+        """Without what was before: each row is what its slot holds from then on, or that it holds nothing.
+
+        Raises:
+            ColumnError: nothing says which row one is.
+        """
+        _ = self.slot
+        return attrs.evolve(self, rows=self.rows.where("pane.change <> 'UPDATE_BEFORE'"))
 
     @property
     def slot(self) -> list[Column]:
@@ -150,8 +155,3 @@ def _checked_keys(call: str, keys: Sequence[str], names: Sequence[str]) -> tuple
         if key not in names:
             raise ColumnError(f"{call}: keys={keys!r}: there is no column {key!r}; the columns are {list(names)}")
     return tuple(keys)
-
-
-def quoted_field(struct: str, name: str) -> Column:
-    """A field of a struct, dots and all."""
-    return F.col(f"{quoted(struct)}.{quoted(name)}")
