@@ -2,8 +2,10 @@
 
 import os
 import runpy
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from textwrap import dedent
 
 import pytest
@@ -161,17 +163,20 @@ def test_example_of_unit_tests_passes(root):
 
 
 @pytest.mark.spark
-def test_main_job_replays_flights_and_all_its_checks_hold(root):
+def test_main_job_replays_flights_and_all_its_checks_hold(root, tmp_path):
     """A process of its own, as make demo does; the first week of the year only."""
-    command = [sys.executable, "examples/flights.py", "--flights", "6000", "--batches", "4"]
+    table = tmp_path / "flights.db"
+    command = [sys.executable, "examples/flights.py", "--flights", "6000", "--batches", "4", "--table", str(table)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.startswith("6,000 flights from New York, 2013-01-01 05:17 to ")
-    assert "batch   4 of 4" in result.stdout
+    assert "batch 3: rows 6,000" in result.stdout
     assert result.stdout.endswith("All checks hold.\n")
     assert "FAILS" not in result.stdout
-    assert result.stdout.count("holds ") == 7
+    assert result.stdout.count("holds ") == 8
+    with closing(sqlite3.connect(table)) as database:
+        assert database.execute("SELECT count(*), sum(departures) FROM hourly").fetchone() == (365, 5962)
 
 
 @pytest.mark.spark
