@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sqlite3
 import tempfile
 import time
@@ -133,7 +134,8 @@ def main() -> None:
     parser.add_argument("--jars")
     arguments = parser.parse_args()
     if arguments.jars:
-        SparkSession.builder.config("spark.jars", ",".join(map(str, Path(arguments.jars).glob("*.jar"))))
+        jars = ",".join(str(path.resolve()) for path in Path(arguments.jars).glob("*.jar"))
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jars} pyspark-shell"
     spark = session("local[2]")
     batches = [panes(spark, arguments.rows, batch) for batch in (0, 1)]
     figures: dict[str, list[list[float]]] = {}

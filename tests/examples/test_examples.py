@@ -123,6 +123,38 @@ ON_SPARK = {
         |null_event_time|        NULL|               NULL|south|     5|
         +---------------+------------+-------------------+-----+------+
     """,
+    "upserted_table": """
+        after batch 0
+          ann  10:00 to 10:10  1 clicks
+          ann  10:15 to 10:25  1 clicks
+          bob  10:02 to 10:12  1 clicks
+        after batch 1
+          ann  10:00 to 10:25  3 clicks
+          bob  10:02 to 10:12  1 clicks
+        after batch 2
+          ann  10:00 to 10:25  3 clicks
+          bob  10:02 to 10:12  1 clicks
+          bob  10:20 to 10:30  1 clicks
+        after batch 3
+          ann  10:00 to 10:25  3 clicks
+          bob  10:02 to 10:12  1 clicks
+          bob  10:20 to 10:30  1 clicks
+    """,
+    "late_rows_table": """
+        north 2024-05-01 10:00:00 40 ON_TIME
+        north 2024-05-01 10:10:00 30 ON_TIME
+        south 2024-05-01 10:10:00 50 ON_TIME
+        late: expired 5.0 2024-05-01 10:09:00 north 25
+        late: null_event_time None None south 5
+    """,
+    "metrics": """
+        beamish_panes_total{kind="PANE",query="pumps",timing="EARLY"} 4.0
+        beamish_panes_total{kind="PANE",query="pumps",timing="ON_TIME"} 3.0
+        beamish_panes_total{kind="RETRACTION",query="pumps",timing=""} 3.0
+        beamish_dropped_total{query="pumps",reason="expired"} 1.0
+        beamish_dropped_total{query="pumps",reason="null_event_time"} 1.0
+        beamish_live_windows{query="pumps"} 1.0
+    """,
     "calendar_days": """
         +----------+-------------------+-------------------+--------+
         |       day|          start_utc|            end_utc|readings|

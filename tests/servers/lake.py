@@ -79,10 +79,8 @@ def check_packages(format_):
 def session(settings):
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)
-    from pyspark.sql import SparkSession
-
-    for name, value in settings.items():
-        SparkSession.builder.config(name, value)
+    confs = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{confs} pyspark-shell"
     from tests.conftest import start_spark
 
     return start_spark()
