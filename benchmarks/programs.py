@@ -180,7 +180,39 @@ def _sql(df: DataFrame) -> tuple[DataFrame, str]:
     return bm.sql(_FINAL, event_time="ts", watermark=bm.BoundedOutOfOrderness("1 minute")).apply(df), "append"
 
 
+_RETRACTING = _EARLY.accumulating_and_retracting()
+_FROM_CHANGELOG = (
+    bm.Pipeline()
+    .from_changelog("spark")
+    .event_time("ts", bm.BoundedOutOfOrderness("1 minute"))
+    .key_by("k")
+    .window(bm.FixedWindows("1 minute"))
+    .trigger(_PANES)
+    .allowed_lateness("10 minutes")
+    .accumulating_and_retracting()
+    .accumulate(n=Count(), s=Sum("x"))
+)
+
+
+def _changelog(format_: Any) -> Program:
+    """The panes of ``beamish retracting`` as a changelog."""
+    return lambda df: (bm.changelog(_RETRACTING.apply(df), format_), "append")
+
+
+def _from_changelog(df: DataFrame, *, updated: bool) -> tuple[DataFrame, str]:
+    """The rows as inserts; or with one in ten deleted and inserted again."""
+    once = F.array(F.lit("insert"))
+    again = F.array(*map(F.lit, ("insert", "update_preimage", "update_postimage")))
+    what = F.when(F.col("x") % 10 == 0, again).otherwise(once) if updated else once
+    return _FROM_CHANGELOG.apply(df.withColumn("_change_type", F.explode(what))), "append"
+
+
 PROGRAMS: dict[str, Program] = {
+    "beamish changelog spark": _changelog("spark"),
+    "beamish changelog upsert": _changelog("upsert"),
+    "beamish changelog debezium": _changelog("debezium"),
+    "beamish from inserts": lambda df: _from_changelog(df, updated=False),
+    "beamish from changelog": lambda df: _from_changelog(df, updated=True),
     "beamish limited": _beamish(_EARLY.accumulating().timestamp_combiner(_LATEST).suppress(_HALF_A_WINDOW)),
     "beamish limited retracting": _beamish(
         _EARLY.accumulating_and_retracting().timestamp_combiner(_LATEST).suppress(_HALF_A_WINDOW)
@@ -195,7 +227,7 @@ PROGRAMS: dict[str, Program] = {
     "beamish changes limited": _beamish(_CHANGES.suppress(bm.UntilTimeLimit("1 second", clock="processing"))),
     "transformWithState limited": lambda df: (limited_by_hand(df), "append"),
     "beamish": _beamish(_EARLY.accumulating()),
-    "beamish retracting": _beamish(_EARLY.accumulating_and_retracting()),
+    "beamish retracting": _beamish(_RETRACTING),
     "beamish sliding": _beamish(
         _EARLY.accumulating().window(bm.SlidingWindows("10 minutes", "1 minute")).allowed_lateness("1 minute")
     ),

@@ -1,10 +1,11 @@
 """Events a second of beamish beside its peers, in turns: ``make bench``.
 
-    python benchmarks/run.py [--only B1,B5] [--rounds 3] [--warmup 1] [--scale 1.0]
+    python benchmarks/run.py [--only B1,B5] [--rounds 3] [--warmup 1] [--scale 1.0] [--beside ../other-tree]
 
 Every run is a process of its own, one at a time, and its first batch is not counted; a workload's programs take
 turns, round after round, so that a machine whose speed drifts tells both the same. The ratio is taken round by round;
 the table has its median and range.
+With ``--beside`` the peer is the same program of another tree of this project, such as one without a change.
 Results go to build/bench/results.json and, where matplotlib is installed, build/bench/ratios.png.
 """
 
@@ -170,6 +171,11 @@ WORKLOADS = [
         peer_has={"rows": 110_000, "files": 2},
         most_rounds=1,
     ),
+    Workload("L1", "B3 as a changelog beside its panes", "beamish changelog spark", "beamish retracting", 0.95),
+    Workload("L1u", "L1 as upserts", "beamish changelog upsert", "beamish retracting", 0.95),
+    Workload("L1d", "L1, both images in a row", "beamish changelog debezium", "beamish retracting", 0),
+    Workload("L2", "B3 from a changelog, inserts only", "beamish from inserts", "beamish retracting", 0),
+    Workload("L2u", "L2, one row in ten updated", "beamish from changelog", "beamish from inserts", 0),
     Workload("C1", "two stages", "beamish chain", "Spark chain", 0),
     Workload(
         "W1",
@@ -182,17 +188,18 @@ WORKLOADS = [
 ]
 
 
-def run(program: str, workload: Workload, scale: float, **other: Any) -> dict[str, Any]:
-    """One program once."""
+def run(program: str, workload: Workload, scale: float, tree: Path = Path(), **other: Any) -> dict[str, Any]:
+    """One program once, as it is in a tree."""
     said = {
         name: getattr(workload, name)
         for name in ("rows", "files", "keys", "kind", "mode", "master", "parts", "changelog")
     } | other
     said = {"program": program, **said, "rows": int(said["rows"] * scale)}
     # Spark's workers import the programs too.
-    path = os.pathsep.join([str(Path("benchmarks").resolve()), os.environ.get("PYTHONPATH", "")])
-    words = [sys.executable, "benchmarks/one_run.py", json.dumps(said)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": path})
+    tree = tree.resolve()
+    path = os.pathsep.join([str(tree / "benchmarks"), str(tree), os.environ.get("PYTHONPATH", "")])
+    words, env = [sys.executable, "benchmarks/one_run.py", json.dumps(said)], {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env, cwd=tree)
     if done.returncode:
         raise SystemExit(f"{program} failed:\n{done.stdout}\n{done.stderr[-3000:]}")
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
@@ -205,12 +212,14 @@ def warm_up(workload: Workload) -> None:
     run(workload.peer, workload, 1, **{**workload.peer_has, "rows": 40_000, "files": 4, "keys": 1000})
 
 
-def compare(workload: Workload, rounds: int, scale: float) -> dict[str, Any]:
-    """A workload's two programs in turns."""
+def compare(workload: Workload, rounds: int, scale: float, beside: Path | None = None) -> dict[str, Any]:
+    """A workload's two programs in turns; ``beside``: ours, and that of another tree."""
+    if beside is not None:
+        workload = attrs.evolve(workload, peer=workload.ours, peer_has={}, least=0)
     runs: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
     for _ in range(min(rounds, workload.most_rounds)):
         runs["ours"].append(run(workload.ours, workload, scale))
-        runs["peer"].append(run(workload.peer, workload, scale, **workload.peer_has))
+        runs["peer"].append(run(workload.peer, workload, scale, beside or Path(), **workload.peer_has))
     pairs = zip(runs["ours"], runs["peer"], strict=True)
     ratios = [ours[workload.figure] / peer[workload.figure] for ours, peer in pairs]
     return {"workload": attrs.asdict(workload), "runs": runs, "ratios": ratios}
@@ -260,6 +269,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warmup", type=int, default=1, help="small runs of the first workload's programs, dropped")
     parser.add_argument("--scale", type=float, default=1.0, help="times as many rows")
+    parser.add_argument("--beside", type=Path, help="another tree, whose program is the peer")
     said = parser.parse_args()
     wanted = [one for one in WORKLOADS if not said.only or one.name in said.only.split(",")]
     OUT.mkdir(parents=True, exist_ok=True)
@@ -268,7 +278,7 @@ def main() -> None:
         warm_up(wanted[0])
     results = []
     for workload in wanted:
-        results.append(compare(workload, said.rounds, said.scale))
+        results.append(compare(workload, said.rounds, said.scale, said.beside))
         print(line(results[-1]), flush=True)
         (OUT / "results.json").write_text(json.dumps(results, indent=1))
     plot(results, OUT / "ratios.png")

@@ -44,26 +44,28 @@ def main() -> int:
     flights = flights[flights["tailnum"].notna()]
     panes = CARRIERS.run(replay(flights))
 
-    live: Counter[Version] = Counter()
-    for pane in panes:
-        row = pane.values  # noqa: PD011 - a pane's
-        version = (pane.key["tailnum"], row["carrier"], row["valid_from"], row["valid_to"])
-        live[version] += 1 if pane.kind is bm.PaneKind.PANE else -1
+    live = Counter(map(version_of, bm.live(panes)))
     shared = int(flights.duplicated(["tailnum", "scheduled"], keep=False).sum())
-    aircraft = Counter(tailnum for tailnum, *_ in +live)
+    aircraft = Counter(tailnum for tailnum, *_ in live)
     changed = sorted(tailnum for tailnum, versions in aircraft.items() if versions > 1)
     print(f"{len(flights):,} flights; {shared} of them share aircraft and scheduled departure with another")
     retracted = sum(pane.kind is bm.PaneKind.RETRACTION for pane in panes)
     print(f"{retracted} versions were taken back on the way, to come again with their end")
     print(
-        f"{+live.total():,} versions of {len(aircraft):,} aircraft in the end; {len(changed)} aircraft changed carrier:"
+        f"{live.total():,} versions of {len(aircraft):,} aircraft in the end; {len(changed)} aircraft changed carrier:"
     )
     for tailnum in changed:
-        spans = sorted((version for version in +live if version[0] == tailnum), key=lambda version: version[2])
+        spans = sorted((version for version in live if version[0] == tailnum), key=lambda version: version[2])
         print(f"  {tailnum}  " + ", then ".join(f"{carrier} from {begin:%d %b}" for _, carrier, begin, _ in spans))
-    holds = +live == batch(flights)
+    holds = live == batch(flights)
     print("holds: the versions equal the batch computation" if holds else "FAILS: the versions differ from the batch's")
     return 0 if holds else 1
+
+
+def version_of(pane: bm.Pane) -> Version:
+    """What a pane says: the carrier of an aircraft, from when and until before when."""
+    row = pane.values  # noqa: PD011 - a pane's
+    return pane.key["tailnum"], row["carrier"], row["valid_from"], row["valid_to"]
 
 
 def replay(flights: pd.DataFrame) -> TestStream:

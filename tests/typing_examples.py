@@ -71,6 +71,7 @@ def read(panes: list[bm.Pane]) -> Iterator[tuple[datetime, Any]]:
 
 assert_type(list(read(list(scores.run(script)))), list[tuple[datetime, Any]])
 panes: list[bm.Pane] = scores.run(script)
+assert_type(bm.live(panes), list[bm.Pane])
 
 # Stages and merges.
 
@@ -189,7 +190,11 @@ def on_spark(events: DataFrame, day: Column) -> DataFrame:
     out = events.transform(
         bm.Pipeline().event_time(day, bm.BoundedOutOfOrderness(0)).key_by(day).accumulate(n=a.Count())
     )
-    return bm.panes(out).union(bm.dropped(scores.apply(events))).union(events.transform(views))
+    changes = bm.changelog(out, "kafka", fields=["timing"], keys=["n"], value_format=lambda row: row)
+    assert_type(bm.changelog(out), "DataFrame")
+    assert_type(bm.live(out, keys=["n"]), "DataFrame")
+    split = bm.panes(out).union(bm.dropped(scores.apply(events))).union(changes)
+    return split.union(events.transform(views))
 
 
 def refused() -> None:
@@ -199,6 +204,8 @@ def refused() -> None:
     scores.accumulate(n="score")  # type: ignore[arg-type]
     scores.then(3)  # type: ignore[arg-type]
     scores.event_time("ts", 30)  # type: ignore[arg-type]
+    bm.live(3)  # type: ignore[call-overload]
+    scores.from_changelog(3)  # type: ignore[arg-type]
     scores.discard()  # type: ignore[attr-defined]
     bm.Pane()  # type: ignore[call-arg]
     panes[0].window.count(1)  # type: ignore[union-attr]

@@ -94,6 +94,36 @@ IN_PROCESS = {
 }
 
 ON_SPARK = {
+    "cdc_to_hours": """
+        what came, in order:
+        +-------------+-----+------+-----+--------+
+        |       change| hour|orders|euros| largest|
+        +-------------+-----+------+-----+--------+
+        |       INSERT|09:00|     2|   55|[35, 20]|
+        |UPDATE_BEFORE|09:00|     2|   55|[35, 20]|
+        | UPDATE_AFTER|09:00|     2|   25| [20, 5]|
+        |       INSERT|10:00|     1|   50|    [50]|
+        |UPDATE_BEFORE|09:00|     2|   25| [20, 5]|
+        | UPDATE_AFTER|09:00|     2|   55| [50, 5]|
+        |       DELETE|10:00|     1|   50|    [50]|
+        +-------------+-----+------+-----+--------+
+
+        what holds:
+        +-----+------+-----+-------+
+        | hour|orders|euros|largest|
+        +-----+------+-----+-------+
+        |09:00|     2|   55|[50, 5]|
+        +-----+------+-----+-------+
+    """,
+    "kafka_changelog": """
+        ann 09:00 to 09:30: a value
+        ann 09:40 to 10:10: a value
+        ann 09:00 to 09:30: a tombstone
+        ann 09:40 to 10:10: a tombstone
+        ann 09:00 to 10:10: a value
+        bob 09:50 to 10:20: a value
+        in the end: ann with 3 clicks, bob with 1 clicks
+    """,
     "hourly_counts": """
         +-----+-----+-----+-------+-----+-------+
         | hour|views|users| timing|index|is_last|

@@ -123,19 +123,9 @@ def test_totals_downstream_are_right_after_every_bundle(number):
             script = script.advance_watermark_to(
                 max([chance.randint(0, 40), *[e.us / S for e in script.events if hasattr(e, "us")]])
             )
-        assert live(totals.then(groups).run(script)) == expected(rows)
-
-
-def live(panes):
-    standing = {}
-    for pane in panes:
-        place = pane.window.start.timestamp(), pane.key["total"]
-        if pane.kind == "RETRACTION":
-            assert standing.pop(place) == pane.values
-        else:
-            assert place not in standing
-            standing[place] = dict(pane.values)
-    return standing
+        live = bm.live(totals.then(groups).run(script))
+        found = {(pane.window.start.timestamp(), pane.key["total"]): dict(pane.values) for pane in live}
+        assert found == expected(rows)
 
 
 def expected(rows):

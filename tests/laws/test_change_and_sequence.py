@@ -3,12 +3,14 @@ row is part of the law of the twin."""
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import beamish as bm
 from beamish import PaneChange, PaneKind
 from beamish.local import Variation, run
 from tests.agreement import key_of
@@ -84,6 +86,19 @@ def test_folding_by_change_and_by_retractions_give_the_same_live_panes(data):
         elif pane.kind is PaneKind.RETRACTION:
             del by_retraction[slot]
     assert by_change == by_retraction, f"{pipeline!r}\n{script!r}"
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
+    pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
+    rows = Counter()
+    panes = pipeline.run(script)
+    for pane in panes:
+        if pane.kind is not PaneKind.DROPPED:
+            rows[line(attrs.evolve(pane, kind=PaneKind.PANE, is_last=False))] += 1 if pane.kind is PaneKind.PANE else -1
+    live = Counter(line(attrs.evolve(pane, is_last=False)) for pane in bm.live(panes))
+    assert live == +rows, f"{pipeline!r}\n{script!r}"
 
 
 @settings(max_examples=60)

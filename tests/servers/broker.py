@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.lake import PYSPARK
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "kafka"
 BROKER = "org.apache.kafka:kafka_2.13:4.0.0"
@@ -22,10 +24,11 @@ CLUSTER = "beamishTestsCluster000"
 
 
 def connector():
-    """The confs that have Spark fetch its Kafka connector."""
-    import pyspark
+    """The confs that have Spark fetch its Kafka connector: that of the environment for Delta and Iceberg.
 
-    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    (That of Spark 4.3.0 was not to be had when this was written.)
+    """
+    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{PYSPARK}"
     return {"spark.jars.packages": package, "spark.jars.ivy": str(FOLDER / "spark")}
 
 

@@ -2,18 +2,18 @@
 
 import json
 import subprocess
-import sys
 from datetime import datetime
 
 import pytest
 
-from tests.servers import broker
+from tests.servers import broker, lake
 from tests.servers.killing import ROOT, rows_of_files, run, sessions, write_files
 
 pytestmark = pytest.mark.servers
 
 
 def test_a_topic_folds_to_the_batch_computation_though_its_query_was_killed(tmp_path):
+    python = lake.python()
     files = rows_of_files(files=4)
     write_files(tmp_path / "rows", files)
     told = {
@@ -23,9 +23,9 @@ def test_a_topic_folds_to_the_batch_computation_though_its_query_was_killed(tmp_
         "checkpoint": str(tmp_path / "checkpoint"),
         "halted": str(tmp_path / "halted"),
     }
-    run("tests.servers.broker", killed=True, stop_in=2, stop_at="end", **told)
-    run("tests.servers.broker", **told)
-    command = [sys.executable, "-m", "tests.servers.broker", json.dumps(told | {"show": True})]
+    run("tests.servers.broker", python=python, killed=True, stop_in=2, stop_at="end", **told)
+    run("tests.servers.broker", python=python, **told)
+    command = [python, "-m", "tests.servers.broker", json.dumps(told | {"show": True})]
     shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     records = json.loads(shown.splitlines()[-1])
     assert len(set(map(tuple, records))) < len(records)  # a batch was written twice

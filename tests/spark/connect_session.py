@@ -3,6 +3,7 @@
 SPARK_TESTING lets the server take any free port. Each part that went well is said on a line of its own.
 """
 
+import os
 import tempfile
 import traceback
 from datetime import UTC, datetime
@@ -82,6 +83,35 @@ def pipeline(spark):
         assert [row["team"] for row in spark.read.parquet(f"{folder}/output").collect()] == ["red"]
 
 
+def changelog(spark):
+    """Panes as changes, on the way and at rest; changes as rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 1, 3)]
+        for number, ts in enumerate(at):
+            Path(folder, "input").mkdir(exist_ok=True)
+            rows = pa.table({"ts": [ts], "team": ["red"], "_change_type": ["insert"]})
+            pq.write_table(rows, f"{folder}/input/{number}.parquet")
+            os.utime(f"{folder}/input/{number}.parquet", (1_700_000_000 + number,) * 2)
+        batch = spark.read.parquet(f"{folder}/input")
+        stream = spark.readStream.schema(batch.schema).option("maxFilesPerTrigger", 1).parquet(f"{folder}/input")
+        counts = CHAIN.flow.inputs[0].flow
+        panes = bm.Pipeline(counts).from_changelog().apply(stream)
+        for df, name in ((panes, "panes"), (bm.changelog(panes, "debezium"), "debezium")):
+            writer = df.writeStream.option("path", f"{folder}/{name}").option(
+                "checkpointLocation", f"{folder}/c-{name}"
+            )
+            writer.trigger(availableNow=True).start().awaitTermination()
+        stored = spark.read.parquet(f"{folder}/panes")
+        ops = sorted(row["op"] for row in spark.read.parquet(f"{folder}/debezium").collect())
+        assert ops == sorted(row["op"] for row in bm.changelog(stored, "debezium").collect()) == ["c", "c", "u", "u"], (
+            ops
+        )
+        assert bm.changelog(stored, "upsert").count() == bm.changelog(stored, "kafka").count() == 4
+        for format_ in ("spark", "flink", "diff"):
+            assert bm.changelog(stored, format_).count() == 6
+        assert sorted(row["plays"] for row in bm.live(stored).collect()) == [1, 2]
+
+
 def chain(spark):
     expected = CHAIN.run(CHAIN_SCRIPT)
     assert [pane.kind for pane in expected] == ["PANE", "RETRACTION", "PANE"]
@@ -127,7 +157,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, chain, merge, tree, as_of):
+    for part in (pipeline, changelog, chain, merge, tree, as_of):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well

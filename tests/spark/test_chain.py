@@ -115,15 +115,8 @@ def test_chain_on_spark_equals_chain_in_process(spark, name, script, restart_aft
 
 
 def test_retraction_moves_a_key_from_one_group_to_another():
-    live = {}
-    for pane in CHAINS["totals by total"].run(SCRIPT):
-        place = pane.key["total"], pane.window.start.timestamp()
-        if pane.kind == "RETRACTION":
-            assert live.pop(place) == pane.values
-        else:
-            assert place not in live
-            live[place] = pane.values
-    assert {place: values["names"] for place, values in live.items()} == {
+    live = bm.live(CHAINS["totals by total"].run(SCRIPT))
+    assert {(pane.key["total"], pane.window.start.timestamp()): pane.values["names"] for pane in live} == {
         (2, 0): ["ann", "bob", "cid"],
         (1, 0): ["eve"],
         (6, 10): ["bob"],
@@ -152,27 +145,15 @@ def scored(files):
 
 def live_on_spark(panes, folder):
     """What is live after an AvailableNow run, which must end by itself."""
-    batches = []
-
-    def keep(batch, _):
-        batches.append(batch.selectExpr("total", "users", "names", "window.start", "pane.kind", "pane.index").collect())
-
     query = (
-        panes.writeStream.foreachBatch(keep)
+        panes.writeStream.option("path", str(folder / "panes"))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    live = {}
-    for batch in batches:
-        for row in sorted(batch, key=lambda row: (row["index"], row["kind"])):
-            place = row["total"], row["start"].second
-            if row["kind"] == "RETRACTION":
-                assert live.pop(place) == (row["users"], row["names"])
-            else:
-                live[place] = row["users"], row["names"]
-    return live
+    live = bm.live(panes.sparkSession.read.parquet(str(folder / "panes"))).collect()
+    return {(row["total"], row["window"]["start"].second): (row["users"], row["names"]) for row in live}
 
 
 LIVE = {(2, 0): (2, ["ann", "bob"]), (1, 10): (1, ["bob"]), (7, 20): (1, ["cid"])}
@@ -205,13 +186,13 @@ SECOND = (
 
 def test_an_event_time_over_a_stream_of_panes_is_refused_and_the_way_out_runs(scored, spark, tmp_path):
     panes = scored.stream().transform(TOTALS)
-    with pytest.raises(bm.PipelineError, match=r"'timestamp'.*one watermark.*first\.then\(second\).*'first_pane'\)"):
+    with pytest.raises(bm.PipelineError, match=r"'timestamp'.*one watermark.*first\.then\(second\).*from_panes\(\)"):
         panes.transform(SECOND)
     run_into(panes, tmp_path / "first")
     written = spark.read.parquet(str(tmp_path / "first"))
     stream = spark.readStream.schema(written.schema).parquet(str(tmp_path / "first"))
-    run_into(stream.withColumnRenamed("pane", "first_pane").transform(SECOND), tmp_path / "second")
-    counted = written.where("window.end <= timestamp_seconds(20)").groupBy("user").count()
+    run_into(stream.transform(SECOND.from_panes()), tmp_path / "second")
+    counted = bm.live(written).where("window.end <= timestamp_seconds(20)").groupBy("user").count()
     second = spark.read.parquet(str(tmp_path / "second")).where("window.start = timestamp_seconds(0)")
     found = dict(map(tuple, second.select("user", "panes").collect()))
     assert found == dict(map(tuple, counted.collect()))

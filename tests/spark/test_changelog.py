@@ -104,7 +104,7 @@ def test_a_change_feed_has_the_columns_of_deltas_and_each_image_takes_its_row_in
             table.remove(values(row))
     assert table == expected
     assert kinds["update_preimage"] == kinds["update_postimage"] > 1
-    assert kinds["delete"] == 2, "the two sessions that merged away"
+    assert kinds["delete"] == 3, "sessions of other bounds took the place of three"
 
 
 def test_flinks_row_kinds_fold_in_duckdb(visits):
@@ -115,7 +115,8 @@ def test_flinks_row_kinds_fold_in_duckdb(visits):
         SELECT team, part, "window".start, "window"."end", n, score FROM log GROUP BY ALL
         HAVING sum(CASE op WHEN '+I' THEN 1 WHEN '+U' THEN 1 WHEN '-U' THEN -1 WHEN '-D' THEN -1 END) = 1
     """)
-    assert set(found.fetchall()) == expected
+    naive = {tuple(x.replace(tzinfo=None) if isinstance(x, datetime) else x for x in row) for row in found.fetchall()}
+    assert naive == expected
     long = bm.changelog(panes, "flink").select("op").distinct()
     assert {op for (op,) in long.collect()} == {"INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE"}
 
@@ -256,6 +257,7 @@ def test_panes_of_which_nothing_is_known_but_their_columns(spark):
     with pytest.raises(Exception, match="several live panes"):
         bm.live(unknown("discarding")).collect()
     with pytest.raises(bm.ColumnError, match=r"keys=\['order_id'\]"):
-        bm.live(unknown("versions")).collect()
-    known = bm.live(RATES.run(script_of(RATES)))
-    assert bm.live(unknown("versions"), keys=["team", "valid_from"]).count() == len(known)
+        bm.changelog(unknown("versions"), "upsert")
+    known = Counter(map(line, bm.live(RATES.run(script_of(RATES)))))
+    for keys in (None, ["team", "valid_from"]):
+        assert words(RATES, bm.live(unknown("versions"), keys=keys)) == known

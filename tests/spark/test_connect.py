@@ -22,6 +22,10 @@ def test_scripts_streams_and_batches_run_on_spark_connect(done):
     assert "pipeline" in done.stdout.split(), done.stderr[-3000:]
 
 
+def test_changes_come_in_and_go_out_on_spark_connect(done):
+    assert "changelog" in done.stdout.split(), done.stderr[-3000:]
+
+
 def test_a_chain_runs_on_spark_connect(done):
     assert "chain" in done.stdout.split(), done.stderr[-3000:]
 

@@ -78,6 +78,8 @@ def same(a, b):
 
 def by_window(df):
     found = [row.asDict(recursive=True) for row in df.collect()]
+    # A number of its own for each row of a key, whatever it is (semantics.md#pane-sequence).
+    assert len({(row.get("k"), row["pane"].pop("sequence")) for row in found}) == len(found)
     return sorted(found, key=lambda row: (str(row.get("k")), str(row["window"])))
 
 

@@ -1,6 +1,8 @@
 """When the operator steps a shard, and which timer it sets; Spark is played by a dict and a set."""
 
 # ruff: noqa: N802 - Spark's names
+import json
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -71,7 +73,9 @@ class Spark:
             self.timers.discard(expiry_ms)
         self.steps.append(len(stepped))
         batches = panes_from_bytes(pa.RecordBatch.from_pandas(frame) for frame in frames)
-        return [row["plays"] for batch in batches for row in batch.to_pylist()]
+        given = [row for batch in batches for row in batch.to_pylist()]
+        self.numbers = [row["pane"]["sequence"] for row in given]
+        return [row["plays"] for row in given]
 
     def rows(self, seconds, clock_us):
         n = len(seconds)
@@ -131,6 +135,33 @@ def test_under_idle_timeout_a_batch_without_a_heartbeat_can_close_windows():
     assert spark.batch(5_000, clock_us=2_000_000) == []
     assert spark.batch(5_000, clock_us=8_000_000) == []
     assert spark.batch(5_000) == [1]
+
+
+def test_rows_are_numbered_on_from_batch_to_batch_and_alike_in_a_batch_that_runs_again():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 5, 15, 25)
+    assert spark.numbers == []
+    assert spark.batch(20_000, 45) == [1, 1]
+    assert spark.numbers == [0, 1]
+    state, timers = dict(spark.state), set(spark.timers)
+    spark.batch(30_000)
+    assert spark.numbers == [2]
+    spark.state, spark.timers = state, timers
+    spark.batch(30_000)
+    assert spark.numbers == [2]
+
+
+def test_a_note_that_counts_no_rows_yet_is_read_and_none_is_written_where_no_row_came():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 15, 25)
+    note = spark.state["spark",]
+    assert json.loads(note[0]) == {"shards": 1, "timer_ms": 20_000, "rows": 0}
+    spark.state["spark",] = (json.dumps({"shards": 1, "timer_ms": 20_000}).encode(),)  # as before rows were counted
+    before = spark.state["spark",]
+    assert spark.batch(0, 16) == []
+    assert spark.state["spark",] == before
+    assert spark.batch(20_000) == [2]
+    assert json.loads(spark.state["spark",][0])["rows"] == 1
 
 
 def test_another_number_of_shards_is_refused_before_anything_is_written():

@@ -194,12 +194,8 @@ def test_the_last_change_of_a_slot_is_its_final_row(drawn, window, having, emit)
         else:
             script = script.add([{"ts": ts, "k": k, "v": v} for ts, k, v in event]).advance_processing_time_by(1)
     script = script.advance_watermark_to_infinity()
-    live = {}
-    for pane in sql(QUERIES.format(window=window, having=having, emit=emit)).run(script):
-        slot = pane.key["k"], pane.window
-        if pane.kind == "PANE":
-            live[slot] = pane.values
-        else:
-            assert live.pop(slot) == pane.values
-    final = sql(QUERIES.format(window=window, having=having, emit="FINAL")).run(script)
-    assert live == {(pane.key["k"], pane.window): pane.values for pane in final}
+    changes, final = (
+        sql(QUERIES.format(window=window, having=having, emit=one)).run(script) for one in (emit, "FINAL")
+    )
+    live, last = ({(pane.key["k"], pane.window): pane.values for pane in panes} for panes in (bm.live(changes), final))
+    assert live == last

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.engine.pane_columns import EARLY
+from beamish.engine.signs import signs_of
 from beamish.engine.state.records import Records
-from beamish.engine.versions.packing import key_column, signs_of, times_of, to_shards
+from beamish.engine.versions.packing import key_column, times_of, to_shards
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import cast

@@ -17,6 +17,7 @@ from pyspark.sql import types as t
 
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import PREFIX
+from beamish.plan.relation import Follows
 from beamish.spark.changelog.pane_table import PaneTable
 from beamish.spark.rows.columns import column
 
@@ -37,14 +38,21 @@ def with_images(table: PaneTable, fields: Sequence[str]) -> DataFrame:
         return rows.select("change", "data").mapInArrow(neighbours(table.call), out)
     ordered = Window.partitionBy(_KEY).orderBy("sequence")
     earlier = F.lag("change").over(ordered), F.lag("data").over(ordered)
-    was = F.when((F.col("change") == "UPDATE_AFTER") & (earlier[0] == "UPDATE_BEFORE"), earlier[1])
-    deletes = F.col("change") == "DELETE"
-    before = F.when(deletes, F.col("data")).otherwise(was).alias("before")
+    deletes, updates = F.col("change") == "DELETE", F.col("change") == "UPDATE_AFTER"
+    before = F.when(deletes, F.col("data")).when(updates & (earlier[0] == "UPDATE_BEFORE"), earlier[1])
+    if table.ledger.follows is Follows.RETRACTING:
+        missing = F.raise_error(_NOT_FOUND.format(call=table.call)).cast(rows.schema["data"].dataType)
+        before = before.when(updates, missing)
+    before = before.alias("before")
     after = F.when(~deletes, F.col("data")).alias("after")
     return rows.select("change", before, after).where("change <> 'UPDATE_BEFORE'")
 
 
 _IMAGES = ("before", "after")
+_NOT_FOUND = (
+    "{call}: an UPDATE_AFTER without the UPDATE_BEFORE that comes right before it in its key: rows are missing from the table; or "
+    "what its columns are is not known, since it does not keep their metadata: say keys=[...], its key columns"
+)
 
 
 def neighbours(call: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

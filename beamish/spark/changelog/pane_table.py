@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, OptionError
-from beamish.kernels.quoting import quoted
 from beamish.plan.ledger import Ledger
 from beamish.plan.relation import PANE_COLUMNS, Follows
 from beamish.plan.schemas import PANE
@@ -56,7 +55,8 @@ class PaneTable:
         before = schema.names[: schema.names.index("window")]
         ledger = known or Ledger(tuple(before), _slot(before), Follows.RETRACTING, windowed=True, merging=False)
         if keys is not None:
-            ledger = attrs.evolve(ledger, slot=_checked_keys(call, keys, schema.names))
+            slot = _checked_keys(call, keys, schema.names)
+            ledger = attrs.evolve(ledger, slot=slot, keys=slot if known is None else ledger.keys)
         rows = panes.where("pane.change is not null")
         return cls(call, rows, ledger, known is not None)
 
@@ -150,8 +150,3 @@ def _checked_keys(call: str, keys: Sequence[str], names: Sequence[str]) -> tuple
         if key not in names:
             raise ColumnError(f"{call}: keys={keys!r}: there is no column {key!r}; the columns are {list(names)}")
     return tuple(keys)
-
-
-def quoted_field(struct: str, name: str) -> Column:
-    """A field of a struct, dots and all."""
-    return F.col(f"{quoted(struct)}.{quoted(name)}")

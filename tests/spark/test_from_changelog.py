@@ -1,0 +1,76 @@
+"""Rows that are changes, on Spark: every format says what the table's rows say (semantics.md#from-changelog)."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql import functions as F
+
+import beamish as bm
+from beamish.accumulations import Collect, Count, Sum, TopN
+from tests.strategies.changelogs import words
+
+DATA = "ts timestamp, team string, score int"
+ROW = "struct<ts: timestamp, team: string, score: int>"
+SCHEMAS = {
+    "spark": f"{DATA}, _change_type string",
+    "flink": f"{DATA}, op string",
+    "debezium": f"op string, before {ROW}, after {ROW}",
+    "diff": f"{DATA}, _diff long",
+}
+PIPELINE = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.SlidingWindows(10, 5))
+    .accumulate(n=Count(), total=Sum("score"), top=TopN(2, "score"), all=Collect("score"))
+)
+
+
+def row(ts, team, score):
+    return {"ts": datetime.fromtimestamp(ts, UTC), "team": team, "score": score}
+
+
+A, B, C, D = row(1, "red", 5), row(2, "red", 7), row(12, None, 1), row(3, "blue", 2)
+CHANGES = [(None, A), (None, B), (None, C), (A, D), (B, row(2, "red", 8)), (None, A), (C, None), (A, row(21, "red", 5))]
+TABLE = [D, row(2, "red", 8), row(21, "red", 5)]
+
+
+def feed(spark, format_):
+    rows = [one for change in CHANGES for one in words(format_, *change)]
+    return spark.createDataFrame(rows, SCHEMAS[format_]).repartition(3)
+
+
+def panes(df, pipeline):
+    return sorted(map(repr, pipeline.apply(df).drop("pane").collect()))
+
+
+@pytest.mark.parametrize("format_", SCHEMAS)
+def test_a_batch_of_changes_is_a_batch_of_the_rows_that_the_table_holds(spark, format_):
+    table = spark.createDataFrame([tuple(one.values()) for one in TABLE], DATA)
+    found = panes(feed(spark, format_), PIPELINE.from_changelog(format_))
+    assert found == panes(table, PIPELINE)
+    assert len(found) == 6
+
+
+def test_what_a_format_does_not_have_stops_the_query(spark):
+    wrong = {
+        "debezium": ("before", F.lit(None).cast(ROW), "REPLICA IDENTITY FULL"),
+        "spark": ("_change_type", F.lit("upsert"), "_change_type=upsert"),
+        "diff": ("_diff", F.lit(None).cast("long"), "_diff=null"),
+    }
+    for format_, (name, value, said) in wrong.items():
+        with pytest.raises(Exception, match=said):
+            PIPELINE.from_changelog(format_).apply(feed(spark, format_).withColumn(name, value)).collect()
+    for format_, name, value, said in (("diff", "_diff", 1.0, "is double"), ("debezium", "before", "{}", "be structs")):
+        with pytest.raises(bm.ColumnError, match=said):
+            PIPELINE.from_changelog(format_).apply(feed(spark, format_).withColumn(name, F.lit(value)))
+
+
+def test_the_panes_of_an_accumulating_pipeline_are_not_taken_in(spark):
+    stored = PIPELINE.apply(spark.createDataFrame([tuple(one.values()) for one in TABLE], DATA))
+    again = bm.Pipeline().from_panes().event_time("timestamp", bm.BoundedOutOfOrderness(0)).key_by("window_start")
+    again = again.window(bm.FixedWindows(100)).accumulate(rows=Sum("n"))
+    assert {row["rows"] for row in again.apply(stored).collect()} == {1, 2}
+    known = stored.schema["pane"].metadata["beamish"]
+    with pytest.raises(bm.PipelineError, match="accumulating_and_retracting"):
+        again.apply(stored.withMetadata("pane", {"beamish": {**known, "follows": "replacing"}}))
