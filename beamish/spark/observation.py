@@ -33,7 +33,7 @@ def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> D
     return panes
 
 
-def observe(panes: DataFrame, name: str) -> DataFrame:
+def observe(panes: DataFrame, name: Any) -> DataFrame:
     """The panes, observed (see ``bm.observe``)."""
     if not isinstance(name, str) or not name:
         raise OptionError(f"observe(panes, name={name!r}): must be a text that is not empty, such as 'beamish'")

@@ -13,7 +13,7 @@ from beamish.triggers import AfterWatermark, Always
 
 spark = SparkSession.active()
 bm.register(spark)  # once, outside of query functions
-FOLDER = spark.conf.get("plays.folder")
+FOLDER = str(spark.conf.get("plays.folder"))
 SCHEMA = "ts timestamp, team string, score int"
 
 PLAYS = (
