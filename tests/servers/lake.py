@@ -47,7 +47,15 @@ def python():
     made = FOLDER / "venv"
     ready = made / "ready"
     if not ready.exists():
-        needs = [f"pyspark=={PYSPARK}", "attrs>=24.1", "numpy<2.5", "pandas>=2.2,<3", "protobuf", "pyarrow>=18,<24"]
+        needs = [
+            f"pyspark=={PYSPARK}",
+            "attrs>=24.1",
+            "pytest",
+            "numpy<2.5",
+            "pandas>=2.2,<3",
+            "protobuf",
+            "pyarrow>=18,<24",
+        ]
         commands = [
             [sys.executable, "-m", "venv", "--clear", str(made)],
             [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet", *needs],
