@@ -124,7 +124,7 @@ if __name__ == "__main__":
     said = json.loads(sys.argv[1])
     spark = session(said["settings"])
     if not said["settings"]:
-        from tests.servers.producer import Kafka
+        from tests.servers.producer import stand_in
 
-        spark.dataSource.register(Kafka)
+        stand_in(spark)
     query.run(said, bm.sinks.kafka(said["servers"], "sessions"))

@@ -28,6 +28,7 @@ def confs(format_, warehouse):
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.warehouse.dir": warehouse,
+            "spark.databricks.delta.snapshotPartitions": "2",
         }
     return {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

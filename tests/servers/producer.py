@@ -1,11 +1,13 @@
 """A stand-in for Spark's Kafka connector, where that cannot be fetched: a data source that writes records by confluent-kafka.
 
-It is called ``kafka`` and takes the connector's options for the brokers and the topic, so that ``bm.sinks.kafka`` runs as it is.
+It takes the connector's options for the brokers and the topic, and stands wherever a writer's format is ``kafka``, so that
+``bm.sinks.kafka`` runs as it is.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
+from pyspark.sql import DataFrameWriter
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
 
@@ -13,13 +15,24 @@ from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMes
 class Kafka(DataSource):
     @classmethod
     def name(cls) -> str:
-        return "kafka"
+        return "kafka_stand_in"
 
     def schema(self) -> t.StructType:
         return t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.StringType())])
 
     def writer(self, schema: t.StructType, overwrite: bool) -> DataSourceWriter:
         return Producer(dict(self.options))
+
+
+def stand_in(spark: Any) -> None:
+    """Have writers of this process write records by it. (Spark keeps the name ``kafka`` to its own connector.)"""
+    spark.dataSource.register(Kafka)
+    named = DataFrameWriter.format
+
+    def format_(writer: DataFrameWriter, source: str) -> DataFrameWriter:
+        return named(writer, Kafka.name() if source == "kafka" else source)
+
+    DataFrameWriter.format = format_  # type: ignore[method-assign]
 
 
 class Producer(DataSourceWriter):
