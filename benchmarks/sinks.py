@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sqlite3
 import tempfile
 import time
@@ -80,12 +81,11 @@ def by_psycopg(uri: str, table: str) -> Program:
     return lambda batch, _: flat(batch).foreachPartition(put)
 
 
-def by_sqlite3(path: str, table: str) -> Program:
+def by_sqlite3(path: str, table: str, key: str = ", PRIMARY KEY (k, window_start, window_end)") -> Program:
     """What people write for SQLite, which has one writer at a time."""
     with closing(sqlite3.connect(path)) as database:
         database.execute(
-            f"CREATE TABLE {table} (k TEXT, window_start TEXT, window_end TEXT, n INTEGER, s INTEGER, _sequence INTEGER,"
-            " PRIMARY KEY (k, window_start, window_end))"
+            f"CREATE TABLE {table} (k TEXT, window_start TEXT, window_end TEXT, n INTEGER, s INTEGER, _sequence INTEGER{key})"
         )
     upsert = (
         f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (k, window_start, window_end) DO UPDATE SET"
@@ -120,7 +120,9 @@ def programs(uri: str, folder: str, number: int, *, jars: bool) -> dict[str, Pro
         found["PostgreSQL JDBC append"] = by_jdbc(
             f"jdbc:postgresql://{host}?user={user}", f"jdbc{number}", "org.postgresql.Driver"
         )
-        found["SQLite JDBC append"] = by_jdbc(f"jdbc:sqlite:{files['jdbc']}", "t", "org.sqlite.JDBC")
+        by_sqlite3(files["jdbc"], "t", key="")  # the table
+        append = by_jdbc(f"jdbc:sqlite:{files['jdbc']}", "t", "org.sqlite.JDBC")
+        found["SQLite JDBC append"] = lambda batch, number: append(batch.coalesce(1), number)
     return found
 
 
@@ -133,7 +135,8 @@ def main() -> None:
     parser.add_argument("--jars")
     arguments = parser.parse_args()
     if arguments.jars:
-        SparkSession.builder.config("spark.jars", ",".join(map(str, Path(arguments.jars).glob("*.jar"))))
+        jars = ",".join(str(path.resolve()) for path in Path(arguments.jars).glob("*.jar"))
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jars} pyspark-shell"
     spark = session("local[2]")
     batches = [panes(spark, arguments.rows, batch) for batch in (0, 1)]
     figures: dict[str, list[list[float]]] = {}

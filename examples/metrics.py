@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as name:
         .trigger(availableNow=True)
         .start(str(folder / "panes"))
     )
-    bm.progress(query, every=100)
+    query.awaitTermination()  # or bm.progress(query), which shows it meanwhile
     listener.wait(query)
     spark.streams.removeListener(listener)
     for line in (folder / "beamish.prom").read_text().splitlines():

@@ -1,7 +1,7 @@
 """A table that is right at every moment: visits per user and session, kept in SQLite by `bm.sinks.sql`.
 
 Sessions grow and merge as clicks come: rows are updated, and the rows of sessions that merged away are deleted. What the
-table holds after each batch is printed. The query is then started once more: a batch that comes again changes nothing.
+table holds after each batch is printed. Each batch is put in twice: one that comes again, as after a crash, changes nothing.
 
     python examples/upserted_table.py
 """

@@ -85,4 +85,4 @@ class KafkaSink:
         formats = {"key_format": self.key_format, "value_format": self.value_format}
         records = changelog(batch_df, "kafka", fields=self.fields, keys=self.keys, **formats)
         told = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
-        records.write.format("kafka").options(**told).save()
+        records.write.format("kafka").options(**told).mode("append").save()

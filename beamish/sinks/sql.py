@@ -129,7 +129,8 @@ class SqlSink:
                 cursor.adbc_ingest(STAGE, self.database.as_stored(batch), mode="create", temporary=True)
                 for statement in self.database.merge(batch, self.table, declared, keep_deleted=self.keep_deleted):
                     cursor.execute(statement)
-            write_mark(cursor, self.table, mark)
+            known = mark.query or (before.query if before and declared else "")
+            write_mark(cursor, self.table, attrs.evolve(mark, query=known))
 
     def _begin(self, cursor: Any) -> None:
         self.database.begin(cursor, self.table)

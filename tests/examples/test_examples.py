@@ -2,8 +2,10 @@
 
 import os
 import runpy
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from textwrap import dedent
 
 import pytest
@@ -151,6 +153,38 @@ ON_SPARK = {
         |null_event_time|        NULL|               NULL|south|     5|
         +---------------+------------+-------------------+-----+------+
     """,
+    "upserted_table": """
+        after batch 0
+          ann  10:00 to 10:10  1 clicks
+          ann  10:15 to 10:25  1 clicks
+          bob  10:02 to 10:12  1 clicks
+        after batch 1
+          ann  10:00 to 10:25  3 clicks
+          bob  10:02 to 10:12  1 clicks
+        after batch 2
+          ann  10:00 to 10:25  3 clicks
+          bob  10:02 to 10:12  1 clicks
+          bob  10:20 to 10:30  1 clicks
+        after batch 3
+          ann  10:00 to 10:25  3 clicks
+          bob  10:02 to 10:12  1 clicks
+          bob  10:20 to 10:30  1 clicks
+    """,
+    "late_rows_table": """
+        north 2024-05-01 10:00:00 40 ON_TIME
+        north 2024-05-01 10:10:00 30 ON_TIME
+        south 2024-05-01 10:10:00 50 ON_TIME
+        late: expired 5.0 2024-05-01 10:09:00 north 25
+        late: null_event_time None None south 5
+    """,
+    "metrics": """
+        beamish_panes_total{kind="PANE",query="pumps",timing="EARLY"} 4.0
+        beamish_panes_total{kind="PANE",query="pumps",timing="ON_TIME"} 3.0
+        beamish_panes_total{kind="RETRACTION",query="pumps",timing=""} 3.0
+        beamish_dropped_total{query="pumps",reason="expired"} 1.0
+        beamish_dropped_total{query="pumps",reason="null_event_time"} 1.0
+        beamish_live_windows{query="pumps"} 1.0
+    """,
     "calendar_days": """
         +----------+-------------------+-------------------+--------+
         |       day|          start_utc|            end_utc|readings|
@@ -191,17 +225,20 @@ def test_example_of_unit_tests_passes(root):
 
 
 @pytest.mark.spark
-def test_main_job_replays_flights_and_all_its_checks_hold(root):
+def test_main_job_replays_flights_and_all_its_checks_hold(root, tmp_path):
     """A process of its own, as make demo does; the first week of the year only."""
-    command = [sys.executable, "examples/flights.py", "--flights", "6000", "--batches", "4"]
+    table = tmp_path / "flights.db"
+    command = [sys.executable, "examples/flights.py", "--flights", "6000", "--batches", "4", "--table", str(table)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     result = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.startswith("6,000 flights from New York, 2013-01-01 05:17 to ")
-    assert "batch   4 of 4" in result.stdout
+    assert "batch 3: rows 6,000" in result.stdout
     assert result.stdout.endswith("All checks hold.\n")
     assert "FAILS" not in result.stdout
-    assert result.stdout.count("holds ") == 7
+    assert result.stdout.count("holds ") == 8
+    with closing(sqlite3.connect(table)) as database:
+        assert database.execute("SELECT count(*), sum(departures) FROM hourly").fetchone() == (365, 5962)
 
 
 @pytest.mark.spark

@@ -28,6 +28,7 @@ def confs(format_, warehouse):
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.warehouse.dir": warehouse,
+            "spark.databricks.delta.snapshotPartitions": "2",
         }
     return {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -47,7 +48,15 @@ def python():
     made = FOLDER / "venv"
     ready = made / "ready"
     if not ready.exists():
-        needs = [f"pyspark=={PYSPARK}", "attrs>=24.1", "numpy<2.5", "pandas>=2.2,<3", "protobuf", "pyarrow>=18,<24"]
+        needs = [
+            f"pyspark=={PYSPARK}",
+            "attrs>=24.1",
+            "pytest",
+            "numpy<2.5",
+            "pandas>=2.2,<3",
+            "protobuf",
+            "pyarrow>=18,<24",
+        ]
         commands = [
             [sys.executable, "-m", "venv", "--clear", str(made)],
             [str(made / "bin" / "python"), "-m", "pip", "install", "--quiet", *needs],
@@ -79,10 +88,8 @@ def check_packages(format_):
 def session(settings):
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)
-    from pyspark.sql import SparkSession
-
-    for name, value in settings.items():
-        SparkSession.builder.config(name, value)
+    confs = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"{confs} pyspark-shell"
     from tests.conftest import start_spark
 
     return start_spark()

@@ -4,8 +4,10 @@ SPARK_TESTING lets the server take any free port. Each part that went well is sa
 """
 
 import os
+import sqlite3
 import tempfile
 import traceback
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -112,6 +114,27 @@ def changelog(spark):
         assert sorted(row["plays"] for row in bm.live(stored).collect()) == [1, 2]
 
 
+def sinks(spark):
+    """A table that is kept, by a pipeline that is told what it would ask Spark, and what it counts."""
+    counts = bm.Pipeline(CHAIN.flow.inputs[0].flow)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [{"ts": datetime(2024, 1, 1, tzinfo=UTC), "team": team} for team in ("red", "blue", "red", None)]
+        Path(folder, "input").mkdir()
+        pq.write_table(pa.Table.from_pylist(rows), f"{folder}/input/0.parquet")
+        schema = "ts timestamp, team string"
+        stream = spark.readStream.schema(schema).parquet(f"{folder}/input")
+        panes = bm.observe(counts.apply(stream, schema=schema, shards=2, streaming=True))
+        writer = panes.writeStream.foreachBatch(bm.sinks.sql(f"sqlite:///{folder}/tables.db", "plays"))
+        query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
+        query.awaitTermination()
+        with closing(sqlite3.connect(f"{folder}/tables.db")) as database:
+            found = database.execute("SELECT team, plays FROM plays ORDER BY 1").fetchall()
+        assert found == [(None, 1), ("blue", 1), ("red", 2)], found
+        first, *_ = query.recentProgress
+        counted = first["observedMetrics"]["beamish"]
+        assert (counted["rows"], counted["panes_early"]) == (4, 3), counted
+
+
 def chain(spark):
     expected = CHAIN.run(CHAIN_SCRIPT)
     assert [pane.kind for pane in expected] == ["PANE", "RETRACTION", "PANE"]
@@ -157,7 +180,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, changelog, chain, merge, tree, as_of):
+    for part in (pipeline, changelog, sinks, chain, merge, tree, as_of):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well

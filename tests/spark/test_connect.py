@@ -26,6 +26,10 @@ def test_changes_come_in_and_go_out_on_spark_connect(done):
     assert "changelog" in done.stdout.split(), done.stderr[-3000:]
 
 
+def test_a_table_is_kept_and_a_query_counts_on_spark_connect(done):
+    assert "sinks" in done.stdout.split(), done.stderr[-3000:]
+
+
 def test_a_chain_runs_on_spark_connect(done):
     assert "chain" in done.stdout.split(), done.stderr[-3000:]
 

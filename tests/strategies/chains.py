@@ -10,7 +10,7 @@ from beamish.durations import Duration
 from tests.said import declared, evolve, said
 from tests.seconds import S
 from tests.strategies.pipelines import combiners, modes, pipelines
-from tests.strategies.triggers import usual_triggers
+from tests.strategies.triggers import ASKED, usual_triggers
 from tests.strategies.windows import windows
 
 FIRST = {"v0": a.Sum("score"), "v1": a.Count()}
@@ -54,7 +54,9 @@ def chains(
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
 ) -> bm.Pipeline:
     """Any chain of two stages; the first gives ``FIRST``."""
-    before = evolve(draw(first), accumulations=FIRST, with_dropped=False)
+    before = draw(first)
+    asked = {ASKED: a.Count()} if said(before).trigger.asked_values else {}
+    before = evolve(before, accumulations=FIRST | asked, with_dropped=False)
     signed = said(before).retracts
     window = draw(NOT_MERGING if signed else st.one_of(NOT_MERGING, windows.filter(lambda w: not w.columns)))
     kind = draw(mode.filter(lambda mode: mode is not bm.AccumulationMode.DISCARDING) if signed else mode)

@@ -1,0 +1,79 @@
+"""What a shard counts in a step: rows that come are put into windows or dropped, step by step (docs/sinks.md#metrics)."""
+
+import pyarrow as pa
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Collect, Count
+from beamish.engine.counts import DROPPED, counts_of_output, counts_of_step
+from beamish.engine.state import DictStore
+from beamish.kernels.reserved import EVENT_TIME
+from beamish.triggers import AfterCount, AfterWatermark, Always
+
+SCHEMA = pa.schema([("k", pa.int64())])
+SECOND = 1_000_000
+WINDOWS = [bm.FixedWindows(10), bm.Sessions(5), bm.GlobalWindow()]
+bundles = st.lists(
+    st.tuples(st.lists(st.one_of(st.none(), st.integers(-5, 60)), max_size=8), st.integers(0, 60)), max_size=6
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(window=st.sampled_from(WINDOWS), bundles=bundles, listed=st.booleans(), finishes=st.booleans())
+@example(window=bm.FixedWindows(10), bundles=[([1, None], 30), ([2, 40], 50)], listed=True, finishes=True)
+def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bundles, listed, finishes):
+    trigger = AfterCount(2) if finishes else AfterWatermark(early=Always())
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("k")
+        .window(window)
+        .trigger(trigger, allow_data_loss=True)
+        .accumulating_and_retracting()
+        .accumulate(n=Count(), **({"all": Collect("k")} if listed else {}))
+    )
+    pipeline = pipeline.with_dropped() if listed else pipeline
+    operator, store, watermark = pipeline.flow.bind({None: SCHEMA}, shards=1).operator, DictStore(), 0
+    for times, forward in bundles:
+        rows = pa.table(
+            {
+                "k": pa.array([0] * len(times), pa.int64()),
+                EVENT_TIME: pa.array([None if ts is None else ts * SECOND for ts in times], pa.int64()),
+            }
+        )
+        shard = operator.open(store)
+        before = dict(shard.dropped)
+        watermark = max(watermark, forward)
+        panes = shard.step([watermark * SECOND], None, [payload for _, payload in operator.pack(0, rows)])
+        counts = counts_of_step(shard, panes, before, None)
+        dropped = sum(counts[name] for name in DROPPED.values())
+        assert counts["rows"] + dropped == len(times)
+        if listed:
+            kinds = [pane["kind"] for pane in panes["pane"].to_pylist()]
+            assert dropped == kinds.count("DROPPED")
+            late = [row["late_by"] for row in panes["dropped"].to_pylist() if row and row["late_by"] is not None]
+            assert counts["max_late_by_ms"] == (max(late) // 1000 if late else None)
+        assert counts["watermark_ms"] == watermark * 1000
+
+
+def test_panes_are_counted_by_timing():
+    pane = pa.array(
+        [
+            {"kind": kind, "timing": timing}
+            for kind, timing in (
+                ("PANE", "EARLY"),
+                ("RETRACTION", "EARLY"),
+                ("PANE", "ON_TIME"),
+                ("PANE", "LATE"),
+                ("PANE", "LATE"),
+                ("DROPPED", "UNKNOWN"),
+            )
+        ]
+    )
+    assert counts_of_output(pa.table({"pane": pane})) == {
+        "panes_early": 1,
+        "panes_on_time": 1,
+        "panes_late": 2,
+        "retractions": 1,
+    }

@@ -1,0 +1,139 @@
+"""What a query has done, from its progress: totals, lines, a live view, Prometheus' text (docs/sinks.md#metrics)."""
+
+import builtins
+import io
+from types import SimpleNamespace
+
+import pytest
+
+import beamish as bm
+from beamish.errors import OptionError
+from beamish.watching import progress as module
+from beamish.watching.prometheus import PrometheusMetrics
+from beamish.watching.totals import BatchCounts, Totals
+
+
+def batch(number, rows, counts, watermark="2024-05-01T10:00:00.000Z"):
+    """A progress of Spark's; ``counts`` None: nothing was observed."""
+    observed = {} if counts is None else {"beamish": SimpleNamespace(asDict=lambda: counts)}
+    return SimpleNamespace(
+        batchId=number,
+        numInputRows=rows,
+        timestamp="2024-05-01T10:05:00.000Z",
+        durationMs={"triggerExecution": 500},
+        eventTime={"watermark": watermark} if watermark else {},
+        stateOperators=[SimpleNamespace(memoryUsedBytes=2**20)],
+        observedMetrics=observed,
+    )
+
+
+BATCHES = [
+    batch(
+        0, 5, {"rows": 4, "panes_early": 2, "dropped_no_event_time": 1, "live_windows": 3, "shards": 2}, watermark=None
+    ),
+    batch(
+        1,
+        3,
+        {"rows": 2, "panes_late": 1, "retractions": 2, "dropped_due_to_lateness": 1, "live_windows": 7, "shards": 2},
+    ),
+    batch(2, 0, {"panes_on_time": 1, "live_windows": 1, "shards": 1}),  # only one shard was called
+    batch(3, 0, None),
+]
+LINE = (
+    "batch 3: rows 8 (4 per second); watermark 2024-05-01 10:00:00, 5 minutes behind the clock; panes 2 early, 1 on time, 1 late; "
+    "retractions 2; dropped 1 expired, 1 null_event_time; live windows 7; state 1.0 MiB\n"
+)
+
+
+class Query:
+    """A query that gives a batch more each time it is asked, and then ends."""
+
+    name = "scores"
+
+    def __init__(self):
+        self._asked = -1
+
+    @property
+    def isActive(self):  # noqa: N802 - as Spark calls it
+        self._asked += 1
+        return self._asked < len(BATCHES)
+
+    @property
+    def recentProgress(self):  # noqa: N802
+        return BATCHES[: self._asked + 1]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0)
+
+
+def test_counts_add_up_and_gauges_are_of_the_last_batch_that_called_all_shards():
+    totals = Totals()
+    for one in BATCHES:
+        totals.add(BatchCounts.read(one, "beamish"))
+    assert (totals.batches, totals.rows, totals.taken, totals.retractions, totals.all_dropped) == (4, 8, 6, 2, 2)
+    assert (totals.live_windows, totals.lag_seconds, totals.next_due) == (7, 300, None)
+
+
+def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):
+    monkeypatch.setattr(module, "_console", lambda: None)
+    bm.progress(Query(), every=3)
+    first, last = capsys.readouterr().out.splitlines(keepends=True)
+    assert first.startswith("batch 0: rows 5 (10 per second); watermark none yet; panes 2 early, ")
+    assert last == LINE
+
+
+def test_in_a_terminal_progress_is_one_view_that_ends_with_the_query(monkeypatch):
+    from rich.console import Console
+
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=100)
+    monkeypatch.setattr(module, "_console", lambda: console)
+    assert bm.progress(Query()).rows == 8
+    last = shown.getvalue().rpartition("scores: batch 3")[2]
+    assert "2 early, 1 on time, 1 late" in last
+    assert "1 expired, 1 null_event_time" in last
+
+
+def test_prometheus_text_has_the_fields_names(tmp_path):
+    metrics = PrometheusMetrics(None, tmp_path / "beamish.prom")
+    for one in BATCHES:
+        metrics.add("scores", BatchCounts.read(one, "beamish"))
+    text = (tmp_path / "beamish.prom").read_text().splitlines()
+    assert {
+        'beamish_panes_total{kind="PANE",query="scores",timing="ON_TIME"} 1.0',
+        'beamish_panes_total{kind="RETRACTION",query="scores",timing=""} 2.0',
+        'beamish_dropped_total{query="scores",reason="expired"} 1.0',
+        'beamish_input_rows_total{query="scores"} 8.0',
+        'beamish_watermark_lag_seconds{query="scores"} 300.0',
+        'beamish_live_windows{query="scores"} 7.0',
+        'beamish_state_bytes{query="scores"} 1.048576e+06',
+    } <= set(text)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bm.progress(Query(), every=0), "every=0"),
+        (bm.Listener, r"Listener\(port=None, path=None\): say a port"),
+        (lambda: bm.Listener(port="9095"), "port='9095'"),
+        (lambda: bm.observe(None, ""), "name=''"),
+    ],
+)
+def test_options_that_break_a_rule_are_refused(call, message):
+    with pytest.raises(OptionError, match=message):
+        call()
+
+
+def test_a_missing_package_is_named_with_the_line_that_installs_it(monkeypatch):
+    load = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name == "prometheus_client":
+            raise ImportError(name)
+        return load(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(OptionError, match=r"pip install 'beamish\[prometheus\]'"):
+        bm.Listener(port=0)
