@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from beamish.errors import ColumnError, OptionError, UserFunctionError
 
@@ -38,6 +37,8 @@ class Formula:
 
     def of(self, table: pa.Table) -> pa.Array:
         """Its values, one per row."""
+        from pyarrow import acero  # it loads pandas, which a script may go without
+
         project = acero.Declaration("project", acero.ProjectNodeOptions([self.expression], [""]))
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
         values = acero.Declaration.from_sequence([source, project]).to_table(use_threads=False).column(0)

@@ -46,7 +46,7 @@ def check_streaming(spark: SparkSession) -> None:
     """Check what a streaming query needs of the session.
 
     Raises:
-        SparkSetupError: the state store is not RocksDB, or a package is missing.
+        SparkSetupError: the state store is not RocksDB, a package is missing, or the workers' Python is not one that can run it.
     """
     check_packages()
     provider = spark.conf.get(_PROVIDER, "")
@@ -55,6 +55,9 @@ def check_streaming(spark: SparkSession) -> None:
             f"{_PROVIDER} is {provider!r}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
             f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
+    from beamish.spark.workers import check_workers  # it needs what check_packages looks for
+
+    check_workers(spark)
 
 
 def shard_count(spark: SparkSession, asked: int | None) -> int:
