@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.spark.session import check_packages, check_streaming, shard_count
+from beamish.spark.session import check_packages, check_streaming, shard_count, warn_of_default_partitions
 from beamish.spark.split import dropped, panes
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def apply(
     if not named.streaming:
         return panes_of_batch(bound, with_initial(named.frames, begins))
     check_streaming(named.spark)
+    warn_of_default_partitions(named.spark)
     return panes_of_stream(bound, named.rows, initial=begins)
 
 
