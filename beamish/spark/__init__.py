@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.spark.session import check_packages, check_streaming, shard_count
+from beamish.spark.session import check_packages, check_streaming, shard_count, warn_of_default_partitions
 from beamish.spark.split import dropped, panes
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def apply(
         return panes_of_batch(bound, with_initial(named.frames, begins))
     if told is None:
         check_streaming(named.spark)
+        warn_of_default_partitions(named.spark)
 
     def panes(observed: str | None = None) -> DataFrame:
         return panes_of_stream(bound, named.rows, initial=begins, observed=observed, told=told is not None)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from beamish.errors import OptionError, SparkSetupError
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -46,7 +47,7 @@ def check_streaming(spark: SparkSession) -> None:
     """Check what a streaming query needs of the session.
 
     Raises:
-        SparkSetupError: the state store is not RocksDB, or a package is missing.
+        SparkSetupError: the state store is not RocksDB, a package is missing, or the workers' Python is not one that can run it.
     """
     check_packages()
     provider = spark.conf.get(_PROVIDER, "")
@@ -55,6 +56,9 @@ def check_streaming(spark: SparkSession) -> None:
             f"{_PROVIDER} is {provider!r}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
             f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
+    from beamish.spark.workers import check_workers  # it needs what check_packages looks for
+
+    check_workers(spark)
 
 
 def shard_count(spark: SparkSession, asked: int | None) -> int:
@@ -67,7 +71,19 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
         raise OptionError(
             f"apply(shards={asked!r}): must be a whole number of at least 1; leave it out for one per shuffle partition"
         )
-    return asked or int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    return asked or int(str(spark.conf.get(_PARTITIONS)))
+
+
+def warn_of_default_partitions(spark: SparkSession) -> None:
+    """Say what it costs where nobody has said the number of shuffle partitions, on which state is spread for good."""
+    if _PARTITIONS not in spark.conf.getAll:
+        warnings.warn(
+            f"{_PARTITIONS} was not set, so it is {spark.conf.get(_PARTITIONS)}, which is for batches: each batch of the query "
+            "starts so many tasks, each with a Python, however few rows come (some 70 s in place of 2 on two cores), and the first "
+            "run fixes the number with the checkpoint. Set it before, to the number of cores that the query is to grow to:\n"
+            f'    spark.conf.set("{_PARTITIONS}", 8)',
+            stacklevel=4,
+        )
 
 
 def check_least_watermark(spark: SparkSession) -> None:

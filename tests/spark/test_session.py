@@ -48,6 +48,25 @@ def test_an_old_pyspark_is_refused(monkeypatch):
         session.check_packages()
 
 
+def test_shuffle_partitions_that_nobody_set_are_warned_of(spark):
+    name = "spark.sql.shuffle.partitions"
+    rows = spark.readStream.format("rate").load()
+    pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(5))
+    pipeline = pipeline.accumulate(n=bm.accumulations.Count())
+    before = spark.conf.get(name)
+    spark.conf.unset(name)
+    try:
+        if name in spark.conf.getAll:
+            pytest.skip("the session was started with a number of its own, which cannot be unset")
+        with pytest.warns(UserWarning, match=r"(?s)was not set, so it is 200.*spark\.conf\.set\(") as caught:
+            pipeline.apply(rows)
+        assert caught[0].filename == __file__
+        exec(str(caught[0].message).splitlines()[-1].strip(), {"spark": spark})
+        assert pipeline.apply(rows).isStreaming
+    finally:
+        spark.conf.set(name, before)
+
+
 def test_before_spark_4_2_the_clock_comes_with_a_warning(monkeypatch):
     monkeypatch.setattr(session, "spark_version", lambda: (4, 1))
     with pytest.warns(UserWarning, match="a single batch"):

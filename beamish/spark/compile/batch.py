@@ -31,6 +31,7 @@ from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
+from beamish.spark.workers import check_workers
 from beamish.windows.windowings import WINDOWING
 
 
@@ -103,8 +104,13 @@ def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, Data
 
 
 def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
-    """The final panes of the last stage by one pass of the engine per shard."""
+    """The final panes of the last stage by one pass of the engine per shard.
+
+    Raises:
+        SparkSetupError: the workers' Python is not one that can run it.
+    """
     operator, packed = flow.operator, []
+    check_workers(next(iter(frames.values())).sparkSession)
     for number, taken in enumerate(flow.inputs):
         rows = frames[taken.name] if isinstance(taken, Source) else panes_of_batch(taken, frames)
         if operator.takes[number].is_panes:

@@ -1,0 +1,99 @@
+"""The Python that Spark's workers run, tried once per session before a query is built: it must be one that can run it.
+
+Else a query ends in some 200 lines of Java, of which one says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from beamish.errors import SparkSetupError
+
+NEEDED = ("attrs", "numpy", "pandas", "pyarrow", "google.protobuf")
+"""What a worker imports, beside beamish."""
+
+_tried: WeakSet[SparkSession] = WeakSet()
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Check that the workers' Python can run a pipeline, by a job of one row; once per session.
+
+    Raises:
+        SparkSetupError: it is of another minor version, or lacks a package; the message has the line that mends it.
+    """
+    if spark in _tried:
+        return
+    try:
+        row = spark.range(1, numPartitions=1).select(F.udf(_teller(NEEDED), "string", useArrow=False)()).first()
+    except Exception as error:  # noqa: BLE001 - of pyspark's or py4j's, by what went wrong
+        raise SparkSetupError(not_started(str(error))) from None
+    wrong = what_is_wrong(json.loads(row[0])) if row is not None else ""
+    if wrong:
+        raise SparkSetupError(wrong)
+    _tried.add(spark)
+
+
+def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
+    """A function that tells of the Python that it runs in.
+
+    It is a function inside another, so that it travels as code: one of a module is looked up there, and beamish may be what
+    is missing.
+    """
+
+    def tell() -> str:
+        import importlib
+        import json
+        import sys
+
+        told: dict[str, Any] = {"python": sys.executable, "version": list(sys.version_info[:2]), "missing": []}
+        for name in needed:
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                told["missing"].append(name)
+        if not told["missing"]:
+            try:
+                told["beamish"] = importlib.import_module("beamish").__version__
+            except ImportError as error:
+                told["missing"].append("beamish" if error.name == "beamish" else str(error))
+        return json.dumps(told)
+
+    return tell
+
+
+def what_is_wrong(told: dict[str, Any]) -> str:
+    """What is wrong with a workers' Python, from what it told, with the fix; empty: nothing."""
+    of_workers = f"Spark's workers run {told['python']}"
+    if told["missing"]:
+        return f"{of_workers}, which has no {', '.join(told['missing'])}; {_fix()}"
+    here = sys.modules["beamish"].__version__
+    if told["beamish"] != here:
+        return f"{of_workers}, which has beamish {told['beamish']}; here it is {here}: install one of them in both"
+    return ""
+
+
+def not_started(error: str) -> str:
+    """What is wrong where no Python told anything: another version, or none."""
+    if "PYTHON_VERSION_MISMATCH" in error or "different minor versions" in error:
+        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return f"Spark's workers run a Python of another version than this one, {here}, which Spark does not take; {_fix()}"
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    causes = [line.partition("Caused by: ")[2] for line in lines if "Caused by: " in line]
+    errors = [line for line in reversed(lines) if "Error" in line and not line.startswith("at ")]
+    said = next(iter([*causes, *errors, *lines]), "it did not say why")
+    return f"Spark's workers cannot run Python: {said}; {_fix()}"
+
+
+def _fix() -> str:
+    return (
+        "before the session starts, say\n"
+        f'    os.environ["PYSPARK_PYTHON"] = "{sys.executable}"\n'
+        "or start with PYSPARK_PYTHON set to it; on a cluster every executor needs such a Python (docs/deployment.md)"
+    )

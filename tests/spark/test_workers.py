@@ -1,0 +1,69 @@
+"""The Python of Spark's workers, tried before a query is built."""
+
+import sys
+
+import pytest
+
+import beamish as bm
+from beamish.spark import workers
+
+FINE = {"python": "/venv/bin/python", "version": [3, 11], "missing": [], "beamish": bm.__version__}
+NO_PROGRAM = """An error occurred while calling o55.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
+\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)
+Caused by: java.io.IOException: Cannot run program "/nonexistent/python": error=2, No such file or directory
+\tat java.base/java.lang.ProcessImpl.forkAndExec(Native Method)
+Caused by: java.io.IOException: error=2, No such file or directory
+"""
+NO_PICKLE = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "worker.py", line 1, in main
+ModuleNotFoundError: No module named 'cloudpickle'
+"""
+MISMATCH = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11"
+FIX = f'os.environ["PYSPARK_PYTHON"] = "{sys.executable}"'
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"missing": ["pyarrow", "pandas"]}, "run /venv/bin/python, which has no pyarrow, pandas; before the session"),
+        ({"missing": ["beamish"]}, "run /venv/bin/python, which has no beamish; before the session"),
+        ({"beamish": "0.0.1"}, f"which has beamish 0.0.1; here it is {bm.__version__}: install one of them in both"),
+    ],
+)
+def test_what_a_worker_lacks_is_said_in_one_line_with_the_fix(told, words):
+    said = workers.what_is_wrong({**FINE, **told})
+    assert words in said
+    assert (FIX in said) == ("missing" in told)
+    assert not workers.what_is_wrong(FINE)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MISMATCH, "another version than this one"),
+        (NO_PROGRAM, 'cannot run Python: java.io.IOException: Cannot run program "/nonexistent/python": error=2'),
+        (NO_PICKLE, "cannot run Python: ModuleNotFoundError: No module named 'cloudpickle'"),
+        ("", "cannot run Python: it did not say why"),
+    ],
+)
+def test_a_worker_that_does_not_start_is_spoken_of_in_one_line(error, words):
+    said = workers.not_started(error)
+    assert words in said
+    assert FIX in said
+    assert "ProcessBuilder" not in said
+
+
+def test_the_workers_are_asked_once_per_session(spark, monkeypatch):
+    rows = spark.readStream.format("rate").load()
+    pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(5))
+    pipeline = pipeline.accumulate(n=bm.accumulations.Count())
+    monkeypatch.setattr(workers, "_tried", set())
+    monkeypatch.setattr(workers, "NEEDED", ("attrs", "no_such_package"))
+    with pytest.raises(bm.SparkSetupError, match=r"Spark's workers run .*, which has no no_such_package; before"):
+        pipeline.apply(rows)
+    monkeypatch.setattr(workers, "NEEDED", ("attrs",))
+    assert pipeline.apply(rows).isStreaming
+    monkeypatch.setattr(workers, "_teller", None)  # it would fail if it were asked again
+    assert pipeline.apply(rows).isStreaming
