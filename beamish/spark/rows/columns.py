@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 from beamish.errors import ColumnError
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
+from beamish.kernels.spelling import respelled
 from beamish.source import Source
 from beamish.spark.rows.marks import check_marks
 from beamish.spark.rows.types import arrow_type
@@ -38,13 +39,16 @@ def column(name: str) -> Column:
     return F.col(quoted(name))
 
 
-def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> NamedRows:
+def name_columns(source: Source, df: DataFrame, asked: Sequence[str], *, whole_rows: bool) -> NamedRows:
     """Give the source's Column expressions names, and check the columns that are read.
+
+    A column that is asked for in another spelling, of upper and lower case, is renamed to that, unless Spark tells them apart.
 
     Args:
         source: what its pipeline says.
         df: its rows.
-        asked: the columns that its stage names beside; None: all are read.
+        asked: the columns that its stage names beside.
+        whole_rows: whether all columns are read.
 
     Raises:
         PipelineError, ColumnError: a column is missing, twice there, has a name of beamish's own, or is of a type that
@@ -53,6 +57,7 @@ def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> 
     for name in df.columns:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
+    df = _spelled(df, source, asked)
     named: list[str] = []
     for key in source.keys:
         name = key if isinstance(key, str) else _name_of(df, key)
@@ -69,8 +74,16 @@ def name_columns(source: Source, df: DataFrame, asked: Sequence[str] | None) -> 
         if followed not in (None, event_time):
             _check_event_time(df, type(source.watermark).__name__, followed)
         check_marks(df, source.watermark, followed)
-    needed = set(df.columns if asked is None else (*named, *asked))
+    needed = set(df.columns if whole_rows else (*named, *asked))
     return NamedRows(df, source, _schema(df, needed))
+
+
+def _spelled(df: DataFrame, source: Source, asked: Sequence[str]) -> DataFrame:
+    if df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
+        return df
+    followed = source.watermark.followed_column(None) if source.watermark is not None else None
+    names = [name for name in (*source.keys, source.event_time, followed, *asked) if isinstance(name, str)]
+    return df.withColumnsRenamed(respelled(df.columns, names))
 
 
 def _name_of(df: DataFrame, expression: Column, other: str | None = None) -> str:
