@@ -31,6 +31,24 @@ def test_columns_that_begin_with_two_underscores_are_kept_in_whole_rows_and_in_d
     assert dropped.values == ROWS[0]
 
 
+def test_names_are_read_as_spark_reads_them_and_come_out_as_they_were_asked_for():
+    pipeline = (
+        PIPELINE.key_by("__OP").event_time("TS", bm.BoundedOutOfOrderness(0)).with_dropped().accumulate(s=Sum("V"))
+    )
+    script = TestStream().add(ROWS[:1]).advance_watermark_to(10).add(ROWS[:1])
+    pane, dropped = pipeline.run(script)
+    assert (pane.key, pane.values) == ({"__OP": "u"}, {"s": 5})
+    assert dropped.values == {"TS": 1, "__sign": 1, "__OP": "u", "V": 5}
+    with pytest.raises(bm.ColumnError, match="no column 'V'"):  # it cannot be called both
+        PIPELINE.accumulate(s=Sum("V"), t=Sum("v")).run(script)
+
+
+def test_a_name_with_a_dot_says_how_to_have_a_field():
+    script = TestStream().add([{"ts": 1, "user": {"id": 3}}])
+    with pytest.raises(bm.ColumnError, match=r"no column 'user\.id'.*df\.withColumn\('id', F\.col\('user\.id'\)\)"):
+        PIPELINE.key_by("user.id").accumulate(n=Count()).run(script)
+
+
 def test_a_chain_may_be_keyed_by_one():
     totals = PIPELINE.key_by("__op").accumulate(s=Sum("v")).then(bm.Pipeline().key_by("__op").accumulate(n=Count()))
     panes = totals.run(TestStream().add(ROWS).advance_watermark_to(10))

@@ -89,7 +89,17 @@ def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
         )
     found = schema.get_all_field_indices(name)
     if not found:
-        raise ColumnError(f"{where}: there is no column {name!r}; the columns are {schema.names}")
+        raise ColumnError(
+            f"{where}: there is no column {name!r}; the columns are {schema.names}{_of_struct(schema, name)}"
+        )
     if len(found) > 1:
         raise ColumnError(f"{where}: there are {len(found)} columns {name!r}; rename or drop the others")
     return schema.field(found[0])
+
+
+def _of_struct(schema: pa.Schema, name: str) -> str:
+    """The fix where a name with a dot may be meant as a field of a struct."""
+    struct, dot, field = name.partition(".")
+    if not dot or struct not in schema.names or not pa.types.is_struct(schema.field(struct).type):
+        return ""
+    return f"; a name means a whole column: for a field of {struct!r} add one first, df.withColumn({field!r}, F.col({name!r}))"

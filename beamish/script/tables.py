@@ -12,6 +12,7 @@ from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
 from beamish.instants import instant_us
 from beamish.kernels.reserved import EVENT_TIME, PREFIX, SIGN, is_reserved
+from beamish.kernels.spelling import respelled
 from beamish.script.events import Bundle, Event, Row, Step, as_step, in_words
 from beamish.source import Source
 
@@ -78,8 +79,10 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
     """
     steps, tables, begins = [as_step(event) for event in events], {}, {}
     given = flow.initial(initial)
+    named = {source.name: taker.stage.asks(taker.takes, number) for source, taker, number in flow.leaves}
     for source in flow.sources:
-        bundles = [step.rows for step in steps if step.rows and step.input == source.name]
+        arrived = [step.rows for step in steps if step.rows and step.input == source.name]
+        bundles = _spelled(arrived, (*source.keys, source.event_time, *named[source.name]))
         if source.name in given:
             begin = _initial(given[source.name])
             _check_event_time(source.event_time, begin)
@@ -103,6 +106,15 @@ def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
     tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time)
     signs = [pa.array([sign for _, sign in bundle], pa.int8()) for bundle in unfolded]
     return [table.append_column(SIGN, sign) for table, sign in zip(tables, signs, strict=True)]
+
+
+def _spelled(bundles: Sequence[Sequence[Row]], asked: Sequence[Any]) -> list[Sequence[Row]]:
+    """The rows with columns called as they are asked for, since Spark does not tell upper from lower case."""
+    names = list(dict.fromkeys(name for bundle in bundles for row in bundle for name in row))
+    new = respelled(names, [name for name in asked if isinstance(name, str)])
+    if not new:
+        return list(bundles)
+    return [[{new.get(name, name): value for name, value in row.items()} for row in bundle] for bundle in bundles]
 
 
 def _initial(rows: Any) -> Sequence[Row]:

@@ -156,6 +156,17 @@ def test_columns_that_differ_in_case_are_refused_where_one_is_read_unless_spark_
     assert pane.asDict()["score"] == 3
 
 
+def test_names_in_another_case_are_found_unless_spark_tells_them_apart(spark, case_sensitive):
+    rows = spark.range(2).selectExpr("timestamp_seconds(id) ts", "'a' team", "int(id) score")
+    pipeline = PIPELINE.key_by("TEAM").event_time("Ts", bm.BoundedOutOfOrderness(0)).accumulate(total=Sum("SCORE"))
+    if case_sensitive:
+        with pytest.raises(bm.ColumnError, match="no column 'Ts'"):
+            pipeline.apply(rows)
+    else:
+        (pane,) = pipeline.apply(rows).collect()
+        assert (pane.asDict()["TEAM"], pane["total"]) == ("a", 1)
+
+
 @pytest.mark.usefixtures("case_sensitive")
 def test_an_accumulation_named_as_a_key_in_another_case_is_refused(events):
     with pytest.raises(bm.PipelineError, match=r"column 'TEAM': 'team' is a key column too"):

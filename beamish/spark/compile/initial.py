@@ -32,7 +32,7 @@ def _like(inputs: NamedInputs, name: str | None, df: Any) -> SourceRows:
             "once, before the first batch"
         )
     rows = inputs.named[name]
-    named = name_columns(rows.source, Given.asked(df), list(rows.schema.names))
+    named = name_columns(rows.source, Given.asked(df), list(rows.schema.names), whole_rows=False)
     for field in rows.schema:
         if field.name not in named.schema.names:
             raise ColumnError(

@@ -80,8 +80,9 @@ def name_inputs(
     named: dict[str | None, NamedRows] = {}
     for source, taker, number in flow.leaves:
         whole_rows = taker.stage.asks_whole_rows(taker.takes, number)
-        asked = None if whole_rows else taker.stage.asks(taker.takes, number)
-        named[source.name] = name_columns(source, _without_dropped(source, frames[source.name]), asked)
+        asked = taker.stage.asks(taker.takes, number)
+        rows = _without_dropped(source, frames[source.name])
+        named[source.name] = name_columns(source, rows, asked, whole_rows=whole_rows)
     flow = flow.on_sources(lambda source: named[source.name].source)
     flow = flow if streaming else flow.final
     flow.check()  # once more, since expressions have names now

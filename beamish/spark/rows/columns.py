@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, is_reserved
+from beamish.kernels.spelling import respelled
 from beamish.source import Source
 from beamish.spark.rows.forms import unfolded
 from beamish.spark.rows.given import Given
@@ -40,13 +41,16 @@ def column(name: str) -> Column:
     return F.col(quoted(name))
 
 
-def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> NamedRows:
+def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_rows: bool) -> NamedRows:
     """Give the source's Column expressions names, and check the columns that are read.
+
+    A column that is asked for in another spelling, of upper and lower case, is renamed to that, unless Spark tells them apart.
 
     Args:
         source: what its pipeline says.
         given: its rows.
-        asked: the columns that its stage names beside; None: all are read.
+        asked: the columns that its stage names beside.
+        whole_rows: whether all columns are read.
 
     Raises:
         PipelineError, ColumnError: a column is missing, twice there, has a name of beamish's own, or is of a type that
@@ -55,7 +59,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> N
     for name in given.columns:
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
-    given = _unfolded(source, given)
+    given = _spelled(_unfolded(source, given), source, asked)
     named: list[str] = []
     for key in source.keys:
         name = key if isinstance(key, str) else _name_of(given, key)
@@ -73,7 +77,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str] | None) -> N
             _check_event_time(given, type(source.watermark).__name__, followed)
         if not given.told:
             check_marks(given.df, source.watermark, followed)
-    needed = set(given.columns if asked is None else (*named, *asked))
+    needed = set(given.columns if whole_rows else (*named, *asked))
     return NamedRows(given.df, source, _schema(given, needed))
 
 
@@ -91,6 +95,15 @@ def _unfolded(source: Source, given: Given) -> Given:
 def _with_column(given: Given, name: str, expression: Column) -> Given:
     """The rows with an expression as a column."""
     return Given.asked(given.df.withColumn(name, expression))
+
+
+def _spelled(given: Given, source: Source, asked: Sequence[str]) -> Given:
+    """The rows with columns called as they are asked for."""
+    if given.case_matters:
+        return given
+    followed = source.watermark.followed_column(None) if source.watermark is not None else None
+    names = [name for name in (*source.keys, source.event_time, followed, *asked) if isinstance(name, str)]
+    return given.renamed(respelled(given.columns, names))
 
 
 def _name_of(given: Given, expression: Column, other: str | None = None) -> str:

@@ -42,6 +42,16 @@ class Given:
         case_matters = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
         return cls(df, df.schema, df.isStreaming, case_matters)
 
+    def renamed(self, names: Mapping[str, str]) -> Given:
+        """The same rows, some columns called otherwise: the new name by the old one."""
+        if not names:
+            return self
+        fields = [
+            t.StructField(names.get(one.name, one.name), one.dataType, one.nullable, one.metadata)
+            for one in self.schema
+        ]
+        return attrs.evolve(self, df=self.df.withColumnsRenamed(dict(names)), schema=t.StructType(fields))
+
     @property
     def columns(self) -> list[str]:
         """Their names."""
