@@ -37,8 +37,7 @@ class BatchCounts:
     @classmethod
     def read(cls, progress: Any, name: str) -> BatchCounts:
         """Read a ``StreamingQueryProgress`` of Spark's; ``name`` as it was given to ``bm.observe``."""
-        observed = progress.observedMetrics.get(name)
-        counts = {} if observed is None else observed.asDict()
+        counts = _counts(progress.observedMetrics.get(name))
         stated = progress.eventTime.get("watermark")
         watermark = None if counts.get("watermark_ms") is None else _at_ms(counts["watermark_ms"])
         if watermark is None and stated and not stated.startswith("1970-01-01T00:00:00"):
@@ -142,6 +141,16 @@ class Totals:
         if self.live_windows is not None:
             yield "live windows", f"{self.live_windows:,}"
         yield "state", f"{self.state_bytes / 2**20:,.1f} MiB"
+
+
+def _counts(observed: Any) -> Mapping[str, int | None]:
+    """An observation as Spark gives it: a row; on Spark Connect (seen in 4.3) a row of its values and its schema."""
+    if observed is None:
+        return {}
+    row: Mapping[str, Any] = observed.asDict()
+    if set(row) == {"values", "schema"}:
+        return dict(zip((field["name"] for field in row["schema"]["fields"]), row["values"], strict=True))
+    return row
 
 
 def _span(seconds: float) -> str:
