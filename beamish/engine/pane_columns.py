@@ -38,12 +38,8 @@ PANE_KIND, RETRACTION_KIND, DROPPED_KIND, MERGED_KIND = range(4)
 KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
 TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
 EARLY, ON_TIME, LATE, UNKNOWN = range(4)
-_CHANGES = {
-    PANE_KIND: (PaneChange.INSERT, PaneChange.UPDATE_AFTER),
-    RETRACTION_KIND: (PaneChange.DELETE, PaneChange.UPDATE_BEFORE),
-    DROPPED_KIND: (None, None),
-}
-"""What a row of a kind does; what it does if it ``replaces`` (docs/semantics.md#pane-change)."""
+_CHANGES = (PaneChange.INSERT, PaneChange.UPDATE_AFTER, PaneChange.DELETE, PaneChange.UPDATE_BEFORE)
+"""What a pane does, and what it does if it ``replaces``; then a retraction (docs/semantics.md#pane-change)."""
 
 COLUMNS: dict[str, tuple[str, Any]] = {
     "key_at": ("int64", NO_ENTRY),
@@ -91,13 +87,12 @@ def window_column(column: Block) -> pa.Array:
 
 def pane_column(column: Block) -> pa.Array:
     """The output's column ``pane``; a row's ``sequence`` is given by whoever runs the shard (``sequence.py``)."""
-    changes = [change and str(change) for both in _CHANGES.values() for change in both]
     return pa.StructArray.from_arrays(
         [
             _names(KINDS, column["kind"]),
             _names(TIMINGS, column["timing"]),
             *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
-            pa.array(changes, pa.string()).take(pa.array(column["kind"] * 2 + column["replaces"])),
+            _changes(column["kind"], column["replaces"]),
             pa.array(np.zeros(len(column["kind"]), dtype=np.int64)),
         ],
         fields=list(PANE),
@@ -112,6 +107,13 @@ def timestamp_column(time_us: Ints, none: Flags) -> pa.Array:
 def _bounds(us: Ints, end_us: Ints) -> pa.Array:
     """Starts or ends of windows; null for the one that ends at the end of time."""
     return pa.array(us, mask=end_us == END_OF_TIME_US).cast(TIMESTAMP)
+
+
+def _changes(kind: NDArray[np.int8], replaces: Flags) -> pa.Array:
+    """What rows do; null for dropped ones."""
+    dropped = kind == DROPPED_KIND
+    code = pa.array(kind * 2 + replaces, mask=dropped if dropped.any() else None)
+    return pa.array([str(change) for change in _CHANGES]).take(code)
 
 
 def _names(names: tuple[str, ...], number: NDArray[np.int8]) -> pa.Array:

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Sum
@@ -245,6 +246,69 @@ def test_what_is_live_of_a_table_is_what_is_live_of_a_list(spark, kind):
     live = Counter(map(line, bm.live(pipeline.run(script))))
     assert live
     assert words(pipeline, bm.live(stored(spark, pipeline, script))) == live
+
+
+def of(spark, pipeline, *, without=""):
+    """An empty table of panes."""
+    strings = {name: pa.string() for name in ("team", "part", "op")}
+    columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64(), **strings})
+    rows = {source.name: columns for source in pipeline.flow.sources}
+    schema = pane_schema(pipeline.flow.bind(rows, shards=2).operator.gives)
+    if without:
+        fields = [field for field in schema["pane"].dataType if field.name != without]
+        schema["pane"].dataType = StructType(fields)
+    return spark.createDataFrame([], schema)
+
+
+CHANGES = AT.key_by("team").changes().suppress(bm.UntilTimeLimit(5, clock="event"))
+GROWING = fired(SOURCE.window(bm.Sessions(5))).accumulating().accumulate(n=Count())
+NAMED = SOURCE.key_by("op").window(bm.FixedWindows(5)).accumulate(_sequence=Count())
+REFUSED = {
+    "another format": (bm.OptionError, FIXED.accumulate(n=Count()), {"format": "avro"}, "'debezium'"),
+    "codes elsewhere": (bm.OptionError, VISITS, {"format": "spark", "codes": "short"}, "format='flink'"),
+    "other codes": (bm.OptionError, VISITS, {"format": "flink", "codes": "tiny"}, "'short'"),
+    "a key format elsewhere": (bm.OptionError, VISITS, {"key_format": str}, "format='kafka'"),
+    "another key format": (bm.OptionError, VISITS, {"format": "kafka", "key_format": "avro"}, "to_avro"),
+    "another field": (bm.OptionError, VISITS, {"fields": ["kind"]}, "'timing'"),
+    "keys that are no list": (bm.OptionError, VISITS, {"keys": "team"}, "keys=['order_id']"),
+    "a key that is not there": (bm.ColumnError, VISITS, {"keys": ["user"]}, "no column 'user'"),
+    "parts as upserts": (bm.PipelineError, KINDS["discarding"], {"format": "upsert"}, "is discarding"),
+    "parts in a topic": (bm.PipelineError, KINDS["discarding"], {"format": "kafka"}, "format='diff'"),
+    "differences of totals": (
+        bm.PipelineError,
+        KINDS["accumulating"],
+        {"format": "diff"},
+        "accumulating_and_retracting",
+    ),
+    "sessions that vanish": (bm.PipelineError, GROWING, {}, "windows that merge"),
+    "differences of changes": (bm.PipelineError, CHANGES, {"format": "diff"}, "format='upsert'"),
+    "which pair": (bm.ColumnError, KINDS["join"], {"format": "upsert"}, "keys=['order_id']"),
+    "which joined row": (bm.ColumnError, KINDS["as-of join"], {"format": "kafka"}, "keys=['order_id']"),
+    "op of one's own": (bm.ColumnError, NAMED, {"format": "flink"}, "a column 'op' of its own"),
+    "a number of one's own": (bm.ColumnError, NAMED, {"format": "kafka"}, "a column '_sequence' of its own"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_panes_cannot_tell_is_refused(spark, what):
+    error, pipeline, arguments, words = REFUSED[what]
+    with pytest.raises(error) as caught:
+        bm.changelog(of(spark, pipeline), **arguments)
+    assert words in str(caught.value)
+
+
+def test_what_is_no_table_of_panes_is_refused(spark):
+    with pytest.raises(bm.ColumnError, match="no column 'window'"):
+        bm.changelog(spark.range(3))
+    for field in ("change", "sequence"):
+        with pytest.raises(bm.ColumnError, match=f"no field '{field}'.*write them anew"):
+            bm.live(of(spark, VISITS, without=field))
+    with pytest.raises(bm.PipelineError, match="windows that merge"):
+        bm.live(of(spark, GROWING))
+    span, says = "'start', timestamp, 'end', timestamp", "'kind', 'PANE', 'change', 'INSERT', 'sequence', value"
+    names = ["value", f"named_struct({span}) window", f"named_struct({says}) pane", "timestamp"]
+    with pytest.raises(bm.PipelineError, match="of a stream"):
+        bm.live(spark.readStream.format("rate").load().selectExpr(*names))
 
 
 def test_panes_of_which_nothing_is_known_but_their_columns(spark):

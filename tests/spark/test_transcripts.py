@@ -28,6 +28,7 @@ CHOSEN = {
     "asking": "Closing behaviour FIRE_ALWAYS: a last pane comes though nothing is new",
     "calendar": "Days of 23 and 25 hours in Paris",
     "chains": "A retraction that is too late is dropped like a row, and what it would have removed stays",
+    "changelogs": "A removal of a row that its window does not hold is dropped, and takes nothing away (semantics.md#unmatched-removals)",
     "changes": "The greatest sequence is the newest, whenever it came; null is the least (semantics.md#changes-newest)",
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
     "flows": "A side is keyed again: the orders of each team beside its visits",

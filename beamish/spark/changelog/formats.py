@@ -99,19 +99,18 @@ def _debezium(asked: Changelog) -> DataFrame:
 
 
 def _upsert(asked: Changelog) -> DataFrame:
-    _ = asked.table.slot  # it must be known which row one is
+    table = asked.table.latest
     last = [F.col("pane.sequence").alias("_sequence"), (asked.change == "DELETE").alias("_deleted")]
-    rows = asked.table.with_data(asked.change.alias("_change"), fields=asked.fields, flat=True, last=last)
-    return rows.where("_change <> 'UPDATE_BEFORE'").drop("_change")
+    return table.with_data(fields=asked.fields, flat=True, last=last)
 
 
 def _kafka(asked: Changelog) -> DataFrame:
-    table = asked.table
+    _upsert(asked)  # whose columns the records have
+    table = asked.table.latest
     data = [*table.data(asked.fields, flat=True), F.col("pane.sequence").alias("_sequence")]
     value = _written(F.struct(*data), asked.value_format)
-    rows = table.rows.where("pane.change <> 'UPDATE_BEFORE'")
     key = _written(F.struct(*table.slot), asked.key_format).alias("key")
-    return rows.select(key, F.when(asked.change != "DELETE", value).alias("value"))
+    return table.rows.select(key, F.when(asked.change != "DELETE", value).alias("value"))
 
 
 _FORMATS: dict[str, Callable[[Changelog], DataFrame]] = {

@@ -11,7 +11,7 @@ from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, OptionError
 from beamish.plan.ledger import Ledger
-from beamish.plan.relation import PANE_COLUMNS, Follows
+from beamish.plan.relation import Follows
 from beamish.plan.schemas import PANE
 from beamish.spark.rows.columns import column
 from beamish.versioning import VALID_FROM, VALID_TO
@@ -61,9 +61,14 @@ class PaneTable:
         return cls(call, rows, ledger, known is not None)
 
     @property
-    def names(self) -> list[str]:
-        """The columns of keys and values, in their order."""
-        return [name for name in self.rows.columns if name not in PANE_COLUMNS]
+    def latest(self) -> PaneTable:
+        """Without what was before: each row is what its slot holds from then on, or that it holds nothing.
+
+        Raises:
+            ColumnError: nothing says which row one is.
+        """
+        _ = self.slot
+        return attrs.evolve(self, rows=self.rows.where("pane.change <> 'UPDATE_BEFORE'"))
 
     @property
     def slot(self) -> list[Column]:
