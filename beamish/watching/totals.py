@@ -39,7 +39,8 @@ class BatchCounts:
         """Read a ``StreamingQueryProgress`` of Spark's; ``name`` as it was given to ``bm.observe``."""
         counts = _counts(progress.observedMetrics.get(name))
         stated = progress.eventTime.get("watermark")
-        watermark = None if counts.get("watermark_ms") is None else _at_ms(counts["watermark_ms"])
+        watermark_ms = counts.get("watermark_ms")
+        watermark = None if watermark_ms is None else _at_ms(watermark_ms)
         if watermark is None and stated and not stated.startswith("1970-01-01T00:00:00"):
             watermark = _read_time(stated)
         return cls(
