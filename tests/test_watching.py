@@ -3,6 +3,7 @@
 import builtins
 import io
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -117,8 +118,8 @@ def test_prometheus_text_has_the_fields_names(tmp_path):
     [
         (lambda: bm.progress(Query(), every=0), "every=0"),
         (bm.Listener, r"Listener\(port=None, path=None\): say a port"),
-        (lambda: bm.Listener(port="9095"), "port='9095'"),
-        (lambda: bm.observe(None, ""), "name=''"),
+        (lambda: bm.Listener(port=cast("Any", "9095")), "port='9095'"),
+        (lambda: bm.observe(cast("Any", None), ""), "name=''"),
     ],
 )
 def test_options_that_break_a_rule_are_refused(call, message):

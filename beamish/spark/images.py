@@ -73,8 +73,7 @@ def images(
         table = attrs.evolve(table, ledger=attrs.evolve(table.ledger, windowed=True))
     own = tuple(table.rows.select(*table.slot).columns)
     last = [F.col("pane.sequence").alias(SEQUENCE), (F.col("pane.change") == "DELETE").alias(DELETED)]
-    rows = attrs.evolve(table, rows=table.rows.where("pane.change <> 'UPDATE_BEFORE'"))
-    flat = rows.with_data(fields=fields, flat=True, last=last)
+    flat = table.latest.with_data(fields=fields, flat=True, last=last)
     return _with_json(flat, own) if as_json else Images(flat, own, frozenset())
 
 

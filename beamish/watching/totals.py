@@ -37,10 +37,10 @@ class BatchCounts:
     @classmethod
     def read(cls, progress: Any, name: str) -> BatchCounts:
         """Read a ``StreamingQueryProgress`` of Spark's; ``name`` as it was given to ``bm.observe``."""
-        observed = progress.observedMetrics.get(name)
-        counts = {} if observed is None else observed.asDict()
+        counts = _counts(progress.observedMetrics.get(name))
         stated = progress.eventTime.get("watermark")
-        watermark = None if counts.get("watermark_ms") is None else _at_ms(counts["watermark_ms"])
+        watermark_ms = counts.get("watermark_ms")
+        watermark = None if watermark_ms is None else _at_ms(watermark_ms)
         if watermark is None and stated and not stated.startswith("1970-01-01T00:00:00"):
             watermark = _read_time(stated)
         return cls(
@@ -142,6 +142,16 @@ class Totals:
         if self.live_windows is not None:
             yield "live windows", f"{self.live_windows:,}"
         yield "state", f"{self.state_bytes / 2**20:,.1f} MiB"
+
+
+def _counts(observed: Any) -> Mapping[str, int | None]:
+    """An observation as Spark gives it: a row; on Spark Connect (seen in 4.3) a row of its values and its schema."""
+    if observed is None:
+        return {}
+    row: Mapping[str, Any] = observed.asDict()
+    if set(row) == {"values", "schema"}:
+        return dict(zip((field["name"] for field in row["schema"]["fields"]), row["values"], strict=True))
+    return row
 
 
 def _span(seconds: float) -> str:

@@ -32,7 +32,7 @@ def stand_in(spark: Any) -> None:
     def format_(writer: DataFrameWriter, source: str) -> DataFrameWriter:
         return named(writer, Kafka.name() if source == "kafka" else source)
 
-    DataFrameWriter.format = format_  # type: ignore[method-assign, assignment]
+    DataFrameWriter.format = format_  # type: ignore[assignment,method-assign]
 
 
 class Producer(DataSourceWriter):

@@ -19,6 +19,7 @@ import beamish as bm
 from beamish.accumulations import Count, LeftOuterJoin, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
+from beamish.watching.totals import BatchCounts
 from tests.agreement import differences
 from tests.spark.test_flow import TREES
 from tests.spark.test_versions import SCRIPT as AS_OF
@@ -131,7 +132,7 @@ def sinks(spark):
             found = database.execute("SELECT team, plays FROM plays ORDER BY 1").fetchall()
         assert found == [(None, 1), ("blue", 1), ("red", 2)], found
         first, *_ = query.recentProgress
-        counted = first["observedMetrics"]["beamish"]
+        counted = BatchCounts.read(first, "beamish").counts
         assert (counted["rows"], counted["panes_early"]) == (4, 3), counted
 
 

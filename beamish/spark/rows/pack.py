@@ -48,7 +48,8 @@ def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bo
 
     Those read are called by their numbers: ``mapInArrow`` does not find columns with a dot in their names.
     """
-    types = operator.takes[number].columns
+    types = operator.takes[number].schema
+    assert types is not None  # noqa: S101 - it is bound
     selected = [(column(name), f"c{i}", types.field(name).type) for i, name in enumerate(operator.reads(number))]
     selected.append((rows.event_time_us, EVENT_TIME, pa.int64()))
     if rows.is_row is not None:

@@ -1,0 +1,69 @@
+"""What the user says of rows in the place of Spark: apply(schema=..., shards=..., streaming=...)."""
+
+import re
+
+import pytest
+from pyspark.sql import DataFrame
+
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.errors import ColumnError, OptionError, PipelineError
+from beamish.spark.compile.inputs import name_inputs
+from beamish.spark.rows.given import Told
+
+ROWS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+PLAYS = ROWS.window(bm.FixedWindows(60)).accumulate(plays=Count())
+SCHEMA = "ts timestamp, team string, `odd name` array<int>"
+
+
+def test_a_schema_is_a_text_or_a_struct_type():
+    told = Told.read(SCHEMA, 8, streaming=True)
+    assert [field.simpleString() for field in told.schemas[None]] == [
+        "ts:timestamp",
+        "team:string",
+        "odd name:array<int>",
+    ]
+    assert told.schemas == Told.read(told.schemas[None], 8, streaming=False).schemas
+    assert Told.read(None, 8, None) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((SCHEMA, None, True), "shards=None, streaming=True): where Spark is not asked, all three must be said"),
+        ((SCHEMA, 8, None), "shards=8, streaming=None): where Spark is not asked"),
+        ((None, 8, True), "apply(streaming=True): without schema=... Spark is asked"),
+        (("ts instant", 8, True), "'struct<ts instant>' is no type of Spark's"),
+        ((["ts"], 8, True), "apply(schema=['ts']): must be a text such as"),
+    ],
+)
+def test_what_is_said_must_be_all_and_readable(arguments, message):
+    with pytest.raises(OptionError, match=re.escape(message)):
+        Told.read(*arguments)
+
+
+def test_rows_of_which_nothing_can_be_asked_are_checked_by_what_was_said():
+    class Silent(DataFrame):
+        def __new__(cls):
+            return object.__new__(cls)
+
+        def __init__(self):
+            pass
+
+        def __getattribute__(self, name):
+            if name.startswith("__"):
+                return super().__getattribute__(name)
+            raise AssertionError(f"it was asked for {name}")
+
+    told = Told.read(SCHEMA, 2, streaming=True)
+    named = name_inputs(PLAYS.flow, Silent(), {}, told)
+    assert named.bind(2).operator.gives.schema.names[:3] == ["team", "window", "plays"]
+    with pytest.raises(ColumnError, match="event_time"):
+        name_inputs(PLAYS.flow, Silent(), {}, Told.read("at timestamp, team string", 2, streaming=True))
+    merged = bm.merge(a=ROWS, b=ROWS).window(bm.FixedWindows(60)).accumulate(n=Count())
+    with pytest.raises(OptionError, match="nothing is said of the input 'a'"):
+        name_inputs(merged.flow, None, {"a": Silent(), "b": Silent()}, told)
+    changes = bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+    changes = changes.window(bm.FixedWindows(60)).accumulate(plays=Count())
+    with pytest.raises(PipelineError, match="what the changes are must be asked of Spark"):
+        name_inputs(changes.flow, Silent(), {}, Told.read(SCHEMA + ", _change_type string", 2, streaming=True))
