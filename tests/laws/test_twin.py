@@ -14,7 +14,7 @@ from tests.agreement import differences
 from tests.laws.dear import dear
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.triggers import waiting_triggers
+from tests.strategies.triggers import value_triggers, waiting_triggers
 from tests.strategies.windows import windows
 from tests.twin import run
 
@@ -28,7 +28,7 @@ def agree(data, script_of=scripts, **what):
 
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes(data):
-    agree(data)
+    agree(data, asks=data.draw(st.integers(0, 3)) == 3)
 
 
 def dense(_pipeline):
@@ -45,6 +45,7 @@ def test_engine_and_twin_give_the_same_panes_of_long_scripts(data):
         window=windows.filter(lambda option: not isinstance(option, CalendarWindows)),
         lateness=st.sampled_from([0, 5, 40]),
         accumulation=st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
+        asks=data.draw(st.integers(0, 3)) == 3,
     )
 
 
@@ -57,7 +58,7 @@ def test_engine_and_twin_give_the_same_panes_of_sessions(data):
         script_of=dense,
         watermark=st.just(BoundedOutOfOrderness(0)),
         window=st.builds(Sessions, st.integers(2, 6)),
-        trigger=waiting_triggers,
+        trigger=st.one_of(waiting_triggers, waiting_triggers, value_triggers),
         lateness=st.sampled_from([0, 5, 40]),
         keys=st.just(()),
         accumulation=st.sampled_from([Count(), Sum("score")]),

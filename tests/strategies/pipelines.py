@@ -37,14 +37,15 @@ def pipelines(
     watermark: st.SearchStrategy[bm.Watermark] = watermarks,
     keys: st.SearchStrategy[tuple[str, ...]] = key_columns,
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+    asks: bool = False,
 ) -> bm.Pipeline:
-    """Any pipeline that its checks accept."""
+    """Any pipeline that its checks accept; with ``asks`` its trigger may look at a value, which is then accumulated too."""
     option = draw(window)
     kind = draw(mode)
     if accumulation is accumulations and not option.merging:
         accumulation = st.one_of(accumulation, accumulation, fold_in_order)
     named = draw(st.lists(accumulation, min_size=1, max_size=3))
-    fires = draw(st.one_of(trigger, trigger, trigger, value_triggers) if trigger is triggers else trigger)
+    fires = draw(st.one_of(trigger, value_triggers) if asks else trigger)
     asked = {ASKED: draw(asked_accumulations)} if fires.asked_values else {}
     approximate = any(isinstance(one, a.ApproxCountDistinct) for one in named)  # it may say "unchanged" of a change
     retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
