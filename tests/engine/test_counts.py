@@ -35,6 +35,7 @@ def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bun
     )
     pipeline = pipeline.with_dropped() if listed else pipeline
     operator, store, watermark = pipeline.flow.bind({None: SCHEMA}, shards=1).operator, DictStore(), 0
+    operator.observe()
     for times, forward in bundles:
         rows = pa.table(
             {
@@ -49,6 +50,11 @@ def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bun
         counts = counts_of_step(shard, panes, before, None)
         dropped = sum(counts[name] for name in DROPPED.values())
         assert counts["rows"] + dropped == len(times)
+        expired = [
+            time for time in times if time is not None and window == WINDOWS[0] and (time // 10 + 1) * 10 <= watermark
+        ]
+        if expired and not finishes:
+            assert counts["max_late_by_ms"] == (watermark - min(expired)) * 1000
         if listed:
             kinds = [pane["kind"] for pane in panes["pane"].to_pylist()]
             assert dropped == kinds.count("DROPPED")

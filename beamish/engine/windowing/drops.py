@@ -73,7 +73,7 @@ def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int)
 
 
 def _note_latest(step: Step, time_us: Ints) -> None:
-    """Keep how far behind the watermark the earliest dropped row was; of a slice of rows its start counts."""
+    """Keep how far behind the watermark the earliest dropped row was (of a slice its start, if the query is not observed)."""
     if len(time_us) and step.watermark_us not in (NO_WATERMARK_US, END_OF_TIME_US):
         late_by_us = step.watermark_us - int(time_us.min())
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
