@@ -6,8 +6,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
@@ -68,45 +66,6 @@ def test_null_is_a_key_and_the_global_window_has_null_bounds(uri, ask):
     put(sink, change(None, 0, 1, 1), change("red", None, 2, 1), change(None, None, 3, 1))
     put(sink, change(None, 0, 11, 2), change("red", None, 12, 2), change(None, None, 0, 2, deleted=True), batch=1)
     assert ask("SELECT total FROM totals") == [(11,), (12,)]
-
-
-sequences = st.lists(
-    st.lists(
-        st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 60, None]), st.integers(0, 9), st.booleans()),
-        max_size=8,
-    ),
-    max_size=5,
-)
-
-
-@settings(max_examples=15, deadline=None)
-@given(batches=sequences, keep_deleted=st.booleans(), again=st.booleans())
-def test_after_any_batches_the_table_is_the_fold_of_all_changes(batches, keep_deleted, again):
-    """Databases 1 and 2: the table is the fold, also when each batch comes twice; here in SQLite, in a file of its own."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        uri = f"sqlite:///{folder}/totals.db"
-        check_fold(uri, batches, keep_deleted=keep_deleted, again=again)
-
-
-def check_fold(uri, batches, *, keep_deleted, again):
-    sink, live, number = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted), {}, 0
-    put(sink)
-    for batch, rows in enumerate(batches):
-        changes = []
-        for team, start, total, deleted in rows:
-            number += 1
-            changes.append(change(team, start, total, number, deleted=deleted))
-            live[team, start] = None if deleted else total
-        for _ in range(2 if again else 1):
-            put(sink, *changes, batch=batch)
-        with sink.database.transaction() as cursor:
-            where = " WHERE NOT _deleted" if keep_deleted else ""
-            cursor.execute(f"SELECT team, window_end IS NULL, total FROM totals{where}")
-            found = sorted((repr(row[0]), bool(row[1]), row[2]) for row in cursor.fetchall())
-        expected = [(repr(team), start is None, total) for (team, start), total in live.items() if total is not None]
-        assert found == sorted(expected)
 
 
 TYPES = {
