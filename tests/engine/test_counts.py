@@ -83,3 +83,20 @@ def test_panes_are_counted_by_timing():
         "panes_late": 2,
         "retractions": 1,
     }
+
+
+def test_a_removal_of_a_row_that_was_never_added_is_dropped_and_not_taken():
+    pipeline = (
+        bm.Pipeline()
+        .from_changelog("diff")
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(bm.FixedWindows(10))
+        .accumulate(all=Collect("k"))
+    )
+    schema = pa.schema([*SCHEMA, ("_diff", pa.int8())])
+    operator = pipeline.flow.bind({None: schema}, shards=1).operator
+    rows = pa.table({"k": [1, 2], "__beamish_sign": pa.array([1, -1], pa.int8()), EVENT_TIME: [SECOND, SECOND]})
+    shard = operator.open(DictStore())
+    panes = shard.step([None], None, [payload for _, payload in operator.pack(0, rows)])
+    counts = counts_of_step(shard, panes, {}, None)
+    assert (counts["rows"], counts["dropped_unmatched_removal"], counts["max_late_by_ms"]) == (1, 1, None)
