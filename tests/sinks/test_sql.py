@@ -9,8 +9,9 @@ import pytest
 
 import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
+from beamish.kernels.image_columns import SEQUENCE
 from beamish.sinks.marks import Mark
-from tests.sinks.conftest import SCHEMA, TIME, change, net
+from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
 
 FIRST = Mark("a query", 0)
 
@@ -238,3 +239,32 @@ def test_a_sink_is_a_value():
     sink = bm.sinks.sql("sqlite:///a.db", '"by.hour"')
     assert pickle.loads(pickle.dumps(sink)) == sink
     assert sink.table.name == "by.hour"
+
+
+def test_a_table_in_a_schema_is_found_there_and_its_mark_beside_it(uri, ask):
+    if uri.startswith("sqlite"):
+        with pytest.raises(OptionError, match="SQLite has no schemas"):
+            bm.sinks.sql(uri, "stats.totals")
+        return
+    sink = bm.sinks.sql(uri, 'stats."by.team"')
+    with pytest.raises(SinkError, match=r"(?s)stats.*nothing of the batch was written"):
+        put(sink, change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("CREATE SCHEMA stats")
+    for batch in range(2):
+        put(sink, change("red", 0, 1, 1), change("red", 0, batch, batch + 2), batch=batch)
+    assert ask('SELECT team, total FROM stats."by.team"') == [("red", 1)]
+    assert ask("SELECT table_name, batch_id FROM stats._beamish_sinks") == [("by.team", 1)]
+
+
+def test_names_of_columns_that_sql_would_read_otherwise_are_taken_as_they_are(uri, ask):
+    names = ["select", "a b", 'quo"te', "Größe", "order"]
+    schema = pa.schema([*((name, pa.int64()) for name in names), *SCHEMA])
+    row = change("red", 0, 1, 1) | {name: number for number, name in enumerate(names)}
+    sink = bm.sinks.sql(uri, "odd names")
+    for sequence in (1, 2):
+        rows = net(row | {SEQUENCE: sequence}, schema=schema, identity=(*names, *IDENTITY))
+        sink.write(rows, Mark("q", sequence))
+    assert ask('SELECT "select", "a b", "quo""te", "Größe", "order", _sequence FROM "odd names"') == [
+        (0, 1, 2, 3, 4, 2)
+    ]
