@@ -186,6 +186,7 @@ def test_the_sum_of_differences_is_nought_for_what_is_gone(visits):
 def test_what_is_live_of_a_stored_table_is_what_a_batch_gives(visits):
     panes, expected, _ = visits
     live = bm.live(panes)
+    assert panes.schema["pane"].metadata["beamish"]["follows"] == "retracting"
     assert rows(live.select(*FLAT)) == expected
     assert live.columns == [name for name in panes.columns if name != "dropped"]
 
