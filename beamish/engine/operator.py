@@ -115,6 +115,10 @@ class Operator(Protocol):
         """
         ...
 
+    def observe(self) -> None:
+        """Have its shards count what they only do where somebody looks; said before rows are packed."""
+        return
+
     def open(self, store: Store) -> Shard:
         """The shard whose state is in a store, or a new one.
 

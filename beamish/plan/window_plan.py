@@ -49,6 +49,7 @@ class WindowPlan:
         accumulations: bound to their columns, in order.
         suppressed: whether its panes go to a suppress.
         windowings: the plan of each of several windowings, by name; none: there is one windowing, without a name.
+        observed: whether the query is observed, so that slices of rows carry their rows' times.
     """
 
     options: WindowOptions
@@ -58,6 +59,7 @@ class WindowPlan:
     accumulations: tuple[BoundAccumulation, ...]
     suppressed: bool = False
     windowings: Mapping[str, WindowPlan] = attrs.Factory(dict)
+    observed: bool = False
 
     @property
     def signed(self) -> bool:
@@ -115,6 +117,11 @@ class WindowPlan:
     def policies(self) -> tuple[Watermark, ...]:
         """How the watermark of each input moves."""
         return tuple(relation.policy for relation in self.takes)
+
+    @property
+    def carries_times(self) -> bool:
+        """Whether slices carry the earliest and latest event time of their rows."""
+        return self.combines_timestamps or self.observed
 
     @property
     def combines_timestamps(self) -> bool:

@@ -50,7 +50,8 @@ def apply(
     from beamish.spark.observation import can_be_observed
 
     named = name_inputs(flow, df, inputs, told)
-    bound = named.bind(shard_count(named.spark, shards))
+    count = shard_count(named.spark, shards)
+    bound = named.bind(count)
     begins = name_initial(named, flow.initial(initial))
     if not named.streaming:
         return panes_of_batch(bound, with_initial(named.frames, begins))
@@ -59,7 +60,12 @@ def apply(
         warn_of_default_partitions(named.spark)
 
     def panes(observed: str | None = None) -> DataFrame:
-        return panes_of_stream(bound, named.rows, initial=begins, observed=observed, told=told is not None)
+        flow = bound
+        if observed is not None:
+            flow = named.bind(count)
+            for below in flow.flows:
+                below.operator.observe()
+        return panes_of_stream(flow, named.rows, initial=begins, observed=observed, told=told is not None)
 
     return can_be_observed(panes(), panes)
 

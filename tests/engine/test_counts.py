@@ -35,6 +35,7 @@ def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bun
     )
     pipeline = pipeline.with_dropped() if listed else pipeline
     operator, store, watermark = pipeline.flow.bind({None: SCHEMA}, shards=1).operator, DictStore(), 0
+    operator.observe()
     for times, forward in bundles:
         rows = pa.table(
             {
@@ -49,6 +50,11 @@ def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bun
         counts = counts_of_step(shard, panes, before, None)
         dropped = sum(counts[name] for name in DROPPED.values())
         assert counts["rows"] + dropped == len(times)
+        expired = [
+            time for time in times if time is not None and window == WINDOWS[0] and (time // 10 + 1) * 10 <= watermark
+        ]
+        if expired and not finishes:
+            assert counts["max_late_by_ms"] == (watermark - min(expired)) * 1000
         if listed:
             kinds = [pane["kind"] for pane in panes["pane"].to_pylist()]
             assert dropped == kinds.count("DROPPED")
@@ -77,3 +83,20 @@ def test_panes_are_counted_by_timing():
         "panes_late": 2,
         "retractions": 1,
     }
+
+
+def test_a_removal_of_a_row_that_was_never_added_is_dropped_and_not_taken():
+    pipeline = (
+        bm.Pipeline()
+        .from_changelog("diff")
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(bm.FixedWindows(10))
+        .accumulate(all=Collect("k"))
+    )
+    schema = pa.schema([*SCHEMA, ("_diff", pa.int8())])
+    operator = pipeline.flow.bind({None: schema}, shards=1).operator
+    rows = pa.table({"k": [1, 2], "__beamish_sign": pa.array([1, -1], pa.int8()), EVENT_TIME: [SECOND, SECOND]})
+    shard = operator.open(DictStore())
+    panes = shard.step([None], None, [payload for _, payload in operator.pack(0, rows)])
+    counts = counts_of_step(shard, panes, {}, None)
+    assert (counts["rows"], counts["dropped_unmatched_removal"], counts["max_late_by_ms"]) == (1, 1, None)

@@ -6,13 +6,12 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
+from beamish.kernels.image_columns import SEQUENCE
 from beamish.sinks.marks import Mark
-from tests.sinks.conftest import SCHEMA, TIME, change, net
+from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
 
 FIRST = Mark("a query", 0)
 
@@ -68,45 +67,6 @@ def test_null_is_a_key_and_the_global_window_has_null_bounds(uri, ask):
     put(sink, change(None, 0, 1, 1), change("red", None, 2, 1), change(None, None, 3, 1))
     put(sink, change(None, 0, 11, 2), change("red", None, 12, 2), change(None, None, 0, 2, deleted=True), batch=1)
     assert ask("SELECT total FROM totals") == [(11,), (12,)]
-
-
-sequences = st.lists(
-    st.lists(
-        st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 60, None]), st.integers(0, 9), st.booleans()),
-        max_size=8,
-    ),
-    max_size=5,
-)
-
-
-@settings(max_examples=15, deadline=None)
-@given(batches=sequences, keep_deleted=st.booleans(), again=st.booleans())
-def test_after_any_batches_the_table_is_the_fold_of_all_changes(batches, keep_deleted, again):
-    """Databases 1 and 2: the table is the fold, also when each batch comes twice; here in SQLite, in a file of its own."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        uri = f"sqlite:///{folder}/totals.db"
-        check_fold(uri, batches, keep_deleted=keep_deleted, again=again)
-
-
-def check_fold(uri, batches, *, keep_deleted, again):
-    sink, live, number = bm.sinks.sql(uri, "totals", keep_deleted=keep_deleted), {}, 0
-    put(sink)
-    for batch, rows in enumerate(batches):
-        changes = []
-        for team, start, total, deleted in rows:
-            number += 1
-            changes.append(change(team, start, total, number, deleted=deleted))
-            live[team, start] = None if deleted else total
-        for _ in range(2 if again else 1):
-            put(sink, *changes, batch=batch)
-        with sink.database.transaction() as cursor:
-            where = " WHERE NOT _deleted" if keep_deleted else ""
-            cursor.execute(f"SELECT team, window_end IS NULL, total FROM totals{where}")
-            found = sorted((repr(row[0]), bool(row[1]), row[2]) for row in cursor.fetchall())
-        expected = [(repr(team), start is None, total) for (team, start), total in live.items() if total is not None]
-        assert found == sorted(expected)
 
 
 TYPES = {
@@ -279,3 +239,32 @@ def test_a_sink_is_a_value():
     sink = bm.sinks.sql("sqlite:///a.db", '"by.hour"')
     assert pickle.loads(pickle.dumps(sink)) == sink
     assert sink.table.name == "by.hour"
+
+
+def test_a_table_in_a_schema_is_found_there_and_its_mark_beside_it(uri, ask):
+    if uri.startswith("sqlite"):
+        with pytest.raises(OptionError, match="SQLite has no schemas"):
+            bm.sinks.sql(uri, "stats.totals")
+        return
+    sink = bm.sinks.sql(uri, 'stats."by.team"')
+    with pytest.raises(SinkError, match=r"(?s)stats.*nothing of the batch was written"):
+        put(sink, change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("CREATE SCHEMA stats")
+    for batch in range(2):
+        put(sink, change("red", 0, 1, 1), change("red", 0, batch, batch + 2), batch=batch)
+    assert ask('SELECT team, total FROM stats."by.team"') == [("red", 1)]
+    assert ask("SELECT table_name, batch_id FROM stats._beamish_sinks") == [("by.team", 1)]
+
+
+def test_names_of_columns_that_sql_would_read_otherwise_are_taken_as_they_are(uri, ask):
+    names = ["select", "a b", 'quo"te', "Größe", "order"]
+    schema = pa.schema([*((name, pa.int64()) for name in names), *SCHEMA])
+    row = change("red", 0, 1, 1) | {name: number for number, name in enumerate(names)}
+    sink = bm.sinks.sql(uri, "odd names")
+    for sequence in (1, 2):
+        rows = net(row | {SEQUENCE: sequence}, schema=schema, identity=(*names, *IDENTITY))
+        sink.write(rows, Mark("q", sequence))
+    assert ask('SELECT "select", "a b", "quo""te", "Größe", "order", _sequence FROM "odd names"') == [
+        (0, 1, 2, 3, 4, 2)
+    ]

@@ -41,6 +41,9 @@ class SuppressOperator(Operator):
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         return self.inner.pack(number, rows)
 
+    def observe(self) -> None:
+        self.inner.observe()
+
     def open(self, store: Store) -> Shard:
         kind = NewestShard if self.inner.keeps_newest else SuppressShard
         return kind(self.inner, self.suppress, store)

@@ -58,7 +58,6 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     groups = factorize_values(target)
     at = target[groups.first()]
     rows = groups.sum(bundle.rows[entries.row])
-    step.taken += int(rows.sum())
     state_at = table["state_at"][at]
     before = None
     if (state_at != NO_ENTRY).any():
@@ -72,6 +71,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
             drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)
             _accumulate_matched(step, bundle, entries.only(~lost), target[~lost], at)
             return
+    step.taken += int(rows.sum())
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
     if step.plan.signed:

@@ -51,7 +51,7 @@ class Bundle:
         table, untimed_rows, out_of_range = unpack(payloads)
         if plan.preaggregates:
             time = table[SLICE].to_numpy()
-            first, last = (table[name].to_numpy() if plan.combines_timestamps else time for name in (FIRST, LAST))
+            first, last = (table[name].to_numpy() if plan.carries_times else time for name in (FIRST, LAST))
             keys = table.select(plan.key_schema.names)
             rows = table[ROWS].to_numpy()
             return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows, out_of_range)

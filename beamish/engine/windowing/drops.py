@@ -15,7 +15,12 @@ import pyarrow as pa
 
 from beamish.engine.event_times import in_range
 from beamish.engine.windowing.bundle import Bundle, plan_keys
-from beamish.engine.windowing.dropped_rows import EVENT_TIME_OUT_OF_RANGE, NULL_EVENT_TIME, REASONS
+from beamish.engine.windowing.dropped_rows import (
+    EVENT_TIME_OUT_OF_RANGE,
+    NULL_EVENT_TIME,
+    REASONS,
+    UNMATCHED_REMOVAL,
+)
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_VALUE
@@ -60,7 +65,8 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
     """Drop entries, each from its window."""
     _count(step, reason, int(bundle.rows[entries.row].sum()))
-    _note_latest(step, bundle.first_us[entries.row])
+    if reason != UNMATCHED_REMOVAL:
+        _note_latest(step, bundle.first_us[entries.row])
     if step.plan.options.with_dropped and len(entries.row):
         step.output.add_dropped(
             bundle.table.take(pa.array(entries.row)),
@@ -73,7 +79,7 @@ def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int)
 
 
 def _note_latest(step: Step, time_us: Ints) -> None:
-    """Keep how far behind the watermark the earliest dropped row was; of a slice of rows its start counts."""
+    """Keep how far behind the watermark the earliest dropped row was (of a slice its start, if the query is not observed)."""
     if len(time_us) and step.watermark_us not in (NO_WATERMARK_US, END_OF_TIME_US):
         late_by_us = step.watermark_us - int(time_us.min())
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)

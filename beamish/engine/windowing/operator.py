@@ -70,6 +70,10 @@ class WindowOperator(UpdatingOperator):
         rows = rows_taken(self.plan, number, self.plan.only_wanted(rows))
         yield from pack_each(self.plan, number, rows) if self.plan.windowings else pack_rows(self.plan, number, rows)
 
+    def observe(self) -> None:
+        for plan in (self.plan, *self.plan.windowings.values()):
+            plan.observed = True
+
     def open(self, store: Store) -> UpdatingShard:
         if not self.plan.windowings:
             check_unnamed(store)

@@ -8,7 +8,7 @@ columns of rows:    the plan's columns, and
 columns of slices:  the key columns, the accumulators' state, and
     SLICE           int64: the start of the slice
     ROWS            int64: number of its rows
-    FIRST, LAST     int64: their earliest and latest event time (only under a timestamp combiner)
+    FIRST, LAST     int64: their earliest and latest event time (under a timestamp combiner, or where the query is observed)
 metadata (JSON):
     input           the number of the input that the rows are of
     windowings      the numbers of the windowings that take them; absent where there is one without a name
@@ -138,7 +138,7 @@ def _aggregate(
     columns = {name: column.take(pa.array(first)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
     columns[SLICE] = pa.array(start[first])
     columns[ROWS] = pa.array(groups.sizes())
-    if plan.combines_timestamps:
+    if plan.carries_times:
         columns |= {FIRST: pa.array(groups.least(time)), LAST: pa.array(groups.greatest(time))}
     for bound in plan.accumulations:
         inputs = bound.inputs(rows)

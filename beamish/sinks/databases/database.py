@@ -1,6 +1,6 @@
 """The contract of a database: what a sink asks of it.
 
-Laws (tests/sinks/test_databases.py, for each database):
+Laws (tests/laws/test_sinks.py):
 
 1. After a batch the table holds, of each identity, the row with the greatest sequence ever given, unless it is a deletion.
 2. A batch that is given again, or one whose transaction was broken off and that is given again, changes nothing.
