@@ -217,6 +217,11 @@ def test_an_event_time_over_a_stream_of_panes_is_refused_and_the_way_out_runs(sc
     panes = scored.stream().transform(TOTALS)
     with pytest.raises(bm.PipelineError, match=r"'timestamp'.*one watermark.*first\.then\(second\).*from_panes\(\)"):
         panes.transform(SECOND)
+    for alone in (panes.select("user", "timestamp"), panes.withColumnRenamed("pane", "first_pane")):
+        with pytest.raises(
+            bm.PipelineError, match=r"'timestamp'.*another pipeline's panes.*all would be late.*first\.then"
+        ):
+            alone.transform(SECOND)
     run_into(panes, tmp_path / "first")
     written = spark.read.parquet(str(tmp_path / "first"))
     stream = spark.readStream.schema(written.schema).parquet(str(tmp_path / "first"))

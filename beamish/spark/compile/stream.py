@@ -30,7 +30,7 @@ from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
 from beamish.spark.rows.known import known
-from beamish.spark.rows.marks import MARK
+from beamish.spark.rows.marks import OF_PANES
 from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import pane_schema, spark_schema
@@ -74,7 +74,7 @@ def panes_of_stream(
     panes = operated.mapInArrow(panes_from_bytes, pane_schema(flow.operator.gives))
     follows_rows = all(policy.moved_by_rows for policy in flow.policies)
     # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
-    return panes.withMetadata("timestamp", {MARK: 0}) if follows_rows and not reports else panes
+    return panes.withMetadata("timestamp", OF_PANES) if follows_rows and not reports else panes
 
 
 def needs_reports(flow: BoundFlow) -> bool:

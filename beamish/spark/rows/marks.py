@@ -17,6 +17,11 @@ MARK = "spark.watermarkDelayMs"
 """The metadata of a column that Spark's watermark follows: its delay, in milliseconds."""
 
 
+_PANES = "beamish.panes"
+OF_PANES = {MARK: 0, _PANES: True}
+"""The mark of the ``timestamp`` of panes, by which Spark's own operators know the event time; and that it is of panes."""
+
+
 def marks_of(df: DataFrame) -> dict[str, int]:
     """The delays of the columns that have had a ``withWatermark``, in milliseconds."""
     return {field.name: int(field.metadata[MARK]) for field in df.schema if MARK in field.metadata}
@@ -34,8 +39,13 @@ def check_marks(df: DataFrame, policy: Watermark, followed: str | None) -> None:
         PipelineError: the rows have another watermark already.
     """
     marks = marks_of(df)
-    if followed is None or not marks:
+    if followed is None or not marks or not df.isStreaming:
         return
+    if any(_PANES in field.metadata for field in df.schema):
+        raise PipelineError(
+            f"event_time({followed!r}) on a stream of another pipeline's panes: they come when the watermark has passed them, so all "
+            "would be late; say first.then(second).apply(df), or write the panes to a table and read it in a query of its own"
+        )
     if followed not in marks:
         (name, *_) = marks
         raise PipelineError(
