@@ -105,7 +105,8 @@ def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
     unfolded = [[one for row in bundle for one in form.unfold(row)] for bundle in bundles]
     tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time)
     signs = [pa.array([sign for _, sign in bundle], pa.int8()) for bundle in unfolded]
-    return [table.append_column(SIGN, sign) for table, sign in zip(tables, signs, strict=True)]
+    at = [table.schema.get_field_index(EVENT_TIME) for table in tables]
+    return [table.add_column(i, SIGN, sign) for table, i, sign in zip(tables, at, signs, strict=True)]
 
 
 def _spelled(bundles: Sequence[Sequence[Row]], asked: Sequence[Any]) -> list[Sequence[Row]]:

@@ -152,7 +152,8 @@ def of_each_window(pipeline, panes):
 
 
 def as_told(pipeline, one, other):
-    same = attrs.evolve(one, values={}, key={}) == attrs.evolve(other, values={}, key={})
+    # What a final pane does is another thing: nothing of its window is live before it.
+    same = attrs.evolve(one, values={}, key={}, change=None) == attrs.evolve(other, values={}, key={}, change=None)
     return same and (said(pipeline).discards or line(one) == line(other))
 
 

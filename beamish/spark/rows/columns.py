@@ -17,7 +17,7 @@ from beamish.kernels.spelling import respelled
 from beamish.source import Source
 from beamish.spark.rows.forms import unfolded
 from beamish.spark.rows.given import Given
-from beamish.spark.rows.marks import check_marks
+from beamish.spark.rows.marks import check_marks, without_stale_marks
 from beamish.spark.rows.types import arrow_type
 
 
@@ -60,6 +60,8 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
     given = _spelled(_unfolded(source, given), source, asked)
+    if not given.told:
+        given = Given.asked(without_stale_marks(given.df))
     named: list[str] = []
     for key in source.keys:
         name = key if isinstance(key, str) else _name_of(given, key)

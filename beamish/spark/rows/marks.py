@@ -7,6 +7,9 @@ would give it, the query's watermark is taken as it is; any other mark is refuse
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stdout
+
 from pyspark.sql import DataFrame
 
 from beamish.durations import Duration
@@ -25,6 +28,25 @@ OF_PANES = {MARK: 0, _PANES: True}
 def marks_of(df: DataFrame) -> dict[str, int]:
     """The delays of the columns that have had a ``withWatermark``, in milliseconds."""
     return {field.name: int(field.metadata[MARK]) for field in df.schema if MARK in field.metadata}
+
+
+def without_stale_marks(df: DataFrame) -> DataFrame:
+    """The rows without marks of another query: files keep them, but the watermark that they tell of is not in this one."""
+    marks = marks_of(df)
+    if not marks or not df.isStreaming or _has_watermark(df):
+        return df
+    for field in df.schema:
+        if field.name in marks:
+            kept = {name: value for name, value in field.metadata.items() if name not in OF_PANES}
+            df = df.withMetadata(field.name, kept)
+    return df
+
+
+def _has_watermark(df: DataFrame) -> bool:
+    """Whether there is a ``withWatermark`` in what the rows come of, as Spark's explain shows it."""
+    with redirect_stdout(io.StringIO()) as text:
+        df.explain(extended=True)
+    return "EventTimeWatermark" in text.getvalue()
 
 
 def check_marks(df: DataFrame, policy: Watermark, followed: str | None) -> None:
