@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.as_of.operator import AsOfOperator
+from beamish.engine.kept_windows import kept_windows, window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
 from beamish.engine.sequence import with_sequence
@@ -19,7 +20,6 @@ from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.engine.versions.reading import StoredTable
-from beamish.engine.windowing.kept import kept_windows, window_plan
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane
 from beamish.plan.relation import Relation
@@ -113,7 +113,7 @@ def tables_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
 def windows_after(
     flow: Flow, events: Sequence[Event], initial: Any, stage: Flow, span_us: tuple[int, int]
 ) -> pa.Table | None:
-    """The windows that a stage keeps after a script (``engine/windowing/kept.py``); None: no row came.
+    """The windows that a stage keeps after a script (``engine/kept_windows.py``); None: no row came.
 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.

@@ -44,6 +44,12 @@ class PaneChange(enum.StrEnum):
     DELETE = "DELETE"
     """The retraction of a pane that nothing replaces."""
 
+    @property
+    def alone(self) -> PaneChange:
+        """What it is where the row before or after it is left out: of an update the half that is left."""
+        halves = {PaneChange.UPDATE_BEFORE: PaneChange.DELETE, PaneChange.UPDATE_AFTER: PaneChange.INSERT}
+        return halves.get(self, self)
+
 
 class DropReason(enum.StrEnum):
     """Why a row was dropped."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from beamish.engine.windowing.kept import CLOSED, NEW_ROWS, PANES, check_key, key_names
+from beamish.engine.kept_windows import CLOSED, NEW_ROWS, PANES, check_key, key_names
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant, instant_us
@@ -19,7 +19,7 @@ from beamish.pane import PaneKind, Window
 from beamish.script.events import Event
 from beamish.script.panes import windows_of
 from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.suppressed import Suppressed
+from beamish.stages.suppressed import Suppressed, unsuppressed
 from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
 from beamish.versioning import VALID_FROM, VALID_TO
@@ -300,8 +300,7 @@ def window_stage(flow: Flow, number: int | None) -> Flow:
 
 def has_windows(flow: Flow) -> bool:
     """Whether a stage is one of windows, suppressed or not."""
-    stage = flow.stage.of if isinstance(flow.stage, Suppressed) else flow.stage
-    return isinstance(stage, WindowStage)
+    return isinstance(unsuppressed(flow.stage), WindowStage)
 
 
 def span_us(start: Any, end: Any) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from beamish.source import Source
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
 from beamish.stages.stage import Stage
-from beamish.stages.suppressed import Suppressed
+from beamish.stages.suppressed import Suppressed, unsuppressed
 from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
 from beamish.versioning import AsOfOptions, VersionsOptions
@@ -120,7 +120,7 @@ def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | Non
 
 def stage_of(flow: Flow) -> Stage:
     """The last stage; of a suppressed one that which is suppressed."""
-    return flow.stage.of if isinstance(flow.stage, Suppressed) else flow.stage
+    return unsuppressed(flow.stage)
 
 
 def stages(pipeline: bm.Pipeline) -> list[Said]:

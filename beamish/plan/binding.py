@@ -37,6 +37,15 @@ class BoundAccumulation:
     fields: tuple[Field, ...]
     first: int
 
+    def values(self, state: pa.Table) -> pa.Array:
+        """What accumulators hold, as values of its output column.
+
+        Args:
+            state: the accumulators of all accumulations.
+        """
+        mine = [column.combine_chunks() for column in self.state_of(state.columns)]
+        return self.accumulation.extract_columns(mine, self.types)
+
     def inputs(self, table: pa.Table) -> list[pa.Array]:
         """Its input columns in a table of rows.
 

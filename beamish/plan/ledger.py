@@ -12,7 +12,10 @@ from typing import Any
 import attrs
 
 from beamish.plan.relation import Follows, Relation
+from beamish.plan.schemas import PANE
 
+FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
+"""What of a pane may be asked for beside its columns."""
 METADATA = "beamish"
 """The name of the entry."""
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from beamish.errors import OptionError
-from beamish.plan.schemas import PANE
-
-_FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
+from beamish.plan.ledger import FIELDS
 
 
 def read_fields(call: str, fields: Any) -> tuple[str, ...]:
@@ -17,8 +15,8 @@ def read_fields(call: str, fields: Any) -> tuple[str, ...]:
     Raises:
         OptionError: one is none, or they are no list.
     """
-    if not _is_list(fields) or any(name not in _FIELDS for name in fields):
-        raise OptionError(f"{call}: fields={fields!r} must be a list, of {', '.join(map(repr, _FIELDS))}")
+    if not _is_list(fields) or any(name not in FIELDS for name in fields):
+        raise OptionError(f"{call}: fields={fields!r} must be a list, of {', '.join(map(repr, FIELDS))}")
     return tuple(fields)
 
 

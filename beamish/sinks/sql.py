@@ -12,9 +12,9 @@ from beamish.kernels.image_columns import DELETED
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases import Database, database_of
 from beamish.sinks.databases.database import STAGE, written
-from beamish.sinks.marks import MARKS, Mark, make_marks, read_mark, write_mark
 from beamish.sinks.names import TableName
 from beamish.sinks.options import read_fields, read_flag, read_keys
+from beamish.sinks.owners import MARKS, Mark, make_marks, read_mark, write_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from beamish.engine.kept_windows import check_key, kept_schema, kept_windows, key_names, window_plan
 from beamish.engine.operator import Operator
-from beamish.engine.state import DictStore, Store
+from beamish.engine.state import DictStore
 from beamish.engine.state.reading import read_index
+from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS, segment_name
 from beamish.engine.state.takes import TAKES, noted_takes
-from beamish.engine.windowing.kept import check_key, kept_schema, kept_windows, key_names, window_plan
 from beamish.engine.windowing.packing import shard_of
-from beamish.engine.windowing.several import store_under
+from beamish.engine.windowing.several import StoreUnder
 from beamish.errors import StateError
 from beamish.flow import Flow
 from beamish.kernels.buffers import cast
@@ -28,7 +29,8 @@ from beamish.spark.checkpoint import stateful_operators, store_of
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema
-from beamish.stages.suppressed import Suppressed
+from beamish.stages.suppressed import unsuppressed
+from beamish.stages.window import WindowStage
 
 _MOST_NAMES = 1000
 """Of so many segments at most each is asked for by its name; of more all are read."""
@@ -91,15 +93,18 @@ class _StoredWindows:
         Raises:
             StateError: no windows, or those of another stage.
         """
-        under = [f"{name}/" for name in _windowings(of)] or [""]
-        names = ["spark", WINDOWINGS, *(f"{name}{entry}" for name in under for entry in (INDEX, TAKES))]
+        stage = unsuppressed(of.stage)
+        assert isinstance(stage, WindowStage)  # noqa: S101 - it was asked for as one
+        names = list(stage.options.window.windowings) if stage.options.window is not None else []
+        under = [f"{name}/" for name in names] or [""]
+        entries_of_notes = ["spark", WINDOWINGS, *(f"{place}{entry}" for place in under for entry in (INDEX, TAKES))]
         notes: dict[int, DictStore] = {}
-        for row in entries.where(F.col("name").isin(names)).collect():
+        for row in entries.where(F.col("name").isin(entries_of_notes)).collect():
             notes.setdefault(row.shard, DictStore()).put(row["name"], bytes(row["value"]))
         shard = next((store for store in notes.values() if f"{under[0]}{INDEX}" in store), None)
         if shard is None:
             raise StateError("windows(): the checkpoint has no windows of such a stage")
-        takes = noted_takes(_store_of(under[0], shard), of.takes)
+        takes = noted_takes(StoreUnder(names[0], shard) if names else shard, of.takes)
         operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
         operator.open(DictStore(shard))  # compares what the state is of
         return cls(window_plan(operator), entries, notes)
@@ -128,18 +133,8 @@ class _StoredWindows:
 
     def _segments(self, store: DictStore, span_us: tuple[int, int]) -> Iterator[str]:
         """The entries of a shard in which there are windows of a span."""
-        for under in [f"{name}/" for name in self.plan.windowings] or [""]:
-            index = read_index(_store_of(under, store)).segments
+        windowings: dict[str, Store] = {f"{name}/": StoreUnder(name, store) for name in self.plan.windowings}
+        for under, own in (windowings or {"": store}).items():
+            index = read_index(own).segments
             overlaps = pc.and_(pc.less(index["start_us"], span_us[1]), pc.greater(index["end_us"], span_us[0]))
             yield from (under + segment_name(number) for number in index["segment"].filter(overlaps).to_pylist())
-
-
-def _windowings(of: Flow) -> Sequence[str]:
-    """The names of its windowings; none: it has one, without a name."""
-    stage: Any = of.stage.of if isinstance(of.stage, Suppressed) else of.stage
-    return list(stage.options.window.windowings)
-
-
-def _store_of(under: str, store: DictStore) -> Store:
-    """The part of a store whose entries are under a name; all of it under none."""
-    return store_under(under[:-1], store) if under else store

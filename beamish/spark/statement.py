@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from beamish.errors import PipelineError, SqlError
 from beamish.flow import Flow
 from beamish.kernels.quoting import quoted
+from beamish.pane import PaneChange
 from beamish.plan.ledger import Ledger
 from beamish.spark import apply as apply_flow
 from beamish.spark.rows.columns import column
@@ -153,9 +154,8 @@ def _pane(statement: Statement, panes: DataFrame) -> Column:
     """The column ``pane``, and what is known of the rows by the names that the SELECT list has."""
     pane, ledger = F.col("pane"), Ledger.read(panes.schema["pane"].metadata)
     if statement.having is not None:  # it may have left out the row before or after (docs/semantics.md#pane-change)
-        change = pane["change"]
-        alone = F.when(change == "UPDATE_BEFORE", "DELETE").when(change == "UPDATE_AFTER", "INSERT")
-        pane = pane.withField("change", alone.otherwise(change))
+        alone = F.create_map(*(F.lit(str(word)) for change in PaneChange for word in (change, change.alone)))
+        pane = pane.withField("change", alone[pane["change"]])
     if ledger is None:
         return pane.alias("pane")
     names = {item.key: item.expression.name for item in statement.shown if item.key is not None}

@@ -61,6 +61,11 @@ class Suppressible(Stage, Protocol):
         ...
 
 
+def unsuppressed(stage: Stage) -> Stage:
+    """The stage itself, whether its updates are held or not."""
+    return stage.of if isinstance(stage, Suppressed) else stage
+
+
 @attrs.frozen
 class Suppressed(Stage):
     """A stage and the suppress that holds its updates (see ``stages/stage.py``).

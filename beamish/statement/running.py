@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.pane import Pane, PaneChange, PaneKind
+from beamish.pane import Pane, PaneKind
 from beamish.script.events import Bundle, Event, Row, Step, as_step
 from beamish.script.tables import tables_of
 from beamish.statement.compile import Compiled
@@ -77,13 +77,6 @@ def _rows_of(rows: Sequence[Row], numbers: Sequence[int], added: dict[str, list[
     ]
 
 
-_ALONE: dict[PaneChange | None, PaneChange] = {
-    PaneChange.UPDATE_BEFORE: PaneChange.DELETE,
-    PaneChange.UPDATE_AFTER: PaneChange.INSERT,
-}
-"""What a row does where HAVING may have left out the one before or after it (docs/semantics.md#pane-change)."""
-
-
 def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
     """The panes that HAVING keeps, with the SELECT list for values."""
     made: dict[int, Pane] = {}
@@ -101,7 +94,9 @@ def _after(statement: Compiled, panes: Sequence[Pane]) -> list[Pane]:
     for row, at in enumerate(numbers):
         values = {name: column[row] for name, column in shown.items()}
         key = {name: values.pop(name) for name in keys}
-        change = panes[at].change if statement.having is None else _ALONE.get(panes[at].change, panes[at].change)
+        change = panes[at].change
+        if statement.having is not None and change is not None:  # it may have left out the row before or after
+            change = change.alone
         made[at] = attrs.evolve(panes[at], key=key, values=values, change=change)
     dropped = {at: _dropped(statement, pane) for at, pane in enumerate(panes) if pane.kind is PaneKind.DROPPED}
     return [(made | dropped)[at] for at in range(len(panes)) if at in made or at in dropped]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.sinks.marks import Mark
+from beamish.sinks.owners import Mark
 from beamish.sinks.sql import SqlSink
 from tests.sinks.conftest import change, net
 

@@ -10,7 +10,7 @@ import pytest
 import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import SEQUENCE
-from beamish.sinks.marks import Mark
+from beamish.sinks.owners import Mark
 from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
 
 FIRST = Mark("a query", 0)

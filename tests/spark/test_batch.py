@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
@@ -55,6 +56,21 @@ def test_triggers_lateness_and_modes_are_not_asked(plays):
     rows = rows.collect()
     assert {tuple(row)[2:] for row in rows} == {(n, "PANE", "ON_TIME", 0, 0, True, True, "INSERT") for n in (1, 2)}
     assert len(rows) == 4
+
+
+@pytest.mark.parametrize(
+    "refine",
+    [
+        lambda pipeline: pipeline.having(pc.field("plays") > 1),
+        lambda pipeline: pipeline.with_columns(twice=pc.field("plays") * 2),
+    ],
+    ids=["having", "with_columns"],
+)
+def test_what_is_known_of_the_panes_is_kept_with_a_having_and_more_columns(plays, refine):
+    pipeline = PIPELINE.window(bm.FixedWindows(10))
+    known = plays.transform(pipeline).schema["pane"].metadata
+    assert known["beamish"]["keys"] == ["team"]
+    assert plays.transform(refine(pipeline)).schema["pane"].metadata == known
 
 
 def test_panes_and_dropped_rows_are_told_apart(plays):

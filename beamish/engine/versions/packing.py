@@ -88,11 +88,6 @@ def key_columns(changes: pa.Table) -> list[pa.Array]:
     return [changes[name].combine_chunks() for name in changes.schema.names if name.startswith("key.")]
 
 
-def value_columns(changes: pa.Table) -> list[pa.Array]:
-    """The value columns."""
-    return [changes[name].combine_chunks() for name in changes.schema.names if name.startswith("value.")]
-
-
 def _changes(plan: TablePlan, rows: pa.Table) -> pa.Table:
     columns = {f"key.{field.name}": key_column(rows[field.name], field.type) for field in plan.key_schema}
     columns |= {f"value.{name}": rows[name].combine_chunks() for name in plan.value_schema.names}

@@ -208,8 +208,7 @@ def extract(plan: WindowPlan, state: pa.Table) -> pa.Table:
     """The values of accumulators, in the plan's ``value_schema``."""
     columns = []
     for bound, field in zip(plan.accumulations, plan.value_schema, strict=True):
-        mine = [column.combine_chunks() for column in bound.state_of(state.columns)]
-        columns.append(cast(bound.accumulation.extract_columns(mine, bound.types), field.type))
+        columns.append(cast(bound.values(state), field.type))
     return pa.table(columns, schema=plan.value_schema)
 
 

@@ -57,7 +57,7 @@ class SeveralShards(UpdatingShard):
     def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
         _note_names(plan, store)
         self._place = len(plan.key_schema)
-        self._shards = {name: WindowShard(of, store_under(name, store), policy) for name, of in plan.windowings.items()}
+        self._shards = {name: WindowShard(of, StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         each = self._each(payloads)
@@ -141,12 +141,7 @@ def _note_names(plan: WindowPlan, store: Store) -> None:
         store.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
 
 
-def store_under(name: str, store: Store) -> Store:
-    """The store of a windowing."""
-    return _StoreUnder(name, store)
-
-
-class _StoreUnder:
+class StoreUnder:
     """The part of a store whose entries are under a name."""
 
     def __init__(self, name: str, store: Store) -> None:

@@ -54,9 +54,8 @@ class Step:
         """The values of an accumulation that panes of these windows would have now."""
         bound = next(bound for bound in self.plan.accumulations if bound.name == name)
         state = self.table.state.take(self.table["state_at"][at])
-        mine = [column.combine_chunks() for column in bound.state_of(state.columns)]
         with naming_window(self.table, at):
-            return bound.accumulation.extract_columns(mine, bound.types)
+            return bound.values(state)
 
     def load(self, wanted: NDArray[np.bool_]) -> None:
         """Read segments.

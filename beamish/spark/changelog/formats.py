@@ -1,6 +1,6 @@
 """Panes in the words of other worlds: a function for each (docs/semantics.md#changelogs).
 
-Each gives a lazy DataFrame, by expressions of columns alone; but Debezium's wants both images of a row in one, see images.py.
+Each gives a lazy DataFrame, by expressions of columns alone; but Debezium's wants both images of a row in one, see before_and_after.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.errors import OptionError, PipelineError
+from beamish.kernels.image_columns import DELETED, SEQUENCE
+from beamish.plan.ledger import FIELDS
 from beamish.plan.relation import Follows
-from beamish.spark.changelog.images import with_images
-from beamish.spark.changelog.pane_table import FIELDS, PaneTable
+from beamish.spark.changelog.before_and_after import with_images
+from beamish.spark.changelog.pane_table import PaneTable
 
 _CHANGE = "pane.change"
 _SPARK = {
@@ -100,14 +102,14 @@ def _debezium(asked: Changelog) -> DataFrame:
 
 def _upsert(asked: Changelog) -> DataFrame:
     table = asked.table.latest
-    last = [F.col("pane.sequence").alias("_sequence"), (asked.change == "DELETE").alias("_deleted")]
+    last = [F.col("pane.sequence").alias(SEQUENCE), (asked.change == "DELETE").alias(DELETED)]
     return table.with_data(fields=asked.fields, flat=True, last=last)
 
 
 def _kafka(asked: Changelog) -> DataFrame:
     _upsert(asked)  # whose columns the records have
     table = asked.table.latest
-    data = [*table.data(asked.fields, flat=True), F.col("pane.sequence").alias("_sequence")]
+    data = [*table.data(asked.fields, flat=True), F.col("pane.sequence").alias(SEQUENCE)]
     value = _written(F.struct(*data), asked.value_format)
     key = _written(F.struct(*table.slot), asked.key_format).alias("key")
     return table.rows.select(key, F.when(asked.change != "DELETE", value).alias("value"))

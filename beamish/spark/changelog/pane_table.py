@@ -12,12 +12,8 @@ from pyspark.sql import types as t
 from beamish.errors import ColumnError, OptionError
 from beamish.plan.ledger import Ledger
 from beamish.plan.relation import Follows
-from beamish.plan.schemas import PANE
 from beamish.spark.rows.columns import column
 from beamish.versioning import VALID_FROM, VALID_TO
-
-FIELDS = (*(field.name for field in PANE if field.name not in ("kind", "change")), "timestamp")
-"""What of a pane may be asked for beside its columns."""
 
 
 @attrs.frozen

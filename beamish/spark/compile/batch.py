@@ -42,16 +42,20 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         flow: bound to the columns of its sources.
         frames: the rows of each source.
     """
-    if isinstance(flow.operator, RefinedOperator):
-        panes = panes_of_batch(attrs.evolve(flow, operator=flow.operator.inner), frames)
-        return panes.mapInArrow(flow.operator.refined_batches, spark_schema(flow.operator.gives.schema))
+    operator = flow.operator
+    panes = _of_windowings(attrs.evolve(flow, operator=bare(operator)), frames)
+    if isinstance(operator, RefinedOperator):
+        panes = panes.mapInArrow(operator.refined_batches, spark_schema(operator.gives.schema))
+    return panes.withMetadata("pane", Ledger.of(operator.gives, final=True).metadata)
+
+
+def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
     parts = []
     for name, operator in _windowings(flow.operator).items():
         panes = _panes(flow, operator, frames)
         names = flow.operator.gives.schema.names if flow.operator.gives.schema else []
         parts.append(panes if name is None else panes.withColumn(WINDOWING, F.lit(name)).select(*map(column, names)))
-    ledger = Ledger.of(flow.operator.gives, final=True)
-    return reduce(DataFrame.unionAll, parts).withMetadata("pane", ledger.metadata)
+    return reduce(DataFrame.unionAll, parts)
 
 
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:

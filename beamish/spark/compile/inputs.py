@@ -47,7 +47,7 @@ class NamedInputs:
     @property
     def rows(self) -> Mapping[str | None, SourceRows]:
         """The rows of each source with their watermark; of stored panes as they are."""
-        return {name: with_watermark(rows.source, rows.df) for name, rows in self.named.items()}
+        return {name: with_watermark(rows) for name, rows in self.named.items()}
 
     def bind(self, shards: int) -> BoundFlow:
         """The flow bound to the columns.

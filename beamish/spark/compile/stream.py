@@ -30,7 +30,7 @@ from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
 from beamish.spark.rows.known import known
-from beamish.spark.rows.marks import OF_PANES
+from beamish.spark.rows.own_watermarks import OF_PANES
 from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import pane_schema, spark_schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -17,7 +17,7 @@ from beamish.kernels.spelling import respelled
 from beamish.source import Source
 from beamish.spark.rows.forms import unfolded
 from beamish.spark.rows.given import Given
-from beamish.spark.rows.marks import check_marks, without_stale_marks
+from beamish.spark.rows.own_watermarks import check_marks, marks_of, without_stale_marks
 from beamish.spark.rows.types import arrow_type
 
 
@@ -29,11 +29,13 @@ class NamedRows:
         df: the rows; has a column for every expression of the source.
         source: with names only.
         schema: the columns' Arrow types, but for those no pipeline can read.
+        marks: the delays of the columns that have had a ``withWatermark``, in milliseconds.
     """
 
     df: DataFrame
     source: Source
     schema: pa.Schema
+    marks: Mapping[str, int]
 
 
 def column(name: str) -> Column:
@@ -60,8 +62,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         if is_reserved(name):
             raise ColumnError(f"column {name!r}: names that begin with {PREFIX!r} are beamish's own; rename the column")
     given = _spelled(_unfolded(source, given), source, asked)
-    if not given.told:
-        given = Given.asked(without_stale_marks(given.df))
+    given = without_stale_marks(given)
     named: list[str] = []
     for key in source.keys:
         name = key if isinstance(key, str) else _name_of(given, key)
@@ -77,10 +78,9 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         followed = source.watermark.followed_column(event_time)
         if followed not in (None, event_time):
             _check_event_time(given, type(source.watermark).__name__, followed)
-        if not given.told:
-            check_marks(given.df, source.watermark, followed)
+        check_marks(given, source.watermark, followed)
     needed = set(given.columns if whole_rows else (*named, *asked))
-    return NamedRows(given.df, source, _schema(given, needed))
+    return NamedRows(given.df, source, _schema(given, needed), marks_of(given))
 
 
 def _unfolded(source: Source, given: Given) -> Given:

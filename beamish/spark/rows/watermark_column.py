@@ -12,10 +12,8 @@ from pyspark.sql import functions as F
 
 from beamish.durations import Duration
 from beamish.kernels.reserved import WATERMARK
-from beamish.source import Source
 from beamish.spark.millis import delay_parts
-from beamish.spark.rows.columns import column
-from beamish.spark.rows.marks import marks_of
+from beamish.spark.rows.columns import NamedRows, column
 
 
 @attrs.frozen
@@ -36,8 +34,9 @@ class SourceRows:
     is_row: Column | None = None
 
 
-def with_watermark(source: Source, df: DataFrame) -> SourceRows:
+def with_watermark(rows: NamedRows) -> SourceRows:
     """The rows, with the watermark that their policy says they carry."""
+    source, df = rows.source, rows.df
     if source.gives_panes:
         return SourceRows(df, F.unix_micros("timestamp"))  # the query that gave them moves the watermark
     event_time_us = F.unix_micros(column(source.event_time))
@@ -46,7 +45,7 @@ def with_watermark(source: Source, df: DataFrame) -> SourceRows:
     if policy is None or followed is None or not source.is_waited_for:
         return SourceRows(df, event_time_us)
     delay_ms, rest_us = delay_parts(policy.delay.us)
-    if followed in marks_of(df):  # Spark follows it already, by the same delay (marks.py)
+    if followed in rows.marks:  # Spark follows it already, by the same delay (own_watermarks.py)
         return SourceRows(df, event_time_us, (F.unix_millis(column(followed)) - F.lit(delay_ms)) * F.lit(1000))
     time = column(followed)
     counted = time if policy.max_future is None else F.when(_not_future(time, policy.max_future), time)

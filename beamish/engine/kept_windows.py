@@ -17,7 +17,7 @@ from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.windowing.firing import extract
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.operator import WindowOperator
-from beamish.engine.windowing.several import store_under
+from beamish.engine.windowing.several import StoreUnder
 from beamish.engine.windowing.window_table import WindowTable
 from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
@@ -79,7 +79,7 @@ def kept_windows(plan: WindowPlan, store: Store, span_us: tuple[int, int]) -> pa
         return _kept(plan, store, *span_us)
     each = []
     for name, of in plan.windowings.items():
-        rows = _kept(of, store_under(name, store), *span_us)
+        rows = _kept(of, StoreUnder(name, store), *span_us)
         names = pa.array([name] * rows.num_rows, pa.string())
         each.append(rows.add_column(len(of.key_schema), WINDOWING, names))
     return pa.concat_tables(each)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from beamish.durations import Duration
 from beamish.errors import PipelineError
+from beamish.spark.rows.given import Given
 from beamish.watermarks import Watermark
 
 MARK = "spark.watermarkDelayMs"
@@ -25,21 +26,21 @@ OF_PANES = {MARK: 0, _PANES: True}
 """The mark of the ``timestamp`` of panes, by which Spark's own operators know the event time; and that it is of panes."""
 
 
-def marks_of(df: DataFrame) -> dict[str, int]:
+def marks_of(given: Given) -> dict[str, int]:
     """The delays of the columns that have had a ``withWatermark``, in milliseconds."""
-    return {field.name: int(field.metadata[MARK]) for field in df.schema if MARK in field.metadata}
+    return {field.name: int(field.metadata[MARK]) for field in given.schema if MARK in field.metadata}
 
 
-def without_stale_marks(df: DataFrame) -> DataFrame:
+def without_stale_marks(given: Given) -> Given:
     """The rows without marks of another query: files keep them, but the watermark that they tell of is not in this one."""
-    marks = marks_of(df)
-    if not marks or not df.isStreaming or _has_watermark(df):
-        return df
-    for field in df.schema:
+    marks, df = marks_of(given), given.df
+    if not marks or not given.streaming or _has_watermark(df):
+        return given
+    for field in given.schema:
         if field.name in marks:
             kept = {name: value for name, value in field.metadata.items() if name not in OF_PANES}
             df = df.withMetadata(field.name, kept)
-    return df
+    return Given.asked(df)
 
 
 def _has_watermark(df: DataFrame) -> bool:
@@ -49,21 +50,21 @@ def _has_watermark(df: DataFrame) -> bool:
     return "EventTimeWatermark" in text.getvalue()
 
 
-def check_marks(df: DataFrame, policy: Watermark, followed: str | None) -> None:
+def check_marks(given: Given, policy: Watermark, followed: str | None) -> None:
     """Check that a query over these rows can have the watermark that a policy says.
 
     Args:
-        df: the rows.
+        given: the rows.
         policy: how the watermark follows them.
         followed: the column that it follows; None: it follows the clock.
 
     Raises:
         PipelineError: the rows have another watermark already.
     """
-    marks = marks_of(df)
-    if followed is None or not marks or not df.isStreaming:
+    marks = marks_of(given)
+    if followed is None or not marks or not given.streaming:
         return
-    if any(_PANES in field.metadata for field in df.schema):
+    if any(_PANES in field.metadata for field in given.schema):
         raise PipelineError(
             f"event_time({followed!r}) on a stream of another pipeline's panes: they come when the watermark has passed them, so all "
             "would be late; say first.then(second).apply(df), or write the panes to a table and read it in a query of its own"
