@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.deduplication import Deduplication
 from beamish.durations import Duration, read_not_negative
 from beamish.kernels.formulas import Formula
 from beamish.kernels.named import Named
@@ -45,6 +46,7 @@ class WindowOptions:
     with_dropped: bool = False
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
     where: Formula | None = None
+    deduplication: Deduplication | None = None
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
 
@@ -86,6 +88,7 @@ class WindowOptions:
             with_dropped=self.with_dropped,
             accumulations=self.accumulations,
             where=self.where,
+            deduplication=self.deduplication,
             derived=self.derived,
             having=self.having,
         )

@@ -66,6 +66,10 @@ class DropReason(enum.StrEnum):
     """A change of a versioned table without a key."""
     UNMATCHED_REMOVAL = "unmatched_removal"
     """It takes back a row that its window does not hold."""
+    DUPLICATE = "duplicate"
+    """A row that is equal in the columns that deduplicate() names came before."""
+    OUT_OF_RETENTION = "out_of_retention"
+    """It came so late that nobody knows any more whether it came before."""
     JOINED_ALREADY = "joined_already"
     """A change that is in the table, but too late for rows joined before (a discarding as-of join)."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.deduplication import read_deduplication
 from beamish.durations import DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
@@ -19,11 +20,13 @@ from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
+from beamish.options import WindowOptions
 from beamish.pane import Pane
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source, key_by_call
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
+from beamish.stages.deduplicate import DeduplicateStage
 from beamish.stages.suppressed import Suppressed
 from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
@@ -52,6 +55,7 @@ def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
 
 _CALLS = {
     "derived": "with_columns",
+    "deduplication": "deduplicate",
     "mode": "accumulation_mode",
     "on_time": "on_time_behavior",
     "closing": "closing_behavior",
@@ -343,6 +347,48 @@ class Pipeline:
         self._check_no_merge(f"where({condition})")
         formula = read_formula("where(condition)", condition, "pc.field('score') > 3")
         return self._with(where=_both(self._said("where"), formula))
+
+    def deduplicate(self, *columns: str, within: DurationLike | None = None) -> Pipeline:
+        """Take rows that come again as one: a row equal to one before it in its key and in ``columns`` is dropped.
+
+        Null equals null, NaN equals NaN. Rows that are dropped are counted, and listed by ``with_dropped()``, as ``duplicate``;
+        nothing else sees them. Without ``within`` a row counts once in each window, whatever the mode, as long as the window is
+        kept. With it a row counts once in all windows, and then the pipeline may say no window at all: it gives its rows as they
+        came, each once.
+
+        Args:
+            columns: the names of the columns by which a row is known, at least one.
+            within: how long a row is known, above 0: until the watermark is so far past its event time. A row older than that is
+                dropped as ``out_of_retention``, since nobody knows any more.
+
+        Returns:
+            a pipeline. Of one without windows ``df.transform`` gives the columns of ``df`` (and ``dropped`` with
+            ``with_dropped()``); on a script panes without window, their timing UNKNOWN, their key the key columns, or ``columns``
+            where there are none, their values the others.
+
+        Raises:
+            OptionError: one of the arguments is wrong.
+            PipelineError: rows are taken back, or are of several inputs; no ``within`` where nothing else forgets them.
+
+        Example:
+            >>> import beamish as bm
+            >>> once = (
+            ...     bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("id", within="1 hour")
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 1, "id": 7}, {"ts": 2, "id": 8}]).add([{"ts": 3, "id": 7}])
+            >>> [pane.key["id"] for pane in once.run(script)]
+            [7, 8]
+        """
+        options = read_deduplication(columns, within)
+        if isinstance(self.flow.stage, DeduplicateStage) or self._said("deduplication") is not None:
+            raise PipelineError(
+                f"{options.call}: the pipeline says deduplicate() already; name all columns in one call, or say the second in a stage "
+                "after: first.then(bm.Pipeline().deduplicate(...))"
+            )
+        dropped = self.flow.stage.with_dropped
+        if len(self.flow.inputs) > 1 or self.flow.stage != WindowStage(WindowOptions(with_dropped=dropped)):
+            return self._with(deduplication=options)
+        return Pipeline(attrs.evolve(self.flow, stage=DeduplicateStage(options, with_dropped=dropped)))
 
     def having(self, condition: pc.Expression) -> Pipeline:
         """Let only the panes out that fulfil a condition, and only their retractions; a second call adds to the first.

@@ -5,6 +5,7 @@ A file is a micro-batch. Kinds:
     hot         the same, with every second row of one key
     retained    a row for each key and minute, in ten files, then six files of 100,000 rows in the last four minutes:
                 state to be kept, and batches that touch little of it
+    replays     plain, but each row has a key of its own, and one in a hundred comes again in a later file
     held        a row for each of ``rows`` keys, in ten files, then six files of 10,000 rows of such keys: changes to be
                 held, and batches that change few of them
 """
@@ -37,8 +38,12 @@ def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain", parts: 
     if not done.exists():
         folder.mkdir(parents=True, exist_ok=True)
         chance = np.random.default_rng(7)
-        keys = rows if kind == "held" else keys
-        kinds = {"retained": lambda: _retained(chance, rows, keys), "held": lambda: _held(chance, rows)}
+        keys = rows if kind in ("held", "replays") else keys
+        kinds = {
+            "retained": lambda: _retained(chance, rows, keys),
+            "held": lambda: _held(chance, rows),
+            "replays": lambda: _replays(chance, rows, files),
+        }
         batches = kinds.get(kind, lambda: _plain(chance, rows, files, keys, kind))()
         names = pa.array([f"key{i}" for i in range(keys)])
         for number, (time, key) in enumerate(batches):
@@ -57,6 +62,13 @@ def _plain(chance: np.random.Generator, rows: int, files: int, keys: int, kind: 
         time = START_US + number * 4 * MINUTE_US + chance.integers(-MINUTE_US, 4 * MINUTE_US, n)
         key = chance.integers(0, keys, n)
         yield time, np.where(np.arange(n) % 2 == 0, 0, key) if kind == "hot" else key
+
+
+def _replays(chance: np.random.Generator, rows: int, files: int) -> Iterator[tuple[Any, Any]]:
+    for number, key in enumerate(np.array_split(np.arange(rows), files)):
+        again = chance.integers(0, max(int(key[0]), 1), len(key))
+        came = np.where(chance.random(len(key)) < 0.01, again, key) if number else key
+        yield START_US + number * 4 * MINUTE_US + chance.integers(-MINUTE_US, 4 * MINUTE_US, len(key)), came
 
 
 def _retained(chance: np.random.Generator, windows: int, keys: int) -> Iterator[tuple[Any, Any]]:

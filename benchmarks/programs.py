@@ -64,6 +64,7 @@ _LATEST = bm.TimestampCombiner.LATEST
 _HALF_A_WINDOW = bm.UntilTimeLimit("30 seconds", clock="event")
 _EVERY_BUNDLE = _MINUTES.trigger(Always()).accumulating()
 _CHANGES = _ROWS.changes()
+_ONCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("1 minute")).deduplicate("k", within="1 day")
 _FINAL = "SELECT k, COUNT(*) AS n, SUM(x) AS s FROM rows WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY k EMIT FINAL"
 _SEVEN = {
     "n": Count(),
@@ -233,6 +234,12 @@ PROGRAMS: dict[str, Program] = {
     ),
     "beamish changes limited": _beamish(_CHANGES.suppress(bm.UntilTimeLimit("1 second", clock="processing"))),
     "transformWithState limited": lambda df: (limited_by_hand(df), "append"),
+    "beamish once": _beamish(_ONCE),
+    "Spark dropDuplicatesWithinWatermark": lambda df: (
+        df.withWatermark("ts", "1 day").dropDuplicatesWithinWatermark(["k"]),
+        "append",
+    ),
+    "beamish once per window": _beamish(_EARLY.accumulating().deduplicate("x")),
     "beamish": _beamish(_EARLY.accumulating()),
     "beamish retracting": _beamish(_RETRACTING),
     "beamish sliding": _beamish(

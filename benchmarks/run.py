@@ -67,6 +67,7 @@ _BY_HAND_MANY: dict[str, Any] = {"peer_has": {"rows": 1_000_000, "files": 2}, "m
 _FEW: dict[str, Any] = {"rows": 20_000, "files": 20, "keys": 1000, "figure": "batch_ms"}
 _RETAINED: dict[str, Any] = {"kind": "retained", "files": 0}
 _CHANGELOG: dict[str, Any] = {"changelog": True, "peer_has": {"changelog": False}}  # which makes the peer slower
+_DROP_DUPLICATES = "Spark dropDuplicatesWithinWatermark"
 _CLUSTER = "local-cluster[2,1,2048]"
 
 WORKLOADS = [
@@ -131,6 +132,19 @@ WORKLOADS = [
         figure="state_file_bytes",
         **_RETAINED,
     ),
+    Workload("D1", "1 M ids known, 1 % replays", "beamish once", _DROP_DUPLICATES, 0.7, rows=1_000_000, kind="replays"),
+    Workload(
+        "D1m",
+        "D1, 10 M ids",
+        "beamish once",
+        _DROP_DUPLICATES,
+        0.7,
+        rows=10_000_000,
+        files=20,
+        kind="replays",
+        most_rounds=1,
+    ),
+    Workload("D2", "B1, each x once per key and window", "beamish once per window", "beamish", 0.6),
     Workload("S1", "B1, a change per half a window", "beamish limited", "beamish", 0.85),
     Workload("S2", "B3, a net change per half a window", "beamish limited retracting", "beamish retracting", 0.8),
     Workload("S3", "a pane per bundle, held until closed", "beamish until closed", "beamish never", 0.7),

@@ -8,12 +8,14 @@ from typing import Any
 import attrs
 
 import beamish as bm
+from beamish.deduplication import Deduplication
 from beamish.flow import Flow, Input, Panes
 from beamish.options import WindowOptions
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.source import Source
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
+from beamish.stages.deduplicate import DeduplicateStage
 from beamish.stages.stage import Stage
 from beamish.stages.suppressed import Suppressed, unsuppressed
 from beamish.stages.versions import VersionsStage
@@ -52,6 +54,7 @@ class Said:
     with_dropped: bool
     accumulations: Mapping[str, bm.accumulations.Accumulation]
     where: Any = None
+    deduplication: Deduplication | None = None
     derived: Mapping[str, Any] = attrs.Factory(dict)
     having: Any = None
     suppress: bm.Suppress | None = None
@@ -99,6 +102,8 @@ def said(pipeline: bm.Pipeline | Flow) -> Said:
     changes = stage.options if isinstance(stage, ChangesStage) else None
     if changes:
         options = attrs.evolve(options, with_dropped=changes.with_dropped)
+    if isinstance(stage, DeduplicateStage):
+        options = attrs.evolve(options, deduplication=stage.options, with_dropped=stage.with_dropped)
     versions, as_of = versions_of(stage)
     if versions:
         mode = as_of.mode if as_of else bm.AccumulationMode.ACCUMULATING_AND_RETRACTING

@@ -191,6 +191,11 @@ AT_ONCE = [
         ["accumulate(Count(column=None))", "accumulate(n="],
     ),
     ("accumulate a class without a name", lambda: START.accumulate(Count), ["accumulate(Count())", "(n=Count())"]),
+    ("deduplicate by nothing", START.deduplicate, ["deduplicate()", ".deduplicate('event_id')"]),
+    ("deduplicate by 3", lambda: START.deduplicate(3), ["deduplicate(3)", "name of a column"]),
+    ("deduplicate twice by one", lambda: START.deduplicate("a", "a"), ["'a' is there twice", "once"]),
+    ("within 0", lambda: START.deduplicate("a", within=0), ["deduplicate('a'): within=0", "above 0"]),
+    ("within text", lambda: START.deduplicate("a", within="a day"), ["within='a day'", "'10 minutes'"]),
     ("trigger that never says", lambda: START.trigger(NoShouldFire()), ["NoShouldFire()", "should_fire(self, state,"]),
     (
         "a part that never says",
@@ -332,6 +337,20 @@ TOGETHER = [
         PLAIN.with_columns(team=pc.field("plays")),
         ["with_columns(team=...)", "is a key column too", "choose another"],
     ),
+    ("deduplicate without windows", START.deduplicate("id"), ["deduplicate('id') without windows", "within='1 hour'"]),
+    (
+        "deduplicate of a changelog",
+        bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("id", within=1),
+        ["deduplicate('id', within='1 second')", "taken back", "stage before"],
+    ),
+    (
+        "deduplicate of a merge",
+        bm.merge(a=START.key_by("k"), b=START.key_by("k"))
+        .window(bm.FixedWindows(9))
+        .deduplicate("id")
+        .accumulate(n=Count()),
+        ["deduplicate('id') of a merge", "of an input", "bm.merge(orders="],
+    ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
@@ -348,6 +367,10 @@ COLUMNS = [
     ("value missing", PLAIN.accumulate(s=Sum("points")), ["Sum", "'points'", "'score'"]),
     ("event time missing", PLAIN.event_time("when", bm.BoundedOutOfOrderness(0)), ["'when'", "'ts'"]),
     ("key is a list", PLAIN.key_by("tags"), ["key_by('tags')", "cast"]),
+    ("id missing", PLAIN.deduplicate("id"), ["deduplicate('id')", "no column 'id'", "'score'"]),
+    ("id of rows missing", START.deduplicate("id", within=1), ["deduplicate('id', within='1 second')", "'score'"]),
+    ("id is a list", PLAIN.deduplicate("tags"), ["deduplicate('tags')", "'tags' is list", "cast it to a string"]),
+    ("key of rows is a list", START.key_by("tags").deduplicate("score", within=1), ["key_by('tags')", "cast"]),
     ("where missing", PLAIN.where(pc.field("points") > 3), ["where((points > 3))", "No match", "score int64"]),
     ("where a number", PLAIN.where(pc.field("score") + 1), ["where(", "is int64", "must be a boolean"]),
     ("having missing", PLAIN.having(pc.field("score") > 3), ["having((score > 3))", "No match", "plays int64"]),
@@ -452,6 +475,26 @@ TABLES = [
         bm.PipelineError,
         lambda: RETRACTING.suppress(bm.UntilWindowCloses()).having(pc.field("plays") > 3),
         ["having(...) after suppress(...)", "say it before"],
+    ),
+    (
+        "deduplicate twice",
+        bm.PipelineError,
+        lambda: PLAIN.deduplicate("a").deduplicate("b"),
+        ["deduplicate('b')", "already", "in one call"],
+    ),
+    (
+        "deduplicate over retractions",
+        bm.PipelineError,
+        lambda: RETRACTING.then(
+            bm.Pipeline().window(bm.FixedWindows(9)).deduplicate("plays").accumulate(n=Count()).accumulating()
+        ),
+        ["deduplicate('plays')", "taken back", "stage before"],
+    ),
+    (
+        "deduplicate of versions",
+        bm.PipelineError,
+        lambda: RATES.deduplicate("rate", within=1),
+        ["deduplicate(...) after versions(...)", ".then("],
     ),
     ("panes of a list", bm.ColumnError, lambda: bm.panes([1]), ["panes([1])", "must be a DataFrame"]),
     ("a table of pandas", bm.PipelineError, lambda: PLAIN.apply(FRAME), ["pandas.DataFrame", "createDataFrame("]),
@@ -778,6 +821,39 @@ def test_a_checkpoint_of_other_conditions_is_refused(second):
     refused(
         bm.StateError, lambda: opened(second), ["conditions and computed columns", "(plays > 1)", "keep the old one"]
     )
+
+
+def test_a_rows_column_that_the_output_has_of_its_own_is_refused():
+    script = TestStream().add([{"ts": 1, "id": 1, "pane": 2}])
+    words = ["deduplicate('id', within='1 second')", "'pane'", "rename yours"]
+    refused(bm.ColumnError, lambda: START.deduplicate("id", within=1).run(script), words)
+
+
+IDS = {None: pa.schema([("ts", pa.timestamp("us")), ("id", pa.int64()), ("team", pa.string()), ("score", pa.int64())])}
+
+
+@pytest.mark.parametrize("first", [PLAIN.deduplicate("id"), START.deduplicate("id", within="1 hour")], ids=str)
+def test_a_checkpoint_of_rows_known_otherwise_is_refused(first):
+    store = DictStore()
+
+    def opened(pipeline, schemas=IDS):
+        return pipeline.flow.bind(schemas, shards=1).operator.open(store)
+
+    if first.flow.stage.options == PLAIN.deduplicate("id").flow.stage.options:
+        opened(PLAIN).step([None], None, [])  # it may be added
+    opened(first).step([None], None, [])
+    opened(first.with_dropped()).step([None], None, [])
+    again = PLAIN if hasattr(first.flow.stage.options, "deduplication") else START
+    for second in (again.deduplicate("id", within=7), again.deduplicate("score", within="1 hour")):
+        refused(
+            bm.StateError, lambda second=second: opened(second), ["within" if second is first else "id", "keep the old"]
+        )
+    text = {None: pa.schema([("id", pa.string()) if field.name == "id" else field for field in IDS[None]])}
+    refused(bm.StateError, lambda: opened(first, text), ["int64", "string", "keep the old"])
+    if again is PLAIN:
+        refused(
+            bm.StateError, lambda: opened(PLAIN), ["deduplicate('id') of id int64", "now has none", "keep the old one"]
+        )
 
 
 class Times(Accumulation):

@@ -52,7 +52,7 @@ def counts_of_output(table: pa.Table) -> dict[str, int]:
     pane = table["pane"].combine_chunks()
     kinds = pa.table({name: pane.field(name) for name in ("kind", "timing")}).group_by(["kind", "timing"])
     for row in kinds.aggregate([([], "count_all")]).to_pylist():
-        if row["kind"] == PaneKind.PANE:
+        if row["kind"] == PaneKind.PANE and row["timing"] != PaneTiming.UNKNOWN:
             counts[PANES[PaneTiming(row["timing"])]] += row["count_all"]
         elif row["kind"] == PaneKind.RETRACTION:
             counts["retractions"] += row["count_all"]

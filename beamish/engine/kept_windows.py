@@ -87,7 +87,7 @@ def kept_windows(plan: WindowPlan, store: Store, span_us: tuple[int, int]) -> pa
 
 def _kept(plan: WindowPlan, store: Store, since_us: int, until_us: int) -> pa.Table:
     state = State.open(plan, store)
-    table = WindowTable(plan.options.trigger, plan.key_schema, plan.state_schema, plan.value_schema)
+    table = WindowTable(plan)
     index = state.index
     overlaps = (index["start_us"] < until_us) & (index["end_us"] > since_us)
     state.load(index["segment"][overlaps].tolist(), table, InheritedPanes())

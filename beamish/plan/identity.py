@@ -18,7 +18,9 @@ def identity_of(
     takes: Sequence[Relation],
     keys: pa.Schema,
     accumulations: Sequence[BoundAccumulation],
+    *,
     shards: int,
+    ids: pa.Schema,
 ) -> dict[str, Any]:
     """What a checkpoint holds fast, in terms of JSON, by what a user calls it."""
     mode = "discarding" if options.discards else "retracting" if options.retracts else "accumulating"
@@ -33,11 +35,19 @@ def identity_of(
         "mode": mode,
         "timestamp combiner": options.combiner.value,
         "conditions and computed columns": _formulas(options),
+        "deduplication": _known_by(options, ids),
         "accumulations": {
             bound.name: {"is": identity(options.accumulations[bound.name]), "reads": bound.reads}
             for bound in accumulations
         },
     }
+
+
+def _known_by(options: WindowOptions, ids: pa.Schema) -> str | None:
+    """How rows are known again: what is remembered is of these columns."""
+    if options.deduplication is None:
+        return None
+    return f"{options.deduplication.call} of {', '.join(f'{field.name} {field.type}' for field in ids)}"
 
 
 def _formulas(options: WindowOptions) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.arguments import is_number
+from beamish.deduplication import Deduplication
 from beamish.errors import ColumnError
 from beamish.kernels.formulas import check_condition
 from beamish.kernels.groups import Groups
@@ -157,6 +158,8 @@ class WindowPlan:
             return "they are the panes of another stage"
         if self.signed:
             return "some take others back"
+        if self.options.deduplication is not None:
+            return "which of them came before is known only in the shard"
         if not self.window.preaggregates:
             return "the window option does not say which slices of time its windows consist of"
         for bound in self.accumulations:
@@ -168,6 +171,34 @@ class WindowPlan:
     def key_schema(self) -> pa.Schema:
         """The key columns."""
         return pa.schema([self.schema.field(name) for name in self.keys])
+
+    @property
+    def ids_within_us(self) -> int | None:
+        """How long ids are remembered, microseconds; None: rows are not known again, or only in the window that took them."""
+        of = self.options.deduplication
+        return None if of is None or of.within is None else of.within.us
+
+    @property
+    def windows_have_ids(self) -> bool:
+        """Whether a window knows the rows again that it took."""
+        of = self.options.deduplication
+        return of is not None and of.within is None
+
+    @cached_property
+    def id_schema(self) -> pa.Schema:
+        """The columns by which a row is known again, beside its key; none: it is not."""
+        of = self.options.deduplication
+        return pa.schema([] if of is None else [self.schema.field(name) for name in of.columns])
+
+    @cached_property
+    def ids_schema(self) -> pa.Schema:
+        """The ids of the rows that a window took."""
+        return pa.schema([("ids", pa.list_(pa.struct(list(self.id_schema))))] if self.windows_have_ids else [])
+
+    @cached_property
+    def read_columns(self) -> frozenset[str]:
+        """The columns that change what comes out."""
+        return frozenset((*self.id_schema.names, *(name for bound in self.accumulations for name in bound.columns)))
 
     @cached_property
     def output_key_schema(self) -> pa.Schema:
@@ -237,7 +268,9 @@ class WindowPlan:
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What a checkpoint holds fast."""
-        return identity_of(self.options, self.takes, self.key_schema, self.accumulations, self.shards)
+        return identity_of(
+            self.options, self.takes, self.key_schema, self.accumulations, shards=self.shards, ids=self.id_schema
+        )
 
     @cached_property
     def changeable(self) -> dict[str, Any]:
@@ -287,8 +320,17 @@ def _make_plan(
         of = takes[0]
         taken = of.schema if of.is_panes and of.schema is not None else of.columns
         check_condition(f"where({options.where!r})", options.where, taken)
+    id_columns = () if options.deduplication is None else options.deduplication.columns
+    if options.deduplication is not None:
+        check_ids(schema, options.deduplication)
     everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
-    wanted = {SIGN, *keys, *window_columns, *(column for bound in accumulations for column in bound.columns)}
+    wanted = {
+        SIGN,
+        *keys,
+        *window_columns,
+        *id_columns,
+        *(column for bound in accumulations for column in bound.columns),
+    }
     travelling = [field for field in schema if everything or field.name in wanted]
     windowings = {
         name: _make_plan(windowing, takes, schema, shards, suppressed=suppressed)
@@ -325,6 +367,20 @@ def _never_ends(options: WindowOptions) -> bool:
     """Whether a window of these ends at the end of time."""
     options_of_each = options.windowings.values() or (options,)
     return any(one.window is not None and one.window.is_all_of_time for one in options_of_each)
+
+
+def check_ids(schema: pa.Schema, deduplication: Deduplication) -> None:
+    """Check that rows can be known again by the columns that are said.
+
+    Raises:
+        ColumnError: one is missing, or its values cannot be compared.
+    """
+    for name in deduplication.columns:
+        type_ = find_column(schema, deduplication.call, name).type
+        if not is_groupable(type_):
+            raise ColumnError(
+                f"{deduplication.call}: column {name!r} is {type_}, and rows are not known again by that; cast it to a string"
+            )
 
 
 def is_groupable(type_: pa.DataType) -> bool:

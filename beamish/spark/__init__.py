@@ -48,13 +48,14 @@ def apply(
     from beamish.spark.compile.inputs import name_inputs
     from beamish.spark.compile.stream import panes_of_stream
     from beamish.spark.observation import can_be_observed
+    from beamish.spark.rows.as_they_came import as_they_came
 
     named = name_inputs(flow, df, inputs, told)
     count = shard_count(named.spark, shards)
     bound = named.bind(count)
     begins = name_initial(named, flow.initial(initial))
     if not named.streaming:
-        return panes_of_batch(bound, with_initial(named.frames, begins))
+        return as_they_came(bound, panes_of_batch(bound, with_initial(named.frames, begins)))
     if told is None:
         check_streaming(named.spark)
         warn_of_default_partitions(named.spark)
@@ -65,7 +66,8 @@ def apply(
             flow = named.bind(count)
             for below in flow.flows:
                 below.operator.observe()
-        return panes_of_stream(flow, named.rows, initial=begins, observed=observed, told=told is not None)
+        out = panes_of_stream(flow, named.rows, initial=begins, observed=observed, told=told is not None)
+        return as_they_came(flow, out)
 
     return can_be_observed(panes(), panes)
 

@@ -19,7 +19,7 @@ def panes(df: DataFrame) -> DataFrame:
         df: what a pipeline gave.
 
     Returns:
-        the columns of ``df`` but for ``dropped``.
+        the columns of ``df`` but for ``dropped``; of rows that were only deduplicated those that came out.
 
     Raises:
         ColumnError: it is not what a pipeline gave.
@@ -27,8 +27,10 @@ def panes(df: DataFrame) -> DataFrame:
     Example:
         ``bm.panes(events.transform(pipeline)).writeStream...``
     """
+    if "dropped" in getattr(df, "columns", ()):
+        return df.where("dropped IS NULL").drop("dropped")
     _check("panes", df, "pane")
-    return df.where("pane.kind <> 'DROPPED'").drop("dropped")
+    return df
 
 
 def dropped(df: DataFrame) -> DataFrame:
@@ -38,8 +40,9 @@ def dropped(df: DataFrame) -> DataFrame:
         df: what a pipeline gave.
 
     Returns:
-        ``reason`` (expired, window_finished, null_event_time, event_time_out_of_range), ``late_by`` (the watermark less
-        the event time, in microseconds), ``window``, and the rows' own columns, keys among them.
+        ``reason`` (expired, window_finished, null_event_time, event_time_out_of_range, and what the stage may say beside them),
+        ``late_by`` (the watermark less the event time, in microseconds), ``window`` (where the pipeline has windows), and the
+        rows' own columns, keys among them.
 
     Raises:
         ColumnError: it is not what a pipeline with ``with_dropped()`` gave, or the rows have columns of these names.
@@ -51,7 +54,8 @@ def dropped(df: DataFrame) -> DataFrame:
             raise ColumnError(
                 f"dropped(df): the rows have a column {name!r} of their own; rename it, or select from the column 'dropped'"
             )
-    return df.where("pane.kind = 'DROPPED'").select("dropped.reason", "dropped.late_by", "window", "dropped.row.*")
+    window = ["window"] if "window" in df.columns else []
+    return df.where("dropped IS NOT NULL").select("dropped.reason", "dropped.late_by", *window, "dropped.row.*")
 
 
 def _check(where: str, df: DataFrame, name: str) -> None:

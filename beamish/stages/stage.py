@@ -99,6 +99,11 @@ class Stage(Protocol):
         return self
 
     @property
+    def gives_rows(self) -> bool:
+        """Whether what comes out last are rows as they came, without a pane's columns."""
+        return False
+
+    @property
     def with_dropped(self) -> bool:
         """Whether dropped rows come out beside its panes; no other stage can then take them."""
         return False

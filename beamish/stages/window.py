@@ -20,6 +20,7 @@ from beamish.modes import AccumulationMode
 from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
+from beamish.stages.deduplication import check_deduplication
 from beamish.stages.suppressed import Suppressible
 from beamish.stages.window_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
 from beamish.stages.window_words import calls, describe
@@ -67,6 +68,8 @@ class WindowStage(Suppressible):
             _check_windowings_apart(takes)
         _check_names(options, takes)
         _check_retractions(options, takes)
+        if options.deduplication is not None:
+            check_deduplication(options.deduplication, takes)
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
@@ -78,6 +81,7 @@ class WindowStage(Suppressible):
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
+        _check_ids_go(options)
         if options.trigger.can_fire_before_end():
             return
         for windowing in options.windowings.values() or (options,):
@@ -94,6 +98,7 @@ class WindowStage(Suppressible):
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         options, name = self.options, takes[number].name
         asked = list(options.window.columns) if options.window else []
+        asked += options.deduplication.columns if options.deduplication else ()
         for accumulation in options.accumulations.values():
             asked += accumulation.columns_of(str(name)) if accumulation.names_of_inputs else accumulation.inputs or ()
         return tuple(dict.fromkeys(asked))
@@ -274,6 +279,19 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
             f"discarding over {what}: what is removed is of an earlier pane; use accumulating() or "
             "accumulating_and_retracting()"
         )
+
+
+def _check_ids_go(options: WindowOptions) -> None:
+    """Check that the ids of rows are forgotten some time."""
+    once = options.deduplication
+    if once is None or once.within is not None:
+        return
+    for windowing in options.windowings.values() or (options,):
+        if windowing.window is not None and windowing.window.is_all_of_time:
+            raise PipelineError(
+                f"{once.call} in {options.window!r}: all of time is one window, so each id would be kept for ever; say "
+                f"within='1 day', or use windows that end"
+            )
 
 
 def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions, names: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
+from beamish.stages.deduplication import describe_deduplication
 
 
 def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
@@ -24,6 +25,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "rows", _rows(options, takes)
     if options.where is not None:
         yield "where", f"only rows with {options.where!r}; the others move the watermark all the same"
+    if options.deduplication is not None:
+        yield "duplicates", describe_deduplication(options.deduplication, takes[0])
     yield "windows", _windows(options)
     yield "watermark", _watermark(takes)
     yield "clock", _clock(options, takes)
@@ -135,9 +138,10 @@ def _timestamp(options: WindowOptions) -> str:
 
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
     removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
+    again = "rows that come again, " if options.deduplication is not None else ""
     words = (
-        f"{removals}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows whose "
-        "trigger has finished; "
+        f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
+        "whose trigger has finished; "
     )
     return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
 
@@ -157,6 +161,10 @@ def _carried(plan: WindowPlan) -> str:
 def _state(plan: WindowPlan) -> str:
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
     values = ", and the values last emitted" if plan.keeps_values else ""
+    if plan.windows_have_ids:
+        values += f", and the {', '.join(plan.id_schema.names)} of each row that it took"
+    if plan.ids_within_us is not None:
+        values += f"; and the {', '.join(plan.id_schema.names)} of each row, until forgotten"
     window = "windowing, key and window" if plan.windowings else "key and window"
     return f"{plan.shards} shards; one row per {window} with {columns}{values}"
 
@@ -164,6 +172,8 @@ def _state(plan: WindowPlan) -> str:
 def calls(declared: WindowOptions) -> Iterator[str]:
     """The calls on a pipeline that declare this."""
     default = WindowOptions()
+    if declared.deduplication is not None:
+        yield f".{declared.deduplication.call}"
     if declared.window is not None:
         yield f".window({declared.window!r})"
     if declared.trigger != default.trigger or declared.allow_data_loss:

@@ -90,6 +90,23 @@ def of_inputs(script: TestStream) -> TestStream:
 
 CASES = {
     "fixed": Case(pipeline().window(bm.FixedWindows("10 seconds")).accumulate(**EVERYTHING), BEFORE, AFTER),
+    "fixed_once": Case(
+        pipeline().window(bm.FixedWindows("10 seconds")).deduplicate("score").accumulate(n=a.Count()), BEFORE, AFTER
+    ),
+    "once_within": Case(
+        pipeline().window(bm.Sessions("4 seconds")).deduplicate("score", within="9 seconds").accumulate(n=a.Count()),
+        BEFORE,
+        AFTER,
+    ),
+    "rows_once": Case(
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness("0 seconds"))
+        .key_by("team")
+        .deduplicate("score", within="30 seconds")
+        .with_dropped(),
+        BEFORE,
+        AFTER,
+    ),
     "sessions": Case(
         pipeline().window(bm.Sessions("4 seconds")).retract_merged(bm.WITH_NEXT_PANE).accumulate(n=a.Count()),
         BEFORE,

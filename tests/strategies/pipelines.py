@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
+from beamish.deduplication import Deduplication
 from beamish.durations import duration
 from beamish.triggers import Trigger
 from tests.said import declared
@@ -38,8 +39,15 @@ def pipelines(
     keys: st.SearchStrategy[tuple[str, ...]] = key_columns,
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     asks: bool = False,
+    once: bool = False,
 ) -> bm.Pipeline:
-    """Any pipeline that its checks accept; with ``asks`` its trigger may look at a value, which is then accumulated too."""
+    """Any pipeline that its checks accept.
+
+    Args:
+        asks: its trigger may look at a value, which is then accumulated too.
+        once: it knows rows again.
+        the rest: what its options are drawn from.
+    """
     option = draw(window)
     kind = draw(mode)
     if accumulation is accumulations and not option.merging:
@@ -65,6 +73,26 @@ def pipelines(
         only_updated=kind not in (None, bm.AccumulationMode.DISCARDING) and not approximate and draw(st.booleans()),
         with_dropped=draw(with_dropped),
         accumulations={f"v{i}": accumulation for i, accumulation in enumerate(named)} | asked,
+        deduplication=draw(deduplications(unit(option))) if once else None,
     )
     pipeline.flow.check()
     return pipeline
+
+
+@st.composite
+def deduplications(draw: st.DrawFn, scale: float = 1, *, windows: bool = True) -> Deduplication:
+    """Any way to know rows of scripts again; ``windows``: it may be by the window that took them. Times in ``scale`` seconds."""
+    columns = draw(
+        st.sampled_from([("score",), ("score",), ("name",), ("name", "score"), ("part", "score"), ("ratio",)])
+    )
+    kind = draw(st.sampled_from([None, 1, 5, 12, 1000] if windows else [1, 5, 12, 1000]))
+    return Deduplication(columns, None if kind is None else duration("within", kind * scale))
+
+
+@st.composite
+def rows_once(draw: st.DrawFn) -> bm.Pipeline:
+    """A pipeline that gives each row once."""
+    once = draw(deduplications(windows=False))
+    pipeline = bm.Pipeline().event_time("ts", draw(watermarks)).key_by(*draw(key_columns))
+    pipeline = pipeline.deduplicate(*once.columns, within=once.within)
+    return pipeline.with_dropped() if draw(st.booleans()) else pipeline

@@ -21,6 +21,7 @@ from beamish.windows.option import END_OF_TIME_US
 from tests.said import said, takes_back
 from tests.strategies.formulas import Shown, meaning
 from tests.twin.accumulations import Row
+from tests.twin.duplicates import came_again, id_of
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
@@ -72,6 +73,8 @@ class Live:
     """All rows (discarding: those not yet in a pane)."""
     new: list[Row] = field(default_factory=list)
     """The rows not yet in a pane."""
+    ids: list[Any] = field(default_factory=list)
+    """Of all rows that it took, where rows are known again in their window (semantics.md#duplicates)."""
     new_since: float | None = None
     """The watermark at which the first new row came (semantics.md#pane-timing)."""
     waits_for_end: bool = False
@@ -116,11 +119,16 @@ class Live:
 
 @dataclass
 class Key:
-    """A key, its live windows, and those whose trigger has finished."""
+    """A key, its live windows, and those whose trigger has finished, with the ids of their rows.
+
+    Attributes:
+        remembered: the ids of its rows, each with the watermark at which it is forgotten (semantics.md#duplicates-within).
+    """
 
     columns: Mapping[str, Any]
     live: dict[Bounds, Live] = field(default_factory=dict)
-    closed: set[Bounds] = field(default_factory=set)
+    closed: dict[Bounds, list[Any]] = field(default_factory=dict)
+    remembered: list[tuple[Any, int]] = field(default_factory=list)
 
     def in_order(self) -> list[Live]:
         """By (end, start) (semantics.md#order-of-output)."""
@@ -257,7 +265,7 @@ class Twin:
                     self.emit(key, window, is_last=True)
                 elif before < window.end <= to and window.waits_for_end:  # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
-            key.closed = {bounds for bounds in key.closed if not self.expired(bounds)}
+            key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(bounds)}
 
     def move_clock(self, to: int) -> None:
         if to <= self.clock:
@@ -359,6 +367,10 @@ class Twin:
                 arrived.setdefault(name, []).append((bounds, row))
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
+        again = came_again(self, key, pairs)
+        for own, row, bounds, reason in again:
+            self.drop(key, bounds, reason, row)
+            pairs = [(other, one) for other, one in pairs if (other, one) != (own, row) or one is not row]
         into, gone, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.merging else ({}, [], [])
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
@@ -377,6 +389,8 @@ class Twin:
         for bounds, rows in landed.items():
             window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
             window.add(rows, self.watermark)
+            if self.options.deduplication is not None:
+                window.ids += [id_of(self.options.deduplication.columns, row.values) for row in rows]
             shown = window.trigger.show(len(rows), self.now(bounds))
             window.waits_for_end |= shown and self.watermark < window.end
         for window in key.in_order():
@@ -422,6 +436,7 @@ class Twin:
         window = Live(result, deepcopy(equal.trigger) if equal else node(self.options.trigger))
         window.trigger.merge([part.trigger for part in parts], self.now(result))
         window.rows = [row for part in parts for row in part.rows]
+        window.ids = [one for part in parts for one in part.ids]
         window.new = [row for part in parts for row in part.new]
         window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
         window.waits_for_end = any(part.waits_for_end for part in parts)
@@ -448,7 +463,7 @@ class Twin:
         window.trigger.fire(now)
         if window.trigger.finished:
             del key.live[window.bounds]
-            key.closed.add(window.bounds)
+            key.closed[window.bounds] = window.ids
         self.emit(key, window, is_last=window.trigger.finished)  # semantics.md#last-panes
 
     def emit(self, key: Key, window: Live, *, is_last: bool) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.engine.as_of.left_rows import LeftRows, cells_schema
+from beamish.engine.state.segment_store import SegmentStore
 from beamish.engine.state.segmented import Segmented
 from beamish.engine.state.spans import SpanPolicy, Spans
 from beamish.engine.state.store import Store
@@ -26,7 +27,7 @@ class LeftTable:
     """
 
     def __init__(self, plan: AsOfPlan, store: Store, name: str, policy: SpanPolicy) -> None:
-        self._stored = Segmented(store, name, LeftRows.none(cells_schema(plan)), ("start_us", "end_us"))
+        self._stored = Segmented(SegmentStore(store, name, ("start_us", "end_us")), LeftRows.none(cells_schema(plan)))
         self._spans = Spans.of(policy, self._stored.segments.about.get("spans"))
 
     @property

@@ -19,10 +19,10 @@ from beamish.engine.as_of.left_rows import LeftRows, left_rows
 from beamish.engine.as_of.left_table import LeftTable
 from beamish.engine.as_of.matching import met, read_us
 from beamish.engine.as_of.taking_back import net, taken_back
+from beamish.engine.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
 from beamish.engine.pane_columns import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND
 from beamish.engine.state.store import Store
 from beamish.engine.versions.arrival import arrive
-from beamish.engine.versions.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
 from beamish.engine.versions.horizon import horizon_us
 from beamish.engine.versions.packing import time_us_of, unpack
 from beamish.engine.versions.table import LATEST, TablePolicy

@@ -70,6 +70,8 @@ def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
     """
     for what, now in plan.identity.items():
         then: Any = stored.get(what, {})
+        if what == "deduplication" and not then:
+            continue  # rows are known again from now on
         if what != "accumulations":
             _check_same(f"{what} ", then, now)
             continue
@@ -83,7 +85,7 @@ def _check_same(what: str, then: Any, now: Any) -> None:
         raise StateError(
             f"the checkpoint was written with {what}{_words(then)}, the pipeline now has {_words(now)}: keep the old one, or "
             "start from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
-            "further accumulations may change)"
+            "further accumulations may change; deduplicate() may be added)"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from beamish.engine.state.records import Records
 from beamish.engine.state.segment_store import SegmentStore
-from beamish.engine.state.store import Store
 from beamish.kernels.arrays import Flags, Ints
 
 R = TypeVar("R", bound=Records)
@@ -23,17 +22,15 @@ class Segmented(Generic[R]):
     """Records of one kind.
 
     Args:
-        store: the shard's.
-        name: before their entries in the store.
+        segments: what is stored.
         none: no records of this kind.
-        columns: further columns of the segments' index.
 
     Attributes:
         segments: what is stored.
     """
 
-    def __init__(self, store: Store, name: str, none: R, columns: Sequence[str]) -> None:
-        self.segments = SegmentStore(store, name, columns)
+    def __init__(self, segments: SegmentStore, none: R) -> None:
+        self.segments = segments
         self._none = none
         self._begin()
 

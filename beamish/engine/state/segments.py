@@ -8,6 +8,7 @@ columns of a stored segment (one entry per window):
     key.<name>      its key
     state.<name>    its accumulators
     live.<name>     the values last emitted, where they are kept
+    ids.ids         the ids of the rows that it took, a list, where those that come again are dropped from it
 """
 
 from __future__ import annotations
@@ -111,8 +112,10 @@ def to_stored(plan: WindowPlan, table: WindowTable, rows: WindowIndices) -> pa.T
     for name in table.stored:
         names.append(name)
         arrays.append(_to_arrow(table[name][rows]))
-    pools = [("key.", table.keys, "key_at"), ("state.", table.state, "state_at"), ("live.", table.values, "values_at")]
-    for prefix, pool, pointer in pools if plan.keeps_values else pools[:2]:
+    pools = [("key.", table.keys, "key_at"), ("state.", table.state, "state_at"), ("ids.", table.ids, "ids_at")]
+    if plan.keeps_values:
+        pools.append(("live.", table.values, "values_at"))
+    for prefix, pool, pointer in pools:
         taken = pool.take(table[pointer][rows])
         names.extend(prefix + name for name in taken.schema.names)
         arrays.extend(taken.columns)
@@ -138,6 +141,8 @@ def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **colu
             all_columns[name] = _to_numpy(stored[name], dtype)
     all_columns["key_at"] = table.keys.append(columns_under(stored, "key.", table.keys.schema))
     all_columns["state_at"] = table.state.append(columns_under(stored, "state.", table.state.schema, plan.new_state))
+    if plan.windows_have_ids:
+        all_columns["ids_at"] = table.ids.append(columns_under(stored, "ids.", table.ids.schema))
     if plan.keeps_values:
         all_columns["values_at"] = table.values.append(columns_under(stored, "live.", table.values.schema))
     return table.append(all_columns, rows)

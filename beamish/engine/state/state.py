@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from beamish.engine.clocks import Clocks
+from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.state.compatibility import FORMAT, check_identity
 from beamish.engine.state.index import (
     IndexColumns,
@@ -45,6 +46,7 @@ class State:
         clocks: where they stand.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
+        remembered: the ids that are remembered for some time; None: rows are not known again by that.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
@@ -58,6 +60,7 @@ class State:
     clocks: Clocks
     dropped: dict[str, int]
     span_us: int
+    remembered: RememberedIds | None = None
     held: dict[str, Any] | None = None
     changed: bool = False
     is_new: bool = False
@@ -71,14 +74,19 @@ class State:
             StateError: it was written by another format, shard count or pipeline, or cannot be read.
         """
         stored = read_index_entry(store)
+        remembered = None
+        if plan.ids_within_us is not None:
+            types = [*plan.key_schema.types, *plan.id_schema.types]
+            remembered = RememberedIds(types, plan.ids_within_us, store)
         if stored is None:
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
-            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, is_new=True)
+            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered, is_new=True)
         index, about = stored
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
-        return cls(plan, store, policy, index, clocks, about["dropped"], about["span_us"], about.get("held"), changed)
+        dropped, span_us, held = about["dropped"], about["span_us"], about.get("held")
+        return cls(plan, store, policy, index, clocks, dropped, span_us, remembered, held, changed)
 
     def begin_step(self) -> None:
         """Decide how windows are cut into segments in this step."""
@@ -86,6 +94,13 @@ class State:
         segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
         self.span_us = self.policy.next_span_us(self.policy.least_span_us(self.plan), before, segments, windows)
         self.rewrites = self.changed or self.span_us != before
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which something in it is due; None: nothing is."""
+        due = self.index["due_us"].tolist()
+        ids_us = None if self.remembered is None else self.remembered.next_due_us
+        return min(due if ids_us is None else [*due, ids_us], default=None)
 
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
         """Read segments into the window table; those already in it or not stored are skipped."""
@@ -132,6 +147,8 @@ class State:
         for segment in had_inherited.intersection(dirty.tolist()) - {entry[0] for entry in entries if entry[-1]}:
             self.store.remove(inherited_name(segment))
         self.index = with_rows(without(self.index, dirty), entries)
+        if self.remembered is not None:
+            self.remembered.save(self.clocks.watermark_us)
         if self.is_new:
             note_takes(self.store, self.plan.takes)
         self.changed = self.is_new = self.rewrites = False

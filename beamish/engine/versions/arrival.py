@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from beamish.engine.versions.drops import JOINED_ALREADY, TAKEN, Drops, why_dropped
+from beamish.engine.drops import JOINED_ALREADY, TAKEN, Drops, why_dropped
 from beamish.engine.versions.folding import Folded
 from beamish.engine.versions.horizon import horizon_us
 from beamish.engine.versions.note import Note

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.pane_columns import timestamp_column
+from beamish.engine.state.segment_store import SegmentStore
 from beamish.engine.state.segmented import Segmented
 from beamish.engine.state.store import Store
 from beamish.engine.versions.changes import Changes
@@ -61,7 +62,7 @@ class StoredTable:
         Args:
             as_of_us: those valid at this instant, microseconds; None: those valid at the oldest or a later one.
         """
-        stored = Segmented(self._store, NAME, Changes.none(self.cells), INDEX_COLUMNS)
+        stored = Segmented(SegmentStore(self._store, NAME, INDEX_COLUMNS), Changes.none(self.cells))
         stored.load(stored.segments.index["segment"].tolist())
         changes = stored.records.take(stored.records["counts"] & ~stored.records["deletes"])
         code = factorize_rows(changes.keys, len(changes)).of

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from beamish.engine.drops import Drops, concat
 from beamish.engine.state.store import Store
 from beamish.engine.versions.arrival import arrive
-from beamish.engine.versions.drops import Drops, concat
 from beamish.engine.versions.packing import unpack
 from beamish.engine.versions.rows import version_rows
 from beamish.engine.versions.table import TablePolicy

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.engine.state.segment_store import SegmentStore
 from beamish.engine.state.segmented import Segmented
 from beamish.engine.state.spans import SpanPolicy, Spans
 from beamish.engine.state.store import Store
@@ -72,7 +73,7 @@ class VersionTable:
     def __init__(self, plan: TablePlan, store: Store, policy: TablePolicy) -> None:
         self.plan, self._policy = plan, policy
         self.schema = cells_schema(plan)
-        self._stored = Segmented(store, NAME, Changes.none(self.schema), INDEX_COLUMNS)
+        self._stored = Segmented(SegmentStore(store, NAME, INDEX_COLUMNS), Changes.none(self.schema))
         about = self._stored.segments.about
         self._spans = Spans.of(policy.spans, about.get("spans"))
         self._hashed: int = about.get("hashed", 1)

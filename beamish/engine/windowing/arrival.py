@@ -12,6 +12,7 @@ import numpy as np
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import EXPIRED, UNMATCHED_REMOVAL
 from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, timed_rows
+from beamish.engine.windowing.duplicates import drop_remembered, take_ids
 from beamish.engine.windowing.entries import Entries, entries_of
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import ask
@@ -34,7 +35,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     entries = entries_of(step, bundle, key_at, timed)
     expired = step.plan.expiry_us(entries.end_us) <= step.watermark_us
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
-    entries = entries.only(~expired)
+    entries = drop_remembered(step, bundle, entries.only(~expired))
     if not len(entries.row):
         return
     find_targets = find_merging if step.plan.window.merging else find
@@ -78,6 +79,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
         table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.watermark_us)
     table["touched"][at] = True
+    take_ids(step, bundle, entries, groups, at)
     add_times(step, bundle, entries, target)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
     ask(step, at)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from beamish.engine.event_times import in_range
 from beamish.engine.windowing.bundle import Bundle, plan_keys
 from beamish.engine.windowing.dropped_rows import (
+    DUPLICATE,
     EVENT_TIME_OUT_OF_RANGE,
     NULL_EVENT_TIME,
     REASONS,
@@ -65,7 +66,7 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
     """Drop entries, each from its window."""
     _count(step, reason, int(bundle.rows[entries.row].sum()))
-    if reason != UNMATCHED_REMOVAL:
+    if reason not in (UNMATCHED_REMOVAL, DUPLICATE):
         _note_latest(step, bundle.first_us[entries.row])
     if step.plan.options.with_dropped and len(entries.row):
         step.output.add_dropped(

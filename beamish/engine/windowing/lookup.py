@@ -10,8 +10,9 @@ import numpy as np
 
 from beamish.engine.state.segments import segment_numbers
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
+from beamish.engine.windowing.dropped_rows import DUPLICATE, WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
+from beamish.engine.windowing.duplicates import came_before
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.keyed_windows import known_and_own
 from beamish.engine.windowing.step import Step
@@ -33,6 +34,10 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     code = groups.of[len(known) :]
     first = groups.first()[len(known) :] - len(known)
     new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
+    if step.plan.windows_have_ids:
+        again = came_before(step, bundle, entries, code, held=known, window_of_held=np.arange(len(known)))
+        drop_from_windows(step, bundle, entries.only(again), DUPLICATE)
+        entries, code = entries.only(~again), code[~again]
     target = np.concatenate([known, new])[code]
     closed = table["closed"][target]
     drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)

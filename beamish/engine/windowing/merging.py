@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from beamish.engine.pane_columns import MERGED_KIND, RETRACTION_KIND
 from beamish.engine.windowing.bundle import Bundle
-from beamish.engine.windowing.dropped_rows import WINDOW_FINISHED
+from beamish.engine.windowing.dropped_rows import DUPLICATE, WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
+from beamish.engine.windowing.duplicates import came_before, merge_ids
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import into_windows, last_panes
@@ -75,6 +76,11 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     closed = step.table["closed"][known]
     open_, open_windows = known[~closed], windows.take(~closed)
     meeting = Meeting.of(step.plan.window, open_windows, own)
+    if step.plan.windows_have_ids:
+        again = _came_before(step, bundle, entries, meeting, open_=open_, closed=(known[closed], windows.take(closed)))
+        drop_from_windows(step, bundle, _in_results(entries, meeting).only(again), DUPLICATE)
+        entries, own = entries.only(~again), own.take(~again)
+        meeting = Meeting.of(step.plan.window, open_windows, own)
     finished = meeting.result.find_in(windows.take(closed)) != NO_ENTRY
     same = meeting.result.find_in(open_windows)
     kept = ~finished[meeting.of_entry]
@@ -85,6 +91,24 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     _append_results(step, entries, meeting, active, target)
     _merge_parts(step, open_, meeting, active, target)
     return target[meeting.of_entry][kept], entries.only(kept)
+
+
+def _came_before(
+    step: Step,
+    bundle: Bundle,
+    entries: Entries,
+    meeting: Meeting,
+    *,
+    open_: WindowIndices,
+    closed: tuple[WindowIndices, KeyedWindows],
+) -> Flags:
+    """Which entries are of rows that come again in what their group becomes: bool, one per entry."""
+    at, windows = closed
+    met = meeting.result.find_in(windows)
+    becomes_closed = np.flatnonzero(met != NO_ENTRY)
+    held = np.concatenate([open_, at[met[becomes_closed]]])
+    groups = np.concatenate([meeting.of_open, becomes_closed])
+    return came_before(step, bundle, entries, meeting.of_entry, held=held, window_of_held=groups)
 
 
 def _load_what_may_merge(step: Step, entries: Entries) -> None:
@@ -140,6 +164,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
         "state_at": table.state.append(_merged_state(step, m)),
         "touched": True,
     }
+    merge_ids(step, m)
     options.trigger.on_merge_columns(table.trigger, m, step.now())
     table.trigger.finished[m.into] = False
     for name, column in merged.items():

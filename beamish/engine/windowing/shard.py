@@ -94,8 +94,7 @@ class WindowShard(UpdatingShard):
 
     @property
     def next_due_us(self) -> int | None:
-        due = self._state.index["due_us"]
-        return int(due.min()) if len(due) else None
+        return self._state.next_due_us
 
     @property
     def dropped(self) -> dict[str, int]:

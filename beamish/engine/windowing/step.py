@@ -34,7 +34,7 @@ class Step:
 
     def __init__(self, plan: WindowPlan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
         self.plan, self.state = plan, state
-        self.table = WindowTable(plan.options.trigger, plan.key_schema, plan.state_schema, plan.value_schema)
+        self.table = WindowTable(plan)
         self.inherited_panes = InheritedPanes()
         self.output = Output(plan)
         self.watermark_us = self.watermark_before_us = watermark_before_us

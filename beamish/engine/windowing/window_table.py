@@ -1,7 +1,7 @@
 """The window table: one row per (key, window) that a step works on.
 
 Small numbers are numpy columns in ``columns``. Keys, accumulators and the values last emitted are Arrow and stay
-where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``values_at``), so that a change is
+where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``values_at``, ``ids_at``), so that a change is
 an entry appended and a pointer moved.
 
 stored columns (one entry per window; ``_us``: int64, microseconds since the epoch):
@@ -22,8 +22,9 @@ working columns:
     gone                bool: it expired or was merged away; not written back
     touched             bool: it differs from what is stored
     segment             int64: the segment it was read from; NO_VALUE if from none
-    key_at, state_at, values_at    int64: its entries in the pools of keys, of accumulators, and of the values last
-                        emitted (kept where panes are retracted or compared); NO_ENTRY if it has none
+    key_at, state_at, values_at, ids_at    int64: its entries in the pools of keys, of accumulators, of the values last
+                        emitted (kept where panes are retracted or compared), and of the ids of the rows that it took (kept
+                        where those that come again are dropped from it); NO_ENTRY if it has none
 
 Two numbers stand for nothing: NO_VALUE, the least int64, where there is none, and ``NEVER_US``, the greatest, for a time
 that does not come.
@@ -38,7 +39,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
-from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices
+from beamish.plan.window_plan import WindowPlan
+from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 NO_VALUE = np.iinfo(np.int64).min
 """There is none: no timestamp, no lateness, no segment."""
@@ -67,6 +69,7 @@ _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "key_at": ("int64", NO_ENTRY),
     "state_at": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
+    "ids_at": ("int64", NO_ENTRY),
 }
 
 
@@ -126,12 +129,14 @@ class Pool:
 class WindowTable:
     """The windows a step works on."""
 
-    def __init__(self, trigger: Trigger, keys: pa.Schema, state: pa.Schema, values: pa.Schema) -> None:
+    def __init__(self, plan: WindowPlan) -> None:
+        trigger = plan.options.trigger
         self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **dict(trigger_columns(trigger))}
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)
         self.trigger = TriggerState(trigger, self.columns)
-        self.keys, self.state, self.values = Pool(keys), Pool(state), Pool(values)
+        self.keys, self.state = Pool(plan.key_schema), Pool(plan.state_schema)
+        self.values, self.ids = Pool(plan.value_schema), Pool(plan.ids_schema)
 
     def __len__(self) -> int:
         return len(self.columns["start_us"])

@@ -1,4 +1,4 @@
-"""Rows that a versioned table, or a join with one, does not take: why, how many, and as rows of output."""
+"""Rows that a stage without windows does not take: why, how many, and as rows of output."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ _NAMES = (
     DropReason.NULL_KEY,
     DropReason.EXPIRED,
     DropReason.JOINED_ALREADY,
+    DropReason.DUPLICATE,
+    DropReason.OUT_OF_RETENTION,
 )
-NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE, NULL_KEY, EXPIRED, JOINED_ALREADY = range(len(_NAMES))
+NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE, NULL_KEY, EXPIRED, JOINED_ALREADY, DUPLICATE, OUT_OF_RETENTION = range(7)
+_LATE = (EXPIRED, JOINED_ALREADY, DUPLICATE, OUT_OF_RETENTION)
+"""It matters how late they came."""
 TAKEN = -1
 
 
@@ -91,7 +95,7 @@ class Drops:
             name = str(_NAMES[reason])
             counted[name] = counted.get(name, 0) + int(sizes[why == reason].sum())
         if self.lists:
-            late = np.isin(why[at], (EXPIRED, JOINED_ALREADY)) & (watermark_us != NO_WATERMARK_US)
+            late = np.isin(why[at], _LATE) & (watermark_us != NO_WATERMARK_US)
             late_by_us = np.zeros(len(at), dtype=np.int64)
             if late.any():
                 late_by_us[late] = _late_by_us(watermark_us, time_us[at][late])

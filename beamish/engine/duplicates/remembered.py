@@ -1,0 +1,157 @@
+"""The ids that a shard remembers for some time, cut into segments by when they are forgotten.
+
+A segment ``s<number>`` has an entry ``h<number>`` beside it: the hashes of its ids alone, 8 bytes each. A step reads all hashes,
+and whole ids only of segments in which the hash of an id that came is found.
+
+columns (one entry per id):
+    until_us    int64, microseconds: the watermark at which it is forgotten
+cells: the columns of the id as ``id.<number>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.engine.state.records import Records
+from beamish.engine.state.segment_store import SegmentStore
+from beamish.engine.state.segmented import Segmented
+from beamish.engine.state.spans import SpanPolicy, Spans
+from beamish.engine.state.store import Store
+from beamish.errors import StateError
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.codes import factorize_rows, hash_rows
+
+NAME = "ids"
+"""Before the entries of ids in a shard's store."""
+DEFAULT_POLICY = SpanPolicy(rows=65_536)
+
+Hashes = NDArray[np.uint64]
+
+
+@attrs.frozen(eq=False)
+class Ids(Records):
+    """Ids that are remembered."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"until_us": ("int64", 0)}
+
+
+class _HashedSegments(SegmentStore):
+    """Segments of ids, each with an entry of their hashes."""
+
+    def hashes(self) -> Iterator[tuple[int, Hashes]]:
+        """The hashes of the ids of each segment, with its number."""
+        for number in self.index["segment"].tolist():
+            stored = self._store.get(self._hashes_of(number))
+            if stored is None or len(stored) % 8:
+                raise StateError(
+                    f"the state store's entry {self._hashes_of(number)!r} is not what was written: restore the checkpoint from a "
+                    "copy, or start from a new one"
+                )
+            yield number, np.frombuffer(stored, "<u8")
+
+    def write(self, number: int, rows: pa.Table, columns: Mapping[str, int]) -> None:
+        super().write(number, rows, columns)
+        if rows.num_rows:
+            ids = [rows[name] for name in rows.schema.names if name.startswith("id.")]
+            self._store.put(self._hashes_of(number), hash_rows(ids, rows.num_rows).astype("<u8").tobytes())
+
+    def remove(self, gone: Flags) -> None:
+        for number in self.numbers(gone):
+            self._store.remove(self._hashes_of(number))
+        super().remove(gone)
+
+    def _hashes_of(self, number: int) -> str:
+        return self.entry(f"h{number}")
+
+
+class RememberedIds:
+    """The ids of a shard.
+
+    Args:
+        types: of the columns of an id.
+        within_us: how long after its event time an id is remembered, microseconds.
+        store: the shard's.
+        policy: how they are cut into segments.
+
+    Raises:
+        StateError: the index cannot be read.
+    """
+
+    def __init__(
+        self, types: Sequence[pa.DataType], within_us: int, store: Store, policy: SpanPolicy = DEFAULT_POLICY
+    ) -> None:
+        self._schema = pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(types)])
+        self._within_us = within_us
+        self._segments = _HashedSegments(store, NAME, ("until_us",))
+        self._stored = Segmented(self._segments, Ids.none(self._schema))
+        self._spans = Spans.of(policy, self._segments.about.get("spans"))
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which a segment of them can go; None: there is none."""
+        return min(self._segments.index["until_us"].tolist(), default=None)
+
+    def too_old(self, time_us: Ints, watermark_us: int) -> Flags:
+        """Which rows come so late that their ids may be forgotten: bool, one per row; times in microseconds."""
+        flags: Flags = self._until_us(time_us) <= watermark_us
+        return flags
+
+    def _until_us(self, time_us: Ints) -> Ints:
+        return np.minimum(time_us + self._within_us, END_OF_TIME_US)
+
+    def take(self, ids: Sequence[pa.Array], time_us: Ints, watermark_us: int) -> Flags:
+        """Which rows came before; the others are remembered from now on.
+
+        Args:
+            ids: the columns of the ids of rows, normalised, in the order in which the rows count.
+            time_us: int64, their event times, microseconds; none too old.
+            watermark_us: where the watermark stands.
+
+        Returns:
+            bool, one per row.
+        """
+        count = len(time_us)
+        hashes = hash_rows(ids, count)
+        self._stored.load(number for number, known in self._segments.hashes() if _meet(known, hashes))
+        records = self._stored.records
+        live = np.flatnonzero(self._stored.alive & (records["until_us"] > watermark_us))
+        live = live[np.isin(hash_rows(records.cells.columns, len(records))[live], hashes)]
+        known = records.take(live).cells.columns
+        both = [pa.chunked_array([*before.chunks, now], now.type) for before, now in zip(known, ids, strict=True)]
+        groups = factorize_rows(both, len(live) + count)
+        again: Flags = groups.first()[groups.of][len(live) :] != np.arange(len(live), len(live) + count)
+        new = np.flatnonzero(~again)
+        cells = pa.table([column.take(pa.array(new)) for column in ids], schema=self._schema)
+        self._stored.add(Ids.new(cells, until_us=self._until_us(time_us[new])))
+        return again
+
+    def save(self, watermark_us: int) -> None:
+        """Forget what the watermark has passed, and write what the step has changed."""
+        self._stored.drop(self._segments.index["until_us"] <= watermark_us)
+        new = self._stored.is_new
+        self._spans.adapt(
+            self._stored.records["until_us"][new], self._segments.index["segment"], self._segments.index["rows"]
+        )
+        self._segments.about = {"spans": self._spans.about}
+        self._stored.save(
+            lambda ids: self._spans.number(ids["until_us"]),
+            lambda ids: ids["until_us"] > watermark_us,
+            lambda ids: {"until_us": int(ids["until_us"].max())},
+        )
+
+
+def _meet(known: Hashes, came: Hashes) -> bool:
+    """Whether two lists of hashes have one in common; the first may be long."""
+    bits = max(len(came).bit_length() + 4, 12)
+    mask = np.uint64((1 << bits) - 1)
+    marked = np.zeros(1 << bits, dtype=bool)
+    marked[came & mask] = True
+    likely = known[marked[known & mask]]
+    return bool(len(likely)) and bool(np.isin(likely, came).any())

@@ -1,0 +1,116 @@
+"""Rows that come again are dropped from the windows that took them (docs/semantics.md#duplicates).
+
+Where ids are remembered for some time, that is known before windows are looked for. Else each window has the ids of the rows
+that it took: a list, in a pool of the window table. They stay when the window fires, and when its trigger finishes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.duplicates.order import first_come
+from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.dropped_rows import DUPLICATE, OUT_OF_RETENTION
+from beamish.engine.windowing.drops import drop_from_windows
+from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.step import Step
+from beamish.engine.windowing.trigger_tree import TriggerMerge
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import list_column, list_lengths
+from beamish.kernels.codes import factorize_rows, factorize_tuples, normalise
+from beamish.kernels.groups import Groups
+from beamish.triggers.trigger import WindowIndices
+
+
+def drop_remembered(step: Step, bundle: Bundle, entries: Entries) -> Entries:
+    """Drop the entries of rows that came before, and of those of which that is no longer known; gives the rest."""
+    remembered = step.state.remembered
+    if remembered is None or not len(entries.row):
+        return entries
+    rows = np.unique(entries.row)
+    old = np.zeros(bundle.table.num_rows, dtype=bool)
+    old[rows] = remembered.too_old(bundle.time_us[rows], step.watermark_us)
+    drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
+    entries = entries.only(~old[entries.row])
+    rows = rows[~old[rows]]
+    rows = rows[_order(step, bundle, rows)]
+    keys = [column.combine_chunks() for column in bundle.keys.take(pa.array(rows)).columns]
+    again = np.zeros(bundle.table.num_rows, dtype=bool)
+    ids = [*keys, *_ids(step, bundle, rows)]
+    again[rows] = remembered.take(ids, bundle.time_us[rows], step.watermark_us)
+    drop_from_windows(step, bundle, entries.only(again[entries.row]), DUPLICATE)
+    return entries.only(~again[entries.row])
+
+
+def came_before(
+    step: Step, bundle: Bundle, entries: Entries, window: Ints, *, held: WindowIndices, window_of_held: Ints
+) -> Flags:
+    """Which entries are of rows that their window took before, or that comes first in the bundle: bool, one per entry.
+
+    Args:
+        step: the step they came in.
+        bundle: their rows.
+        entries: n of them.
+        window: int64[n], a number for the window that each is in.
+        held: windows of the table that may have ids.
+        window_of_held: int64, one per window held: its number.
+    """
+    items, of = _items(step, held)
+    order = _order(step, bundle, entries.row)
+    of_all = np.concatenate([window_of_held[of.of], window[order]])
+    both = [
+        pa.concat_arrays([before.cast(now.type), now])
+        for before, now in zip(items.flatten(), _ids(step, bundle, entries.row[order]), strict=True)
+    ]
+    windows = Groups(of_all, int(of_all.max(initial=-1)) + 1)
+    groups = factorize_tuples([windows, factorize_rows(both, len(of_all))], len(of_all))
+    again = groups.first()[groups.of] != np.arange(len(of_all))
+    flags = np.empty(len(order), dtype=bool)
+    flags[order] = again[len(items) :]
+    return flags
+
+
+def take_ids(step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
+    """Windows take the ids of entries; ``groups``: of the entries, one per window ``at``."""
+    if not step.plan.windows_have_ids:
+        return
+    items, of = _items(step, at)
+    columns = _ids(step, bundle, entries.row)
+    new = pa.StructArray.from_arrays(columns, fields=list(step.plan.id_schema))
+    _set(step, at, pa.concat_arrays([items, new]), of.followed_by(groups))
+
+
+def merge_ids(step: Step, m: TriggerMerge) -> None:
+    """Windows become one, which has the ids of all."""
+    if step.plan.windows_have_ids:
+        items, of = _items(step, m.part)
+        _set(step, m.into, items, Groups(m.groups.of[of.of], m.groups.count))
+
+
+def _items(step: Step, at: WindowIndices) -> tuple[pa.StructArray, Groups]:
+    """The ids that windows have, each with the place of its window among ``at``."""
+    table = step.table
+    lists = table.ids.take(table["ids_at"][at])["ids"].combine_chunks()
+    place = np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
+    lists = lists.drop_null()
+    return lists.flatten(), Groups(np.repeat(place, list_lengths(lists)), len(at))
+
+
+def _set(step: Step, at: WindowIndices, items: pa.StructArray, of: Groups) -> None:
+    """Have windows these ids, of groups of which each is a window."""
+    order = np.argsort(of.of, kind="stable")
+    lists = list_column(items.take(pa.array(order)), of.sizes())
+    step.table["ids_at"][at] = step.table.ids.append(pa.table([lists], schema=step.plan.ids_schema))
+
+
+def _ids(step: Step, bundle: Bundle, rows: Ints) -> list[pa.Array]:
+    """The columns by which rows are known again."""
+    own = bundle.table.select(step.plan.id_schema.names).take(pa.array(rows))
+    return [normalise(column.combine_chunks()) for column in own.columns]
+
+
+def _order(step: Step, bundle: Bundle, rows: Ints) -> Ints:
+    """Which of some rows of a bundle comes first: their indices among them."""
+    own = bundle.table.select(list(step.plan.columns)).take(pa.array(rows))
+    return first_come(bundle.time_us[rows], own, step.plan.read_columns)

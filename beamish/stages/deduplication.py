@@ -1,0 +1,38 @@
+"""How rows that come again are known, in a stage of windows or of rows alone: what is refused, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beamish.deduplication import Deduplication
+from beamish.errors import PipelineError
+from beamish.plan.relation import Relation
+
+
+def describe_deduplication(options: Deduplication, relation: Relation) -> str:
+    """When a row is one that came before, for explain."""
+    by = ", ".join(map(str, dict.fromkeys((*relation.keys, *options.columns))))
+    if options.within is None:
+        return f"a row equal in {by} to one that its window took is dropped; a window knows them as long as it is kept"
+    return (
+        f"a row equal in {by} to one before it is dropped; each is known until the watermark is {options.within} past its event time, "
+        "and a row older than that is dropped too"
+    )
+
+
+def check_deduplication(options: Deduplication, takes: Sequence[Relation]) -> None:
+    """Check that what a stage takes can be known again.
+
+    Raises:
+        PipelineError: rows are taken back, or are of several inputs.
+    """
+    if any(relation.retracts for relation in takes):
+        raise PipelineError(
+            f"{options.call} over rows that are taken back: a row and its removal have one identity; say it of a stage before, whose "
+            "rows are not, or let that stage be accumulating() or discarding()"
+        )
+    if takes[0].name is not None:
+        raise PipelineError(
+            f"{options.call} of a merge: whose column is that? Say it of an input, with within=...: "
+            "bm.merge(orders=bm.Pipeline()....deduplicate('id', within='1 hour'), ...)"
+        )

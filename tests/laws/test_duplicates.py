@@ -1,0 +1,140 @@
+"""Laws of rows that come again (semantics.md#law-duplicates): the twin's, and what replays, cuts and identities come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Collect, Count, Last, Sum
+from beamish.deduplication import Deduplication
+from beamish.durations import Duration
+from beamish.engine.state import SegmentPolicy
+from beamish.engine.state.spans import SpanPolicy
+from beamish.local import Variation
+from beamish.local import run as run_varied
+from beamish.script.events import as_step
+from beamish.testing import TestStream
+from tests.agreement import differences
+from tests.laws.dear import dear
+from tests.lines import line
+from tests.said import evolve, said
+from tests.seconds import S
+from tests.strategies.pipelines import pipelines, rows_once
+from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.windows import windows
+from tests.twin import run
+
+once = st.one_of(pipelines(once=True), pipelines(once=True), rows_once())
+by_score = st.sampled_from([Deduplication(("score",), within) for within in (None, Duration(3 * S), Duration(20 * S))])
+of_one_key = {
+    "watermark": st.just(bm.BoundedOutOfOrderness(0)),
+    "keys": st.just(()),
+    "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
+}
+
+
+def agree(pipeline, script):
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+
+
+@given(st.data())
+def test_engine_and_twin_know_the_same_rows_again(data):
+    pipeline = data.draw(once)
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_know_the_same_rows_again_in_long_scripts(data):
+    window = windows.filter(lambda option: not isinstance(option, bm.CalendarWindows))
+    pipeline = data.draw(pipelines(window=window, **of_one_key))
+    agree(evolve(pipeline, deduplication=data.draw(by_score)), data.draw(dense_scripts))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_know_the_same_rows_again_in_sessions_that_meet(data):
+    pipeline = data.draw(pipelines(window=st.builds(bm.Sessions, st.integers(2, 6)), **of_one_key))
+    agree(evolve(pipeline, deduplication=data.draw(by_score)), data.draw(dense_scripts))
+
+
+def policies():
+    windows = SegmentPolicy(few_segments=0, shortest_us=1)
+    return {"WindowOperator": windows, "DuplicatesOperator": SpanPolicy(rows=2, first_us=1, few_spans=1)}
+
+
+@given(st.data())
+def test_shards_packing_the_way_through_bytes_and_segments_change_nothing(data):
+    pipeline = data.draw(once)
+    script = data.draw(scripts(pipeline))
+    how = Variation(
+        shards=data.draw(st.integers(1, 4)),
+        packs=data.draw(st.integers(1, 3)),
+        round_trip=data.draw(st.booleans()),
+        adapt=lambda operator: attrs.evolve(operator, policy=policies()[type(operator).__name__]),
+    )
+    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+
+
+def replayed(data, script):
+    """The script, and after some bundles rows again that it brought before: alone in a step, so that nothing else happens."""
+    events, came = [], []
+    for event in script.events:
+        events.append(event)
+        came += as_step(event).rows
+        if came and data.draw(st.booleans()):
+            events += TestStream().add(data.draw(st.lists(st.sampled_from(came), max_size=4))).events
+    return events
+
+
+def with_ids(script):
+    """The script, whose rows have an id each."""
+    events, number = [], 0
+    for event in script.events:
+        rows = []
+        for row in as_step(event).rows:
+            number += 1
+            rows.append({**row, "id": number})
+        events.append(attrs.evolve(event, rows=rows) if rows else event)
+    return events
+
+
+STEADY = st.sampled_from([bm.BoundedOutOfOrderness(0), bm.ProcessingTimeLag(2)])
+
+
+@given(st.data())
+def test_a_replay_changes_no_pane(data):
+    drawn = st.one_of(
+        pipelines(once=True, watermark=STEADY, with_dropped=st.just(False)),  # noqa: FBT003
+        rows_once().filter(lambda one: not said(one).with_dropped and said(one).watermark.idle_timeout is None),
+    )
+    pipeline = data.draw(drawn)
+    known = evolved(pipeline, attrs.evolve(said(pipeline).deduplication, columns=("id",)))
+    script = data.draw(scripts(pipeline))
+    events = with_ids(script)
+    again = replayed(data, attrs.evolve(script, events=tuple(events)))
+    plain, twice = (run_varied(known.flow, one) for one in (events, again))
+    assert Counter(map(line, plain)) == Counter(map(line, twice)), repr(known)
+
+
+@given(st.data())
+def test_rows_that_are_all_of_their_own_are_as_without(data):
+    pipeline = data.draw(pipelines(once=True, with_dropped=st.just(False)))  # noqa: FBT003
+    events = with_ids(data.draw(scripts(pipeline)))
+    known = evolve(pipeline, deduplication=Deduplication(("id",)))
+    without = evolve(pipeline, deduplication=None)
+    assert not differences(run_varied(known.flow, events), run_varied(without.flow, events), known)
+
+
+def evolved(pipeline, deduplication):
+    """The pipeline that knows rows again otherwise."""
+    if isinstance(pipeline.flow.stage, bm.stages.deduplicate.DeduplicateStage):
+        stage = attrs.evolve(pipeline.flow.stage, options=deduplication)
+        return bm.Pipeline(attrs.evolve(pipeline.flow, stage=stage))
+    return evolve(pipeline, deduplication=deduplication)

@@ -1,0 +1,109 @@
+"""Rows that come again (semantics.md#duplicates)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from beamish import DropReason
+from beamish.accumulations import Accumulation
+from beamish.windows.option import END_OF_TIME_US
+from tests.twin.accumulations import Row
+from tests.twin.order import normal, same, spark_order
+from tests.twin.windows import Bounds, groups
+
+if TYPE_CHECKING:
+    from tests.twin.run import Key, Twin
+
+Again = tuple[Bounds, Row, Bounds, DropReason]
+"""The window that a row falls in by itself, the row, the window that it is dropped from, and why."""
+
+
+def came_again(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Again]:
+    """Which of the rows of a bundle their windows do not take, since they came before."""
+    once = twin.options.deduplication
+    if once is None:
+        return []
+    first = FirstCome([*once.columns, *columns_read(twin.options.accumulations)], [row.values for _, row in pairs])
+    in_order = sorted(pairs, key=lambda pair: first.place(pair[1].time_us, pair[1].values))
+    if once.within is None:
+        return list(in_windows(twin, key, in_order, once.columns))
+    return list(within(twin, key, in_order, once.columns, once.within.us))
+
+
+def in_windows(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], columns: Sequence[str]) -> Iterator[Again]:
+    """A window knows the rows that it took; of windows that merge, what all of the bundle would become."""
+    into: dict[Bounds, Bounds] = {}
+    if twin.merging:
+        for members, result in groups(twin.window, sorted({bounds for bounds, _ in pairs} | set(key.live))):
+            into.update(dict.fromkeys(members, result))
+    seen: dict[Bounds, list[Any]] = {}
+    for bounds, window in key.live.items():
+        seen.setdefault(into.get(bounds, bounds), []).extend(window.ids)
+    for bounds, ids in key.closed.items():
+        seen.setdefault(bounds, []).extend(ids)
+    for own, row in pairs:
+        bounds, id_ = into.get(own, own), id_of(columns, row.values)
+        ids = seen.setdefault(bounds, [])
+        if any(same(id_, one) for one in ids):
+            yield own, row, bounds, DropReason.DUPLICATE
+        else:
+            ids.append(id_)
+
+
+def within(
+    twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], columns: Sequence[str], within_us: int
+) -> Iterator[Again]:
+    """A key knows its rows for some time, in whatever windows they are."""
+    judged: dict[int, DropReason | None] = {}
+    for own, row in pairs:
+        if id(row) not in judged:
+            judged[id(row)] = remember(
+                key.remembered, id_of(columns, row.values), row.time_us, within_us, twin.watermark
+            )
+        reason = judged[id(row)]
+        if reason is not None:
+            yield own, row, own, reason
+
+
+def remember(
+    remembered: list[tuple[Any, int]], id_: Any, time_us: int, within_us: int, watermark: float
+) -> DropReason | None:
+    """Why a row is not taken; else its id is remembered from now on (semantics.md#duplicates-within)."""
+    until = min(time_us + within_us, END_OF_TIME_US)
+    if until <= watermark:
+        return DropReason.OUT_OF_RETENTION
+    if any(same(id_, one) for one, other_until in remembered if other_until > watermark):
+        return DropReason.DUPLICATE
+    remembered.append((id_, until))
+    return None
+
+
+def id_of(columns: Sequence[str], values: Mapping[str, Any]) -> list[Any]:
+    """By what a row is known again."""
+    return [normal(values.get(column)) for column in columns]
+
+
+class FirstCome:
+    """Which of the rows of a bundle counts: by event time, then by columns that are read, by name, then by the others.
+
+    Args:
+        read: the columns that are; None among them: all.
+        rows: of the bundle.
+    """
+
+    def __init__(self, read: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> None:
+        names = {name for row in rows for name in row}
+        known = names if None in read else names.intersection(read)
+        self.names = [*sorted(known), *sorted(names - known)]
+
+    def place(self, time_us: int, values: Mapping[str, Any]) -> Any:
+        return time_us, [spark_order(values.get(name)) for name in self.names]
+
+
+def columns_read(accumulations: Mapping[str, Accumulation]) -> list[str | None]:
+    """The columns that accumulations read; None for one that reads whole rows."""
+    found: list[str | None] = []
+    for one in accumulations.values():
+        found += [None] if one.inputs is None else one.inputs
+    return found
