@@ -177,6 +177,23 @@ ON_SPARK = {
         late: expired 5.0 2024-05-01 10:09:00 north 25
         late: null_event_time None None south 5
     """,
+    "replayed_files": """
+        each payment once, as it came:
+          1 09:10 ann 20
+          2 09:30 bob 5
+          3 09:40 ann 12
+          4 10:05 bob 8
+          5 11:30 ann 1
+        left out:
+          payment 1: 1 x duplicate
+          payment 2: 1 x duplicate
+          payment 3: 2 x duplicate
+          payment 4: 1 x duplicate
+        spent per hour:
+          09:00 ann: 2 payments, 32 euros
+          09:00 bob: 1 payments, 5 euros
+          10:00 bob: 1 payments, 8 euros
+    """,
     "metrics": """
         beamish_panes_total{kind="PANE",query="pumps",timing="EARLY"} 4.0
         beamish_panes_total{kind="PANE",query="pumps",timing="ON_TIME"} 3.0

@@ -15,13 +15,13 @@ import tests.own.triggers
 import tests.own.windows
 from beamish import accumulations, triggers
 from tests.strategies.changes import changes
-from tests.strategies.pipelines import pipelines
+from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.suppress import suppressed
 
 
 @given(st.data())
 def test_a_pipeline_survives_pickle_and_repr(data):
-    pipeline = data.draw(st.one_of(pipelines(), suppressed(pipelines()), changes()))
+    pipeline = data.draw(st.one_of(pipelines(), suppressed(pipelines()), changes(), pipelines(once=True), rows_once()))
     names = {
         **vars(tests.own.windows),
         **vars(tests.own.triggers),

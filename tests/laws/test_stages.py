@@ -15,7 +15,7 @@ import beamish as bm
 from beamish.script.tables import script_rows
 from tests.strategies import changes, merges, scripts
 from tests.strategies.flows import flows
-from tests.strategies.pipelines import pipelines
+from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.suppress import suppressed
 
 TYPES = [pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.int64())]
@@ -28,13 +28,13 @@ def pipelines_and_scripts(draw):
         pipeline = draw(changes.changes())
         return pipeline, draw(changes.scripts(pipeline))
     if kind == "rows":
-        pipeline = draw(st.one_of(pipelines(), suppressed(pipelines())))
+        pipeline = draw(st.one_of(pipelines(), suppressed(pipelines()), pipelines(once=True), rows_once()))
         return pipeline, draw(scripts.scripts(pipeline))
     pipeline = draw(st.one_of(flows(), suppressed(flows())))
     return pipeline, draw(merges.scripts(pipeline))
 
 
-@given(st.one_of(pipelines(), flows(), suppressed(flows()), changes.changes()))
+@given(st.one_of(pipelines(), flows(), suppressed(flows()), changes.changes(), pipelines(once=True), rows_once()))
 def test_a_stage_is_a_frozen_value(pipeline):
     for flow in pipeline.flow.flows:
         copy = pickle.loads(pickle.dumps(flow.stage))

@@ -88,6 +88,13 @@ def test_a_batch_gives_the_first_of_each(spark, events):
     assert {(row.id, row.what) for row in out.collect()} == {(1, "a"), (2, "b"), (None, "c"), (4, "d")}
 
 
+def test_windows_of_a_batch_take_each_once(spark, events):
+    pipeline = AT.window(bm.FixedWindows("1 minute")).deduplicate("id").accumulate(n=Count())
+    rows = spark.read.parquet(str(events.folder))
+    assert {(row.window.start.minute, row.n) for row in rows.transform(pipeline).collect()} == {(0, 3), (1, 2)}
+    assert "rows that come again are known by the engine" in " ".join(pipeline.explain(rows).split())
+
+
 def test_sparks_own_windows_take_them(events, tmp_path):
     out = events.add(*rows((9, 500, "end"))).stream().transform(ONCE)
     counts = out.groupBy(F.window("at", "1 minute")).count()

@@ -105,6 +105,8 @@ def why_not_native(plan: WindowPlan) -> str:
         return "some rows take others back"
     if plan.options.where is not None:
         return "where(...) is not Spark's, and may say another thing of nulls and types"
+    if plan.options.deduplication is not None:
+        return "rows that come again are known by the engine"
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark's aggregation would not show"
     native = _WINDOWS.get(type(plan.window))
