@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from beamish.errors import OptionError
+from beamish.instants import InstantLike, instant_us
 from beamish.pane import Pane, PaneChange, PaneKind, PaneTiming
 
 if TYPE_CHECKING:
@@ -66,39 +67,47 @@ def changelog(
 
 
 @overload
-def live(panes: DataFrame, *, keys: Sequence[str] | None = None) -> DataFrame: ...
+def live(panes: DataFrame, *, keys: Sequence[str] | None = None, as_of: InstantLike | None = None) -> DataFrame: ...
 @overload
-def live(panes: Iterable[Pane]) -> list[Pane]: ...
-def live(panes: Any, *, keys: Sequence[str] | None = None) -> Any:
+def live(panes: Iterable[Pane], *, as_of: InstantLike | None = None) -> list[Pane]: ...
+def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | None = None) -> Any:
     """The panes that are live: given, and neither taken back nor replaced.
 
     Args:
         panes: a batch DataFrame of panes, such as a stored table of them; or the rows of a test, from the first one on.
         keys: of a DataFrame: the columns that, with the window, say which row one is; default: as for ``bm.changelog``.
+        as_of: what was live when the watermark last stood at this time or before it (``pane.watermark``); an aware datetime
+            or seconds since the epoch. None: what is live after all rows.
 
     Returns:
         of a DataFrame a lazy one with its columns, but for ``dropped``; of a list a list, in order.
 
     Raises:
-        ColumnError: ``panes`` are none, or were written before rows said what they do.
-        OptionError: a list of rows that does not begin with the first.
+        ColumnError: ``panes`` are none, or were written before rows said what they do, or where the watermark stood.
+        OptionError: a list of rows that does not begin with the first; ``as_of`` is no time.
         PipelineError: the DataFrame streams; or its pipeline is accumulating over windows that merge, so that what is gone
             cannot be told.
 
     Example:
         ``bm.live(pipeline.run(script))``
     """
+    as_of_us = None if as_of is None else instant_us("live(as_of)", as_of, OptionError)
     if isinstance(panes, Iterable) and not hasattr(panes, "sparkSession"):
-        return _live(panes)
+        return _live(panes if as_of_us is None else [pane for pane in panes if _is_by(pane, as_of_us)])
     from beamish.spark.changelog.live import live as find
 
     _check_dataframe("live", panes)
-    return find(panes, keys)
+    return find(panes, keys, as_of_us)
 
 
 def _check_dataframe(call: str, panes: Any) -> None:
     if not hasattr(panes, "sparkSession"):
         raise OptionError(f"{call}({panes!r}): must be a DataFrame of panes, as pipeline.apply gives it")
+
+
+def _is_by(pane: Pane, as_of_us: int) -> bool:
+    """Whether a row came out when the watermark was not past a time, microseconds."""
+    return pane.watermark is None or instant_us("pane.watermark", pane.watermark) <= as_of_us
 
 
 def _live(panes: Iterable[Pane]) -> list[Pane]:

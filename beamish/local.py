@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.as_of.operator import AsOfOperator
+from beamish.engine.came_out import came_out
 from beamish.engine.kept_windows import kept_windows, window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
-from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows
@@ -204,7 +204,7 @@ class _Node:
     def _numbered(self, shard: int, rows: pa.Table) -> pa.Table:
         first = self._given[shard]
         self._given[shard] += rows.num_rows
-        return with_sequence(rows, first)
+        return came_out(rows, first, self._shards[shard].watermark_us)
 
 
 def _payloads(operator: Operator, number: int, rows: pa.Table | None, packs: int) -> Iterator[tuple[int, bytes]]:

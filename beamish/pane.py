@@ -99,6 +99,8 @@ class Pane:
         change: INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE; None for DROPPED.
         sequence: its place among all rows of its shard: of rows of one key the later one has the greater. Two panes that
             differ only in that are equal.
+        watermark: where the watermark stood when it came out, an aware UTC datetime; None before there is one. Panes that differ
+            only in that are equal too.
         reason: for DROPPED, why.
         late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either, or out of range.
     """
@@ -115,6 +117,7 @@ class Pane:
     timestamp: datetime | None = None
     change: PaneChange | None = None
     sequence: int = attrs.field(default=0, eq=False)
+    watermark: datetime | None = attrs.field(default=None, eq=False)
     reason: DropReason | None = None
     late_by_us: int | None = None
 

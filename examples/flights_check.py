@@ -23,7 +23,7 @@ def live_panes(panes: pd.DataFrame, keys: Sequence[str]) -> tuple[pd.DataFrame, 
     ``panes`` has the columns ``kind``, ``timing``, ``index`` and the like, ``start``, ``end``, the keys and values.
     """
     problems: Problems = []
-    entry = [column for column in panes.columns if column not in ("kind", "change", "sequence")]
+    entry = [column for column in panes.columns if column not in ("kind", "change", "sequence", "watermark")]
     sign = panes["kind"].map({"PANE": 1, "RETRACTION": -1})
     count = panes.assign(sign=sign).groupby(entry, dropna=False, as_index=False)["sign"].sum()
     unmatched = int((count["sign"] < 0).sum())

@@ -71,7 +71,7 @@ def _plain(pane: Pane, options: Said) -> list[Any]:
     approximate = [name for name, acc in options.accumulations.items() if isinstance(acc, ApproxCountDistinct)]
     hidden = () if pane.kind is PaneKind.DROPPED else approximate
     values = {name: normal(value) for name, value in sorted(pane.values.items()) if name not in hidden}
-    numbered = attrs.asdict(pane, recurse=False, filter=lambda field, _: field.name != "sequence")
+    numbered = attrs.asdict(pane, recurse=False, filter=lambda field, _: field.name not in ("sequence", "watermark"))
     shown = numbered | {"values": values, "key": {k: normal(v) for k, v in pane.key.items()}}
     return list(shown.values())
 

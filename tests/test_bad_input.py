@@ -196,6 +196,7 @@ AT_ONCE = [
     ("deduplicate twice by one", lambda: START.deduplicate("a", "a"), ["'a' is there twice", "once"]),
     ("within 0", lambda: START.deduplicate("a", within=0), ["deduplicate('a'): within=0", "above 0"]),
     ("within text", lambda: START.deduplicate("a", within="a day"), ["within='a day'", "'10 minutes'"]),
+    ("live as of noon", lambda: bm.live([], as_of="noon"), ["live(as_of)='noon'", "seconds"]),
     ("trigger that never says", lambda: START.trigger(NoShouldFire()), ["NoShouldFire()", "should_fire(self, state,"]),
     (
         "a part that never says",

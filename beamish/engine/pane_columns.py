@@ -86,7 +86,7 @@ def window_column(column: Block) -> pa.Array:
 
 
 def pane_column(column: Block) -> pa.Array:
-    """The output's column ``pane``; a row's ``sequence`` is given by whoever runs the shard (``sequence.py``)."""
+    """The output's column ``pane``; ``sequence`` and ``watermark`` are set by whoever runs the shard (``came_out.py``)."""
     return pa.StructArray.from_arrays(
         [
             _names(KINDS, column["kind"]),
@@ -94,6 +94,7 @@ def pane_column(column: Block) -> pa.Array:
             *(pa.array(column[name]) for name in ("index", "on_time_index", "is_first", "is_last")),
             _changes(column["kind"], column["replaces"]),
             pa.array(np.zeros(len(column["kind"]), dtype=np.int64)),
+            pa.nulls(len(column["kind"]), TIMESTAMP),
         ],
         fields=list(PANE),
     )

@@ -16,6 +16,7 @@ PANE = pa.struct(
         ("is_last", pa.bool_()),
         ("change", pa.string()),
         ("sequence", pa.int64()),
+        ("watermark", TIMESTAMP),
     ]
 )
 

@@ -54,6 +54,7 @@ def _pane(
         timestamp=timestamp,
         change=info["change"] and PaneChange(info["change"]),
         sequence=info["sequence"],
+        watermark=info["watermark"],
         reason=DropReason(dropped["reason"]) if dropped else None,
         late_by_us=dropped["late_by"] if dropped else None,
     )

@@ -12,15 +12,19 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import PaneChange, PaneKind
+from beamish.instants import EARLIEST_US, LATEST_US, instant
 from beamish.local import Variation, run
+from beamish.script.events import as_step
 from tests.agreement import key_of
 from tests.laws.test_ledger import windows_by_overlap
 from tests.lines import line
+from tests.seconds import S
 from tests.strategies import merges, versions
 from tests.strategies.flows import ANYTHING, flows, tree_scripts
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.suppress import suppressed
+from tests.twin.run import NO_WATERMARK, twin_of
 
 KINDS = {
     "windows": (pipelines(), scripts),
@@ -108,6 +112,36 @@ def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_ke
     how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 2)), round_trip=True)
     panes = run(pipeline.flow, script.events, how)
     assert not unordered(panes), f"{pipeline!r}\n{script!r}\n{how!r}"
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
+    pipeline, script = drawn(data, data.draw(any_kind))
+    twin = twin_of(pipeline.flow)
+    for event, panes in script.trace(pipeline):
+        twin.step(as_step(event))
+        assert {pane.watermark for pane in panes} <= {as_time(twin.watermark)}, f"{pipeline!r}\n{script!r}\n{event!r}"
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_what_was_live_as_of_a_watermark_is_what_is_live_of_the_events_until_then(data):
+    pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
+    events = script.trace(pipeline)
+    for second in data.draw(st.lists(st.integers(-10, 60), min_size=1, max_size=3)):
+        until = [
+            pane
+            for _, panes in events
+            for pane in panes
+            if pane.watermark is None or pane.watermark <= instant(second * S)
+        ]
+        assert bm.live(until) == bm.live([pane for _, panes in events for pane in panes], as_of=second)
+
+
+def as_time(watermark):
+    """A watermark of the twin's as what a row says; the end of time is the last instant there is."""
+    return None if watermark == NO_WATERMARK else instant(min(max(int(watermark), EARLIEST_US), LATEST_US))
 
 
 def unordered(panes):

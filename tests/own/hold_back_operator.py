@@ -14,7 +14,7 @@ from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW
 
 _PANE = {"kind": "PANE", "timing": "UNKNOWN", "index": 0, "on_time_index": -1, "is_first": True, "is_last": True}
-_PANE |= {"change": "INSERT", "sequence": 0}
+_PANE |= {"change": "INSERT", "sequence": 0, "watermark": None}
 
 
 class HoldBackOperator(Operator):

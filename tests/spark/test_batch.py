@@ -52,7 +52,7 @@ def test_triggers_lateness_and_modes_are_not_asked(plays):
         .only_updated_panes()
         .closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS)
     )
-    rows = plays.transform(pipeline).select("team", "window.start", "plays", "pane.*").drop("sequence")
+    rows = plays.transform(pipeline).select("team", "window.start", "plays", "pane.*").drop("sequence", "watermark")
     rows = rows.collect()
     assert {tuple(row)[2:] for row in rows} == {(n, "PANE", "ON_TIME", 0, 0, True, True, "INSERT") for n in (1, 2)}
     assert len(rows) == 4

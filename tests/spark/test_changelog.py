@@ -244,9 +244,13 @@ def words(pipeline, df):
 def test_what_is_live_of_a_table_is_what_is_live_of_a_list(spark, kind):
     pipeline = KINDS[kind]
     script = script_of(pipeline)
-    live = Counter(map(line, bm.live(pipeline.run(script))))
+    rows, table = pipeline.run(script), stored(spark, pipeline, script)
+    live = Counter(map(line, bm.live(rows)))
     assert live
-    assert words(pipeline, bm.live(stored(spark, pipeline, script))) == live
+    assert words(pipeline, bm.live(table)) == live
+    earlier = Counter(map(line, bm.live(rows, as_of=9)))
+    assert words(pipeline, bm.live(table, as_of=9)) == earlier
+    assert earlier != live
 
 
 def of(spark, pipeline, *, without=""):
@@ -304,6 +308,9 @@ def test_what_is_no_table_of_panes_is_refused(spark):
     for field in ("change", "sequence"):
         with pytest.raises(bm.ColumnError, match=f"no field '{field}'.*write them anew"):
             bm.live(of(spark, VISITS, without=field))
+    with pytest.raises(bm.ColumnError, match="no field 'watermark'.*write them anew"):
+        bm.live(of(spark, VISITS, without="watermark"), as_of=9)
+    assert bm.live(of(spark, VISITS, without="watermark")).count() == 0
     with pytest.raises(bm.PipelineError, match="windows that merge"):
         bm.live(of(spark, GROWING))
     span, says = "'start', timestamp, 'end', timestamp", "'kind', 'PANE', 'change', 'INSERT', 'sequence', value"

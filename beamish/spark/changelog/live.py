@@ -11,14 +11,14 @@ from beamish.errors import PipelineError
 from beamish.kernels.reserved import PREFIX
 from beamish.plan.relation import Follows
 from beamish.spark.changelog.formats import check_merging
-from beamish.spark.changelog.pane_table import PaneTable
+from beamish.spark.changelog.pane_table import PaneTable, check_field
 from beamish.spark.rows.columns import column
 
 _ROW, _NET, _LAST = PREFIX + "row", PREFIX + "net", PREFIX + "last"
 
 
-def live(panes: DataFrame, keys: Sequence[str] | None) -> DataFrame:
-    """The live panes of a batch DataFrame; see ``bm.live``.
+def live(panes: DataFrame, keys: Sequence[str] | None, as_of_us: int | None) -> DataFrame:
+    """The live panes of a batch DataFrame, of all time or as of a watermark, microseconds; see ``bm.live``.
 
     Raises:
         OptionError, ColumnError, PipelineError: the panes, or the keys, cannot be what is asked for.
@@ -31,7 +31,12 @@ def live(panes: DataFrame, keys: Sequence[str] | None) -> DataFrame:
             "table by changelog(panes, format='upsert')"
         )
     check_merging(table)
-    table = PaneTable(call, table.rows.drop("dropped"), table.ledger, table.is_known)
+    rows = table.rows.drop("dropped")
+    if as_of_us is not None:
+        check_field(call, rows.schema, "watermark")
+        by = F.col("pane.watermark")
+        rows = rows.where(by.isNull() | (by <= F.timestamp_micros(F.lit(as_of_us))))
+    table = PaneTable(call, rows, table.ledger, table.is_known)
     ledger = table.ledger
     if ledger.follows is Follows.ADDING:
         return table.rows.where("pane.kind = 'PANE'")

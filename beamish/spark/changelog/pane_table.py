@@ -129,14 +129,22 @@ def _check_panes(call: str, schema: t.StructType) -> None:
         raise ColumnError(
             f"{call}: there is no column {missing[0]!r}, so these are no panes; give what pipeline.apply gave, or a table of it"
         )
-    pane = schema["pane"].dataType
-    fields = pane.names if isinstance(pane, t.StructType) else []
     for name in ("change", "sequence"):
-        if name not in fields:
-            raise ColumnError(
-                f"{call}: the column 'pane' has no field {name!r}: the panes were written by a version of beamish that did "
-                "not say what a row does; write them anew"
-            )
+        check_field(call, schema, name)
+
+
+def check_field(call: str, schema: t.StructType, name: str) -> None:
+    """Check that the column ``pane`` has a field.
+
+    Raises:
+        ColumnError: it has not.
+    """
+    pane = schema["pane"].dataType
+    if name not in (pane.names if isinstance(pane, t.StructType) else []):
+        raise ColumnError(
+            f"{call}: the column 'pane' has no field {name!r}: the panes were written by a version of beamish that did "
+            "not say it; write them anew"
+        )
 
 
 def _slot(before: Sequence[str]) -> tuple[str, ...] | None:

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from beamish.engine.as_of.operator import AsOfOperator
+from beamish.engine.came_out import came_out
 from beamish.engine.operator import Operator
 from beamish.engine.refined import RefinedOperator, bare
-from beamish.engine.sequence import with_sequence
 from beamish.engine.state import DictStore
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.flow import BoundFlow
@@ -135,6 +135,6 @@ def final_panes(operator: Operator) -> Callable[[pa.Table], pa.Table]:
         shard = operator.open(DictStore())
         payloads = [payload for payload in packed["payload"].to_pylist() if payload is not None]
         dropped = shard.step([None] * inputs, None, payloads)
-        return with_sequence(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0)
+        return came_out(pa.concat_tables([dropped, shard.step([END_OF_TIME_US] * inputs, None, [])]), 0, None)
 
     return panes

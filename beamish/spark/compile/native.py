@@ -158,7 +158,8 @@ def final_pane(sequence: Column) -> Column:
     """The column ``pane`` of a final row: the only one there will be."""
     only = {"kind": "PANE", "timing": "ON_TIME", "index": 0, "on_time_index": 0, "is_first": True, "is_last": True}
     only["change"] = str(PaneChange.INSERT)
-    return F.struct(*(F.lit(value).alias(name) for name, value in only.items()), sequence.alias("sequence"))
+    known = [F.lit(value).alias(name) for name, value in only.items()]
+    return F.struct(*known, sequence.alias("sequence"), F.lit(None).cast("timestamp").alias("watermark"))
 
 
 def _output(plan: WindowPlan) -> list[Column]:

@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from beamish.engine.came_out import came_out
 from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
-from beamish.engine.sequence import with_sequence
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
@@ -118,7 +118,8 @@ class ShardProcessor(StatefulProcessor):
         sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(self._store)
         dropped = shard.dropped
-        table = with_sequence(shard.step(sources_us, clock_us, payloads), note.rows)
+        table = shard.step(sources_us, clock_us, payloads)
+        table = came_out(table, note.rows, shard.watermark_us)
         counts = counts_of_step(shard, table, dropped, clock_us) if self._observed else None
         now = attrs.evolve(note, rows=note.rows + table.num_rows)
         if self._hands_on and shard.watermark_us is not None:
