@@ -1,4 +1,5 @@
-"""What the README says is so: its Python runs, block after block, and prints what stands below it."""
+"""What the README, and the page for those who come from Spark, say is so: their Python runs, block after block, and prints what
+stands below it."""
 
 import contextlib
 import io
@@ -21,14 +22,14 @@ def blocks(readme):
 
 
 @pytest.mark.spark
-def test_python_in_readme_prints_what_stands_below_it(root, spark):
-    readme = (root / "README.md").read_text()
+@pytest.mark.parametrize("name", ["README.md", "docs/from-spark.md"])
+def test_python_in_a_page_prints_what_stands_below_it(root, spark, name):
     spark.sql("drop view if exists panes")
-    names = {"__name__": "readme"}
-    for code, expected in blocks(readme):
+    names = {"__name__": "page"}
+    for code, expected in blocks((root / name).read_text()):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "README.md", "exec"), names)
+            exec(compile(code, name, "exec"), names)
         assert printed.getvalue().rstrip() == expected.rstrip(), code
 
 
