@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import pyarrow as pa
 
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import plain
-from beamish.kernels.order import is_orderable, sort_keys, sort_order
+from beamish.kernels.order import Key, is_orderable, sort_keys, sort_order
 
 
 def first_come(time_us: Ints, rows: pa.Table, read: Collection[str]) -> Ints:
@@ -19,7 +20,16 @@ def first_come(time_us: Ints, rows: pa.Table, read: Collection[str]) -> Ints:
         rows: their columns; those whose values have no order are passed over.
         read: the names of the columns that change what comes out.
     """
+    order = np.argsort(time_us, kind="stable")
+    same = np.diff(time_us[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied):
+        of = order[tied]
+        order[tied] = of[sort_order([time_us[of], *_keys(rows.take(pa.array(of)), read)])]
+    return order
+
+
+def _keys(rows: pa.Table, read: Collection[str]) -> list[Key]:
     names = sorted(name for name in rows.schema.names if is_orderable(rows.schema.field(name).type))
     names.sort(key=lambda name: name not in read)
-    keys = [key for name in names for key in sort_keys(plain(rows[name].combine_chunks()))]
-    return sort_order([time_us, *keys])
+    return [key for name in names for key in sort_keys(plain(rows[name].combine_chunks()))]

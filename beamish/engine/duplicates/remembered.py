@@ -1,7 +1,7 @@
 """The ids that a shard remembers for some time, cut into segments by when they are forgotten.
 
-A segment ``s<number>`` has an entry ``h<number>`` beside it: the hashes of its ids alone, 8 bytes each. A step reads all hashes,
-and whole ids only of segments in which the hash of an id that came is found.
+A segment ``s<number>`` has an entry ``h<number>`` beside it: the hashes of its ids alone, in their order, 8 bytes each. A step reads
+all hashes, and whole ids only of segments in which the hash of an id that came is found.
 
 columns (one entry per id):
     until_us    int64, microseconds: the watermark at which it is forgotten
@@ -118,19 +118,30 @@ class RememberedIds:
             bool, one per row.
         """
         count = len(time_us)
-        hashes = hash_rows(ids, count)
-        self._stored.load(number for number, known in self._segments.hashes() if _meet(known, hashes))
-        records = self._stored.records
-        live = np.flatnonzero(self._stored.alive & (records["until_us"] > watermark_us))
-        live = live[np.isin(hash_rows(records.cells.columns, len(records))[live], hashes)]
-        known = records.take(live).cells.columns
-        both = [pa.chunked_array([*before.chunks, now], now.type) for before, now in zip(known, ids, strict=True)]
-        groups = factorize_rows(both, len(live) + count)
-        again: Flags = groups.first()[groups.of][len(live) :] != np.arange(len(live), len(live) + count)
+        known = self._known(_Came(hash_rows(ids, count)), watermark_us)
+        both = [
+            pa.chunked_array([*before.chunks, now], now.type) for before, now in zip(known.columns, ids, strict=True)
+        ]
+        groups = factorize_rows(both, known.num_rows + count)
+        again: Flags = groups.first()[groups.of][known.num_rows :] != np.arange(known.num_rows, known.num_rows + count)
         new = np.flatnonzero(~again)
         cells = pa.table([column.take(pa.array(new)) for column in ids], schema=self._schema)
         self._stored.add(Ids.new(cells, until_us=self._until_us(time_us[new])))
         return again
+
+    def _known(self, came: _Came, watermark_us: int) -> pa.Table:
+        """The ids that are remembered and have one of some hashes."""
+        found = [self._schema.empty_table()]
+        for number, hashes in self._segments.hashes():
+            at = came.among(hashes)
+            if len(at):
+                rows = self._segments.read(number).take(pa.array(at))
+                found.append(
+                    rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us)).select(self._schema.names)
+                )
+        of_this_step = self._stored.records.take(self._stored.is_new).cells
+        at = came.among(hash_rows(of_this_step.columns, of_this_step.num_rows))
+        return pa.concat_tables([*found, of_this_step.take(pa.array(at))])
 
     def save(self, watermark_us: int) -> None:
         """Forget what the watermark has passed, and write what the step has changed."""
@@ -147,11 +158,21 @@ class RememberedIds:
         )
 
 
-def _meet(known: Hashes, came: Hashes) -> bool:
-    """Whether two lists of hashes have one in common; the first may be long."""
-    bits = max(len(came).bit_length() + 4, 12)
-    mask = np.uint64((1 << bits) - 1)
-    marked = np.zeros(1 << bits, dtype=bool)
-    marked[came & mask] = True
-    likely = known[marked[known & mask]]
-    return bool(len(likely)) and bool(np.isin(likely, came).any())
+class _Came:
+    """The hashes that came in a step, to be looked for among many."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self._sorted = np.sort(hashes)
+        bits = max(len(hashes).bit_length() + 4, 12)
+        self._mask = np.uint64((1 << bits) - 1)
+        self._marked = np.zeros(1 << bits, dtype=bool)
+        self._marked[hashes & self._mask] = True
+
+    def among(self, hashes: Hashes) -> Ints:
+        """Where those are that came."""
+        likely = np.flatnonzero(self._marked[hashes & self._mask])
+        if not len(self._sorted):
+            return likely
+        place = np.minimum(np.searchsorted(self._sorted, hashes[likely]), len(self._sorted) - 1)
+        at: Ints = likely[self._sorted[place] == hashes[likely]]
+        return at
