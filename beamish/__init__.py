@@ -52,6 +52,7 @@ from beamish.windows import (
     SlidingWindows,
     Windowings,
     WindowOption,
+    Within,
 )
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ __all__ = [
     "Window",
     "WindowOption",
     "Windowings",
+    "Within",
     "accumulations",
     "as_of_join",
     "changelog",

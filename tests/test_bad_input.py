@@ -18,6 +18,8 @@ from beamish.accumulations import (
     Count,
     CountDistinct,
     Fold,
+    FullOuterJoin,
+    InnerJoin,
     Max,
     Mean,
     Quantiles,
@@ -121,6 +123,13 @@ AT_ONCE = [
     ("size None", lambda: bm.FixedWindows(None), ["None", "'10 minutes'"]),
     ("sliding period 0", lambda: bm.SlidingWindows("1 minute", 0), ["SlidingWindows(period)=0", "above 0"]),
     ("gap 0", lambda: bm.Sessions(timedelta()), ["Sessions(gap)", "above 0"]),
+    (
+        "within nothing",
+        lambda: bm.Within(of="a"),
+        ["Within(before='0 seconds', of='a')", "Within('10 minutes'", "after="],
+    ),
+    ("within negative", lambda: bm.Within(-1, of="a"), ["Within(before)=-1", "not be negative"]),
+    ("within of 3", lambda: bm.Within(1, of=3), ["Within(of=3)", "name of an input"]),
     ("no calendar unit", bm.CalendarWindows, ["exactly one of days, weeks, months and years"]),
     ("two calendar units", lambda: bm.CalendarWindows(days=1, weeks=1), ["exactly one"]),
     ("0 days", lambda: bm.CalendarWindows(days=0), ["days=0", "at least 1"]),
@@ -291,6 +300,8 @@ OF_TABLES = [
     ),
 ]
 
+MEETING = bm.merge(a=START.key_by("k"), b=START.key_by("k")).accumulate(n=InnerJoin("a", "b"))
+
 # Pipelines whose parts are fine but do not go together: refused when run, applied or explained.
 TOGETHER = [
     ("nothing said", bm.Pipeline(), ["no event time", ".event_time("]),
@@ -351,6 +362,27 @@ TOGETHER = [
         .deduplicate("id")
         .accumulate(n=Count()),
         ["deduplicate('id') of a merge", "of an input", "bm.merge(orders="],
+    ),
+    (
+        "within of one input",
+        PLAIN.window(bm.Within(1, of="a")),
+        ["there is no input 'a'", "one input", "bm.merge(...)"],
+    ),
+    ("within of no input", MEETING.window(bm.Within(1, of="c")), ["there is no input 'c'", "the merge has a, b"]),
+    (
+        "a count within",
+        MEETING.window(bm.Within(1, of="a")).accumulate(n=Count()),
+        ["accumulate(n=Count(column=None))", "accumulate a join of a", "InnerJoin('a', 'b')"],
+    ),
+    (
+        "within keeps both sides",
+        MEETING.window(bm.Within(1, of="a")).accumulate(n=FullOuterJoin("a", "b")),
+        ["a row of a may be in two windows", "keep the rows of the other input"],
+    ),
+    (
+        "within among windowings",
+        MEETING.window({"x": bm.Within(1, of="a"), "y": bm.FixedWindows(1)}).accumulate(n=InnerJoin("a", "b")),
+        ["not one of several windowings", "merge of its own"],
     ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,12 @@ class Kind:
 
 KINDS = [
     Kind("trigger", triggers, triggers.Trigger, st.one_of(drawn_triggers, value_triggers)),
-    Kind("window option", bm, bm.WindowOption, st.one_of(windows, windows.flatmap(windowings))),
+    Kind(
+        "window option",
+        bm,
+        bm.WindowOption,
+        st.one_of(windows, windows.flatmap(windowings), merges.meetings(merges.NAMES).map(itemgetter(0))),
+    ),
     Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies)),
     Kind(
         "accumulation",

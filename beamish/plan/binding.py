@@ -9,11 +9,15 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.adapters.gathered import Pairs
+from beamish.accumulations.adapters.meeting import MeetingPairs
 from beamish.accumulations.adapters.one_input import MergedInput
 from beamish.accumulations.adapters.retractable import retractable
 from beamish.kernels.fields import Field
 from beamish.kernels.reserved import SIGN, is_reserved
 from beamish.plan.inputs import find_column
+from beamish.windows.option import WindowOption
+from beamish.windows.within import Within
 
 
 @attrs.frozen
@@ -69,7 +73,10 @@ class BoundAccumulation:
 
 
 def bind_accumulations(
-    accumulations: Mapping[str, Accumulation], inputs: Mapping[str, MergedInput], schema: pa.Schema
+    accumulations: Mapping[str, Accumulation],
+    inputs: Mapping[str, MergedInput],
+    schema: pa.Schema,
+    window: WindowOption | None = None,
 ) -> Iterator[BoundAccumulation]:
     """Bind accumulations to the columns of rows.
 
@@ -77,6 +84,7 @@ def bind_accumulations(
         accumulations: by the name of their output column.
         inputs: of a merge, by name; else none.
         schema: the rows' columns; with a sign where rows can be removed.
+        window: the window option, which may say which rows of it meet.
 
     Raises:
         ColumnError: a column is missing, twice there, or of the wrong type.
@@ -85,6 +93,8 @@ def bind_accumulations(
     public = [field for field in schema if not is_reserved(field.name)]
     for name, declared in accumulations.items():
         accumulation = declared.bind(name, inputs)
+        if isinstance(window, Within) and isinstance(accumulation, Pairs):
+            accumulation = _meeting(accumulation, window)
         where = f"accumulate({name}={accumulation!r})"
         whole_rows = accumulation.inputs is None
         columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
@@ -95,3 +105,18 @@ def bind_accumulations(
         fields = tuple(adapted.fields(types))
         yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
         first += len(fields)
+
+
+def _meeting(join: Pairs, within: Within) -> MeetingPairs:
+    """A join of which only those rows meet that are less than a span apart."""
+    before_us, after_us = within.before.us, within.after.us
+    if join.sides[0].name == within.of:
+        before_us, after_us = after_us, before_us
+    return MeetingPairs(
+        declared=join.declared,
+        sides=join.sides,
+        keeps_left=join.keeps_left,
+        keeps_right=join.keeps_right,
+        before_us=before_us,
+        after_us=after_us,
+    )

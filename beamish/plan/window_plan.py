@@ -291,8 +291,9 @@ def make_plan(
     Raises:
         ColumnError: a column is missing, twice there, or of the wrong type.
     """
-    added = [name for name in options.window.columns if is_reserved(name)] if options.window else []
     schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
+    window_columns = options.window.columns if options.window else ()
+    added = [name for name in window_columns if is_reserved(name) and name not in schema.names]
     schema = pa.schema(
         [
             *schema,
@@ -314,7 +315,9 @@ def _make_plan(
     window_columns = options.window.columns if options.window else ()
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
-    accumulations = tuple(bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema))
+    accumulations = tuple(
+        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
+    )
     _check_asked_values(options, accumulations)
     if options.where is not None:
         of = takes[0]

@@ -29,6 +29,7 @@ from beamish.triggers.default import Default
 from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING
+from beamish.windows.within import Within, WithinInput
 
 
 @attrs.frozen
@@ -70,6 +71,7 @@ class WindowStage(Suppressible):
         _check_retractions(options, takes)
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
+        _check_within(options, takes)
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
@@ -149,6 +151,13 @@ class WindowStage(Suppressible):
         options = self.options
         if options.window is None and any(relation.window is not None for relation in takes):
             options = attrs.evolve(options, window=InheritedWindows(_common_window(takes)))
+        if isinstance(options.window, Within):
+            names = [relation.name for relation in takes]
+            if options.window.of in names:
+                within = options.window
+                number = names.index(within.of)
+                window = WithinInput(within.before, of=within.of, after=within.after, number=number)
+                options = attrs.evolve(options, window=window)
         if options.mode is None and any(relation.retracts for relation in takes):
             options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
         return options
@@ -279,6 +288,36 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
             f"discarding over {what}: what is removed is of an earlier pane; use accumulating() or "
             "accumulating_and_retracting()"
         )
+
+
+def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that rows of a merge that are less than a span apart are joined, each in one window."""
+    within = options.window
+    if any(isinstance(one.window, Within) for one in options.windowings.values()):
+        raise PipelineError(
+            f"window({within!r}): bm.Within says which rows of a join meet, and is not one of several windowings; give it a merge of "
+            "its own"
+        )
+    if not isinstance(within, Within):
+        return
+    names = [relation.name for relation in takes if relation.name is not None]
+    if within.of not in names:
+        have = (
+            f"the merge has {', '.join(names)}" if names else "this pipeline has one input; say it of a bm.merge(...)"
+        )
+        raise PipelineError(f"window({within!r}): there is no input {within.of!r}; {have}")
+    for name, join in options.accumulations.items():
+        if not join.explodes or within.of not in join.names_of_inputs:
+            raise PipelineError(
+                f"accumulate({name}={join!r}) in {within!r}: it says which rows of {within.of} meet those of another input; "
+                f"accumulate a join of {within.of}, such as InnerJoin({within.of!r}, {next(one for one in names if one != within.of)!r})"
+            )
+        left, _ = join.names_of_inputs
+        if getattr(join, "keeps_left" if left == within.of else "keeps_right"):
+            raise PipelineError(
+                f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} may be in two windows, of which neither knows whether "
+                "it met a row in the other; keep the rows of the other input, or name that in of="
+            )
 
 
 def _check_ids_go(options: WindowOptions) -> None:

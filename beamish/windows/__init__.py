@@ -7,6 +7,7 @@ from beamish.windows.option import WindowOption
 from beamish.windows.sessions import Sessions
 from beamish.windows.sliding import SlidingWindows
 from beamish.windows.windowings import Windowings
+from beamish.windows.within import Within
 
 __all__ = [
     "CalendarWindows",
@@ -16,4 +17,5 @@ __all__ = [
     "SlidingWindows",
     "WindowOption",
     "Windowings",
+    "Within",
 ]

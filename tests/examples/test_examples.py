@@ -35,6 +35,25 @@ IN_PROCESS = {
         09:00 to 10:10  RETRACTION  EARLY    clicks=3 spent=9   so far spent in all: 0
         09:00 to 10:10  PANE        ON_TIME  clicks=3 spent=9   so far spent in all: 9
     """,
+    "ads_without_clicks": """
+        event 1: PANE       ann saw tea at 0 min: no click
+        event 1: PANE       ann saw jam at 8 min: no click
+        event 2: RETRACTION ann saw tea at 0 min: no click
+        event 2: RETRACTION ann saw jam at 8 min: no click
+        event 2: PANE       ann saw tea at 0 min: clicked at 9 min
+        event 2: PANE       ann saw jam at 8 min: clicked at 9 min
+        event 3: RETRACTION ann saw tea at 0 min: clicked at 9 min
+        event 3: RETRACTION ann saw jam at 8 min: clicked at 9 min
+        event 3: PANE       ann saw tea at 0 min: clicked at 9 min
+        event 3: PANE       ann saw jam at 8 min: clicked at 9 min
+        event 3: PANE       ann saw jam at 8 min: clicked at 18 min
+        event 5: PANE       bob saw tea at 12 min: no click
+        in the end:
+          ann tea: clicked
+          ann jam: clicked
+          ann jam: clicked
+          bob tea: no click
+    """,
     "global_count": """
         pane 0 of savings: {'payments': 3, 'total': 60, 'amounts': [10, 30, 20]}
         pane 1 of savings: {'payments': 4, 'total': 10, 'amounts': [1, 2, 3, 4]}

@@ -308,7 +308,7 @@ def test_what_is_no_table_of_panes_is_refused(spark):
     for field in ("change", "sequence"):
         with pytest.raises(bm.ColumnError, match=f"no field '{field}'.*write them anew"):
             bm.live(of(spark, VISITS, without=field))
-    with pytest.raises(bm.ColumnError, match="no field 'watermark'.*write them anew"):
+    with pytest.raises(bm.ColumnError, match=r"no field 'watermark'.*write them anew"):
         bm.live(of(spark, VISITS, without="watermark"), as_of=9)
     assert bm.live(of(spark, VISITS, without="watermark")).count() == 0
     with pytest.raises(bm.PipelineError, match="windows that merge"):

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import CoGroup, Count, FullOuterJoin, InnerJoin, LeftOuterJoin, RightOuterJoin, Sum
@@ -204,3 +205,26 @@ def test_an_input_without_rows_runs_on_spark_as_in_process(spark):
     expected = pipeline.run(script)
     assert [pane.values["pair"]["clicks"] for pane in expected] == [None] * len(expected) != []
     assert not differences(script.on_spark(spark, pipeline), expected, pipeline)
+
+
+WITHIN = bm.Within("20 seconds", of="orders", after="10 seconds")
+
+
+def test_rows_less_than_a_span_apart_meet_on_spark_as_in_process(spark):
+    pipeline = retracting(merged(), pair=RightOuterJoin("orders", "clicks")).window(WITHIN)
+    expected = pipeline.run(SCRIPT)
+    assert {pane.values["pair"]["orders"] is None for pane in expected if pane.kind is bm.PaneKind.PANE} == {
+        True,
+        False,
+    }
+    assert not differences(SCRIPT.on_spark(spark, pipeline, restart_after=(2,)), expected, pipeline)
+
+
+def test_batches_of_rows_less_than_a_span_apart_are_sparks_own_range_join(inputs, spark):
+    orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
+    pipeline = merged().window(WITHIN).accumulate(pair=InnerJoin("orders", "clicks"))
+    found = pipeline.apply(orders=orders, clicks=clicks).select("user", "pair.orders.at", "pair.clicks.ts")
+    near = "user <=> uid AND at BETWEEN ts - INTERVAL 20 SECONDS AND ts + INTERVAL 10 SECONDS"
+    expected = orders.join(clicks, F.expr(near)).select("user", "at", "ts")
+    rows = [sorted(map(tuple, df.collect()), key=repr) for df in (found, expected)]
+    assert rows[0] == rows[1] != []

@@ -54,6 +54,16 @@ def joins(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
 
 
 @st.composite
+def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accumulation]:
+    """Which rows of two inputs meet, and a join of these."""
+    of, other = draw(st.permutations(names))[:2]
+    before, after = draw(st.sampled_from([(3, 0), (0, 4), (2, 5), (0.5, 0), (7, 1), (20, 0)]))
+    one_sided = {(of, other): a.RightOuterJoin, (other, of): a.LeftOuterJoin}
+    sides = draw(st.sampled_from(list(one_sided)))
+    return bm.Within(before, of=of, after=after), draw(st.sampled_from([a.InnerJoin, one_sided[sides]]))(*sides)
+
+
+@st.composite
 def merges(
     draw: st.DrawFn,
     *,
@@ -62,8 +72,9 @@ def merges(
     policy: st.SearchStrategy[bm.Watermark] = policies,
     join: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
+    meets: bool = False,
 ) -> bm.Pipeline:
-    """Any merge that its checks accept."""
+    """Any merge that its checks accept; with ``meets`` a join of rows that are less than a span apart."""
     names = NAMES[: draw(st.sampled_from([2, 2, 3]))]
     keys = draw(st.sampled_from([(), ("team",), ("team",), ("team", "part")]))
     inputs = {
@@ -77,6 +88,9 @@ def merges(
         if draw(join)
         else {f"v{i}": one for i, one in enumerate(draw(st.lists(sides(names), min_size=1, max_size=3)))}
     )
+    if meets:
+        option, met = draw(meetings(names))
+        accumulations, retracts = {"pairs": met}, False
     pipeline = evolve(
         bm.merge(**inputs),
         window=option,

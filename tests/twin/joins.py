@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import beamish as bm
 from beamish import accumulations as a
 from beamish.accumulations import Accumulation
 from beamish.accumulations.adapters.one_input import OfInput
@@ -23,7 +24,9 @@ JOINS: dict[type[Accumulation], tuple[bool, bool]] = {
 """Whether a left row without a match comes out, and whether a right one does."""
 
 
-def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Sequence[Relation]) -> Any:
+def value_of_inputs(
+    accumulation: Accumulation, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.WindowOption | None = None
+) -> Any:
     """The value of a pane; of a join the list of its pairs."""
     if isinstance(accumulation, OfInput):
         return value_of(accumulation.inner, [row for row in rows if row.input == accumulation.input])
@@ -32,6 +35,8 @@ def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Seq
     if not isinstance(accumulation, Join):
         return value_of(accumulation, rows)
     keeps_left, keeps_right = JOINS[type(accumulation)]
+    if isinstance(window, bm.Within):
+        return [*meeting(accumulation, rows, inputs, window)]
     left, right = (rows_of(name, rows, inputs) for name in (accumulation.left, accumulation.right))
     pairs: list[tuple[Any, Any]] = [(one, other) for one in left for other in right]
     if keeps_left and not right:
@@ -41,9 +46,33 @@ def value_of_inputs(accumulation: Accumulation, rows: Sequence[Row], inputs: Seq
     return [{accumulation.left: one, accumulation.right: other} for one, other in pairs]
 
 
+def meeting(join: Join, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.Within) -> Iterator[dict[str, Any]]:
+    """Row by row: what meets, then the rows that are kept though they meet none (semantics.md#within)."""
+
+    def meets(one: int, other: int) -> bool:
+        time, of = (other, one) if join.left == window.of else (one, other)
+        return time - window.before.us <= of <= time + window.after.us
+
+    keeps_left, keeps_right = JOINS[type(join)]
+    left, right = (timed_rows_of(name, rows, inputs) for name in (join.left, join.right))
+    for time, one in left:
+        yield from ({join.left: one, join.right: other} for at, other in right if meets(time, at))
+    if keeps_left:
+        alone = [one for time, one in left if not any(meets(time, at) for at, _ in right)]
+        yield from ({join.left: one, join.right: None} for one in alone)
+    if keeps_right:
+        alone = [other for at, other in right if not any(meets(time, at) for time, _ in left)]
+        yield from ({join.left: None, join.right: other} for other in alone)
+
+
 def rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[dict[str, Any]]:
     """The rows of one input without its keys, by (event time, then the row in Spark's order)."""
+    return [row for _, row in timed_rows_of(name, rows, inputs)]
+
+
+def timed_rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[tuple[int, dict[str, Any]]]:
+    """The same, each with its event time."""
     (keys,) = (one.keys for one in inputs if one.name == name)
     own = [(row.time_us, {c: v for c, v in row.values.items() if c not in keys}) for row in rows if row.input == name]
     own.sort(key=lambda pair: (pair[0], [spark_order(value) for value in pair[1].values()]))
-    return [row for _, row in own]
+    return own

@@ -203,6 +203,7 @@ class Twin:
         self.inherits = options.window is None
         self.window: bm.WindowOption = options.window or inherited(flow)
         self.merging = self.window.merging and not self.inherits
+        self.meets = None if self.inherits else self.window
         self.signed = any(takes_back(one) for one in flow.inputs)
         self.watermark: float = NO_WATERMARK
         self.clock = 0
@@ -291,7 +292,9 @@ class Twin:
     def values_of(self, window: Live) -> dict[str, Any]:
         """What a pane of it would hold now."""
         named = self.options.accumulations.items()
-        return {name: value_of_inputs(accumulation, window.rows, self.takes) for name, accumulation in named}
+        return {
+            name: value_of_inputs(accumulation, window.rows, self.takes, self.meets) for name, accumulation in named
+        }
 
     # A bundle
 
@@ -360,7 +363,7 @@ class Twin:
         if own is None and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
-        for bounds in assign(self.window, row.time_us, row.values) if own is None else own:
+        for bounds in assign(self.window, row.time_us, row.values, row.input) if own is None else own:
             if self.expired(bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
             else:
@@ -451,7 +454,7 @@ class Twin:
 
     def now(self, bounds: Bounds, rows: Sequence[Row] = ()) -> Now:
         def value_of(name: str) -> Any:
-            return value_of_inputs(self.options.accumulations[name], rows, self.takes)
+            return value_of_inputs(self.options.accumulations[name], rows, self.takes, self.meets)
 
         return Now(*bounds, self.watermark, self.clock, self.merging, value_of)
 
@@ -486,7 +489,8 @@ class Twin:
                 key=key.columns,
                 window=self.bounds_of(window.bounds),
                 values={
-                    name: value_of_inputs(acc, window.rows, self.takes) for name, acc in options.accumulations.items()
+                    name: value_of_inputs(acc, window.rows, self.takes, self.meets)
+                    for name, acc in options.accumulations.items()
                 },
                 timing=timing,
                 index=window.panes,

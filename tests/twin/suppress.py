@@ -109,7 +109,7 @@ class PaneSlot(Slot):
         if not self.twin.options.discards:
             return pane
         values = {
-            name: value_of_inputs(accumulation, self.parts, self.twin.takes)
+            name: value_of_inputs(accumulation, self.parts, self.twin.takes, self.twin.meets)
             for name, accumulation in self.twin.options.accumulations.items()
         }
         return attrs.evolve(pane, values=values)
