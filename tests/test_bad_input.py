@@ -372,7 +372,7 @@ TOGETHER = [
     (
         "a count within",
         MEETING.window(bm.Within(1, of="a")).accumulate(n=Count()),
-        ["accumulate(n=Count(column=None))", "accumulate a join of a", "InnerJoin('a', 'b')"],
+        ["accumulate(n=Count(column=None)) in Within(", "accumulate a join of a", "InnerJoin('a', 'b')"],
     ),
     (
         "within keeps both sides",

@@ -86,7 +86,11 @@ _VERSIONS = (
     ("tests/test_as_of_join.py", "tests/test_transcripts.py"),
     ("tests/laws/test_versions.py", "tests/laws/test_as_of_joins.py"),
 )
+_DUPLICATES = (("tests/test_transcripts.py",), ("tests/laws/test_duplicates.py",))
 ROOMS = {
+    "beamish/accumulations/adapters/meeting.py": (("tests/test_transcripts.py",), ("tests/laws/test_within.py",)),
+    "beamish/engine/duplicates": _DUPLICATES,
+    "beamish/engine/windowing/duplicates.py": _DUPLICATES,
     "beamish/engine/suppress": _SUPPRESS,
     "beamish/engine/changes": _SUPPRESS,
     "beamish/engine/versions": _VERSIONS,

@@ -69,7 +69,7 @@ class Within(WindowOption):
         yield start, start + self.size.us
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class WithinInput(Within):
     """The same, of a merge whose inputs are known.
 
@@ -80,6 +80,9 @@ class WithinInput(Within):
     number: int = attrs.field(kw_only=True)
 
     columns: ClassVar[Sequence[str]] = (INPUT,)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return repr(self.origin)
 
     @property
     def origin(self) -> WindowOption:
