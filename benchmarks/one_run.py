@@ -42,6 +42,10 @@ def session(master: str, *, compact: bool = False, changelog: bool = False) -> S
     )
 
 
+_MANY_WITHOUT_ROWS = 5
+"""Queries that end have fewer batches without rows."""
+
+
 def stream(spark: SparkSession, program: str, folder: str, parts: int = 1) -> dict[str, Any]:
     """Run a program over the files, so many a batch; steady are the batches after the first."""
     schema = spark.read.parquet(folder).schema
@@ -54,9 +58,17 @@ def stream(spark: SparkSession, program: str, folder: str, parts: int = 1) -> di
             for number, result in enumerate(results if isinstance(results, list) else [results])
         ]
         for query in queries:
-            query.awaitTermination()
+            _await(query)
         wall = time.perf_counter() - begun
         return {**_figures(queries[0]), "wall_seconds": wall}
+
+
+def _await(query: StreamingQuery) -> None:
+    """Wait for its end. A ``transformWithState`` on the clock has none: Spark runs batches without rows for ever."""
+    while not query.awaitTermination(2):
+        last = [batch["numInputRows"] for batch in query.recentProgress[-_MANY_WITHOUT_ROWS:]]
+        if len(last) == _MANY_WITHOUT_ROWS and not any(last):
+            query.stop()
 
 
 def _start(result: DataFrame, mode: str, checkpoint: str) -> StreamingQuery:

@@ -46,7 +46,7 @@ def apply(
     from beamish.spark.compile.batch import panes_of_batch
     from beamish.spark.compile.initial import name_initial, with_initial
     from beamish.spark.compile.inputs import name_inputs
-    from beamish.spark.compile.stream import panes_of_stream
+    from beamish.spark.compile.stream import has_querys_watermark, panes_of_stream
     from beamish.spark.observation import can_be_observed
     from beamish.spark.rows.as_they_came import as_they_came
 
@@ -55,7 +55,7 @@ def apply(
     bound = named.bind(count)
     begins = name_initial(named, flow.initial(initial))
     if not named.streaming:
-        return as_they_came(bound, panes_of_batch(bound, with_initial(named.frames, begins)))
+        return as_they_came(bound, panes_of_batch(bound, with_initial(named.frames, begins)), marked=False)
     if told is None:
         check_streaming(named.spark)
         warn_of_default_partitions(named.spark)
@@ -67,7 +67,7 @@ def apply(
             for below in flow.flows:
                 below.operator.observe()
         out = panes_of_stream(flow, named.rows, initial=begins, observed=observed, told=told is not None)
-        return as_they_came(flow, out)
+        return as_they_came(flow, out, marked=has_querys_watermark(flow))
 
     return can_be_observed(panes(), panes)
 

@@ -136,6 +136,25 @@ def sinks(spark):
         assert (counted["rows"], counted["panes_early"]) == (4, 3), counted
 
 
+def duplicates(spark):
+    """Rows, each once, and those that were left out."""
+    once = (
+        bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("team", within="1 day").with_dropped()
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [
+            {"ts": datetime(2024, 1, 1, 0, 0, second, tzinfo=UTC), "team": team} for second, team in enumerate("aba")
+        ]
+        Path(folder, "input").mkdir()
+        pq.write_table(pa.Table.from_pylist(rows), f"{folder}/input/0.parquet")
+        stream = spark.readStream.schema("ts timestamp, team string").parquet(f"{folder}/input").transform(once)
+        writer = stream.writeStream.option("path", f"{folder}/out").option("checkpointLocation", f"{folder}/checkpoint")
+        writer.trigger(availableNow=True).start().awaitTermination()
+        out = spark.read.parquet(f"{folder}/out")
+        assert sorted(row["team"] for row in bm.panes(out).collect()) == ["a", "b"]
+        assert [(row["reason"], row["team"]) for row in bm.dropped(out).collect()] == [("duplicate", "a")]
+
+
 def chain(spark):
     expected = CHAIN.run(CHAIN_SCRIPT)
     assert [pane.kind for pane in expected] == ["PANE", "RETRACTION", "PANE"]
@@ -181,7 +200,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, changelog, sinks, chain, merge, tree, as_of):
+    for part in (pipeline, changelog, sinks, duplicates, chain, merge, tree, as_of):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well

@@ -30,6 +30,10 @@ def test_a_table_is_kept_and_a_query_counts_on_spark_connect(done):
     assert "sinks" in done.stdout.split(), done.stderr[-3000:]
 
 
+def test_rows_come_out_once_on_spark_connect(done):
+    assert "duplicates" in done.stdout.split(), done.stderr[-3000:]
+
+
 def test_a_chain_runs_on_spark_connect(done):
     assert "chain" in done.stdout.split(), done.stderr[-3000:]
 

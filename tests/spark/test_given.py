@@ -9,6 +9,7 @@ import beamish as bm
 from beamish.accumulations import Count
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.spark.compile.inputs import name_inputs
+from beamish.spark.rows.as_they_came import as_they_came
 from beamish.spark.rows.given import Told
 
 ROWS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
@@ -52,14 +53,14 @@ def test_rows_of_which_nothing_can_be_asked_are_checked_by_what_was_said():
             pass
 
         def __getattribute__(self, name):
-            if name.startswith("__") or name in ("withColumn", "withWatermark"):
+            if name.startswith("__") or name in ("select", "withColumn", "withMetadata", "withWatermark"):
                 return super().__getattribute__(name)
             raise AssertionError(f"it was asked for {name}")
 
         def withColumn(self, *_):  # noqa: N802 - as Spark calls it
             return self
 
-        withWatermark = withColumn  # noqa: N815
+        select = withMetadata = withWatermark = withColumn  # noqa: N815
 
     told = Told.read(SCHEMA, 2, streaming=True)
     named = name_inputs(PLAYS.flow, Silent(), {}, told)
@@ -67,6 +68,8 @@ def test_rows_of_which_nothing_can_be_asked_are_checked_by_what_was_said():
     assert named.bind(2).operator.gives.schema.names[:3] == ["team", "window", "plays"]
     with pytest.raises(ColumnError, match="event_time"):
         name_inputs(PLAYS.flow, Silent(), {}, Told.read("at timestamp, team string", 2, streaming=True))
+    once = name_inputs(ROWS.deduplicate("team", within="1 hour").flow, Silent(), {}, told)
+    assert isinstance(as_they_came(once.bind(2), Silent(), marked=True), Silent)
     merged = bm.merge(a=ROWS, b=ROWS).window(bm.FixedWindows(60)).accumulate(n=Count())
     with pytest.raises(OptionError, match="nothing is said of the input 'a'"):
         name_inputs(merged.flow, None, {"a": Silent(), "b": Silent()}, told)

@@ -72,9 +72,13 @@ def panes_of_stream(
         check_least_watermark(spark)
     operated = _operated(flow, rows, ticks, initial, reports=reports, hands_on=False, observed=observed)
     panes = operated.mapInArrow(panes_from_bytes, pane_schema(flow.operator.gives))
-    follows_rows = all(policy.moved_by_rows for policy in flow.policies)
     # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
-    return panes.withMetadata("timestamp", OF_PANES) if follows_rows and not reports else panes
+    return panes.withMetadata("timestamp", OF_PANES) if has_querys_watermark(flow) else panes
+
+
+def has_querys_watermark(flow: BoundFlow) -> bool:
+    """Whether the last stage's watermark is the query's, as Spark's own operators after it have it."""
+    return all(policy.moved_by_rows for policy in flow.policies) and not needs_reports(flow)
 
 
 def needs_reports(flow: BoundFlow) -> bool:

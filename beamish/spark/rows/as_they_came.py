@@ -6,18 +6,20 @@ from pyspark.sql import DataFrame
 
 from beamish.flow import BoundFlow
 from beamish.spark.rows.columns import column
-from beamish.spark.rows.own_watermarks import MARK, OF_PANES
+from beamish.spark.rows.own_watermarks import OF_PANES
 
 
-def as_they_came(flow: BoundFlow, panes: DataFrame) -> DataFrame:
+def as_they_came(flow: BoundFlow, panes: DataFrame, *, marked: bool) -> DataFrame:
     """The rows of a stage that gives rows, with their own columns and ``dropped``; of other stages the panes themselves.
 
-    The event time keeps the mark by which Spark's own operators know it.
+    Args:
+        flow: that gave the panes.
+        panes: what it gave.
+        marked: whether their timestamp has the mark by which Spark's own operators know it; then the event time gets it.
     """
     if not flow.stage.gives_rows:
         return panes
     (taken,) = flow.operator.takes
     names = [*taken.columns.names, *(["dropped"] if flow.stage.with_dropped else [])]
-    marked = panes.isStreaming and MARK in panes.schema["timestamp"].metadata and taken.event_time in names
     rows = panes.select(*map(column, names))
-    return rows.withMetadata(taken.event_time, OF_PANES) if marked else rows
+    return rows.withMetadata(taken.event_time, OF_PANES) if marked and taken.event_time in names else rows
