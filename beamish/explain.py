@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from beamish.engine.operator import Operator
 from beamish.flow import BoundFlow, Flow, Panes
 
 if TYPE_CHECKING:
@@ -34,16 +33,19 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
 
     bound = bind(flow, df, inputs)
     of_stage = _of_stream if any(frame.isStreaming for frame in frames) else describe_batch
-    return _stages(flow, ((*of_stage(below), _columns(below.operator)) for below in bound.flows))
+    return _stages(flow, ((*of_stage(below), _columns(below)) for below in bound.flows))
 
 
 def _of_stream(flow: BoundFlow) -> Iterator[Line]:
     return flow.stage.describe(flow.operator.takes, flow.operator)
 
 
-def _columns(operator: Operator) -> Line:
+def _columns(flow: BoundFlow) -> Line:
     """The output's columns and their types."""
-    return "columns", ", ".join(f"{field.name} {field.type}" for field in operator.gives.schema or [])
+    names = flow.stage.names_of_rows(flow.operator.takes)
+    given = flow.operator.gives.schema or []
+    fields = [field for field in given if field.name in names] if names else given
+    return "columns", ", ".join(f"{field.name} {field.type}" for field in fields)
 
 
 def _stages(flow: Flow, stages: Iterable[Iterable[Line]]) -> str:

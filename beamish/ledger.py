@@ -42,7 +42,7 @@ def changelog(
             - ``"diff"``: the data, ``_diff`` (+1, -1).
         codes: for ``"flink"``: ``"short"`` has ``op`` in its short form: +I, -U, +U, -D.
         fields: what comes of the pane beside the data, as columns after it: of ``timing``, ``index``, ``on_time_index``,
-            ``is_first``, ``is_last``, ``sequence`` (as ``pane_timing`` and so on) and ``timestamp``.
+            ``is_first``, ``is_last``, ``sequence``, ``watermark`` (as ``pane_timing`` and so on) and ``timestamp``.
         keys: the columns that, with the window, say which row one is; default: the key columns, of versions also
             ``valid_from``. Of joined rows it must be said, where it matters.
         key_format, value_format: for ``"kafka"``: ``"json"``, or a function that makes a column of the struct.

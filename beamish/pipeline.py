@@ -869,7 +869,7 @@ class Pipeline:
         Returns:
             the key columns (of a merge by the first input's names), ``window struct<start, end>``, one column per
             accumulation, ``pane struct<kind, timing, index, on_time_index, is_first, is_last, change,
-            sequence>``, ``timestamp``; with ``with_dropped`` also ``dropped`` (reason, late_by, row; of a merge a row is a
+            sequence, watermark>``, ``timestamp``; with ``with_dropped`` also ``dropped`` (reason, late_by, row; of a merge a row is a
             struct of one struct per input; only that of the row's own input is not null).
 
         Raises:

@@ -1,4 +1,4 @@
-"""Which click followed which ad within ten minutes, and which ad none did: an outer join of rows that are less than a span apart.
+"""Which click followed which ad within ten minutes, and which ad none did: an outer join of rows that are at most a span apart.
 
 Each impression meets the clicks of the ten minutes after it. The result is right at every moment: an impression comes alone at
 first, and is taken back when its click comes, late as it may be. The same pipeline runs on Spark:

@@ -349,6 +349,11 @@ TOGETHER = [
         PLAIN.with_columns(team=pc.field("plays")),
         ["with_columns(team=...)", "is a key column too", "choose another"],
     ),
+    (
+        "deduplicate and where without windows",
+        START.deduplicate("id", within=1).where(pc.field("id") > 1),
+        ["deduplicate('id', within='1 second') without windows", "filter the DataFrame", ".then(bm.Pipeline()...)"],
+    ),
     ("deduplicate without windows", START.deduplicate("id"), ["deduplicate('id') without windows", "within='1 hour'"]),
     (
         "deduplicate of a changelog",
@@ -514,6 +519,22 @@ TABLES = [
         bm.PipelineError,
         lambda: PLAIN.deduplicate("a").deduplicate("b"),
         ["deduplicate('b')", "already", "in one call"],
+    ),
+    (
+        "deduplicate of panes without timestamp",
+        bm.PipelineError,
+        lambda: TIMELESS.then(bm.Pipeline().deduplicate("plays", within=9)),
+        ["deduplicate('plays', within='9 seconds')", "without timestamp", "timestamp_combiner"],
+    ),
+    (
+        "deduplicate of what comes too late to be known",
+        bm.PipelineError,
+        lambda: (
+            RETRACTING.accumulating()
+            .suppress(bm.UntilWindowCloses())
+            .then(bm.Pipeline().deduplicate("plays", within=5))
+        ),
+        ["deduplicate('plays', within='5 seconds')", "5 seconds past its time", "longer within"],
     ),
     (
         "deduplicate over retractions",
@@ -860,6 +881,33 @@ def test_a_rows_column_that_the_output_has_of_its_own_is_refused():
     script = TestStream().add([{"ts": 1, "id": 1, "pane": 2}])
     words = ["deduplicate('id', within='1 second')", "'pane'", "rename yours"]
     refused(bm.ColumnError, lambda: START.deduplicate("id", within=1).run(script), words)
+    script = TestStream().add([{"ts": 1, "id": 1, "Window": 2}])
+    refused(bm.ColumnError, lambda: START.deduplicate("id", within=1).run(script), ["'Window'", "rename yours"])
+
+
+def test_a_checkpoint_in_which_ids_lie_elsewhere_is_refused():
+    columns = {None: pa.schema([("ts", pa.timestamp("us")), ("a", pa.int64()), ("b", pa.int64())])}
+
+    def opened(pipeline, store):
+        return pipeline.flow.bind(columns, shards=1).operator.open(store)
+
+    rows, windows = START.deduplicate("a", within=9), START.window(bm.FixedWindows(9)).accumulate(n=Count())
+    store = DictStore()
+    opened(START.key_by("a").deduplicate("b", within=9), store).step([None], None, [])
+    words = ["keys ['a']", "now has []", "keep the old one"]
+    refused(bm.StateError, lambda: opened(START.deduplicate("a", "b", within=9), store), words)
+    words = ["without windows", "this one has windows", "say them in a stage after"]
+    refused(bm.StateError, lambda: opened(windows.deduplicate("b", within=9), store), words)
+    store = DictStore()
+    opened(windows, store).step([None], None, [])
+    refused(bm.StateError, lambda: opened(rows, store), ["has windows, the pipeline has none", "forgotten"])
+    store = DictStore()
+    opened(windows.deduplicate("a", within=9), store).step([None], None, [])
+    held = dict(store)
+    refused(
+        bm.StateError, lambda: opened(windows.deduplicate("b", within=9), store), ["deduplicate('b'", "keep the old"]
+    )
+    assert dict(store) == held
 
 
 IDS = {None: pa.schema([("ts", pa.timestamp("us")), ("id", pa.int64()), ("team", pa.string()), ("score", pa.int64())])}

@@ -1,4 +1,4 @@
-"""Joins of rows that are less than a span apart (``bm.Within``): in a window a row meets some of the other side, not all.
+"""Joins of rows that are at most a span apart (``bm.Within``): in a window a row meets some of the other side, not all.
 
 Both sides are in the order of event times, so the rows that a row meets stand next to each other, and where they begin and end is
 found for all rows of all panes at once.

@@ -108,7 +108,7 @@ def bind_accumulations(
 
 
 def _meeting(join: Pairs, within: Within) -> MeetingPairs:
-    """A join of which only those rows meet that are less than a span apart."""
+    """A join of which only those rows meet that are at most a span apart."""
     before_us, after_us = within.before.us, within.after.us
     if join.sides[0].name == within.of:
         before_us, after_us = after_us, before_us

@@ -39,7 +39,7 @@ class DuplicatesPlan:
     @cached_property
     def value_schema(self) -> pa.Schema:
         """The columns of the rows that come out."""
-        return pa.schema([field for field in self.schema if field.name not in PANE_COLUMNS])
+        return pa.schema([field for field in self.schema if field.name.lower() not in PANE_COLUMNS])
 
     @cached_property
     def id_schema(self) -> pa.Schema:
@@ -63,6 +63,7 @@ class DuplicatesPlan:
         """What a checkpoint holds fast."""
         return {
             "shards": self.shards,
+            "keys": list(self.takes.keys),
             "ids": [f"{field.name}: {field.type}" for field in self.id_schema],
             "within": self.within_us,
         }
@@ -83,9 +84,9 @@ def make_duplicates_plan(
         if not is_groupable(type_):
             raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
     for name in schema.names:
-        if name in PANE_COLUMNS and not (name == "timestamp" and takes.event_time == "timestamp"):
+        if name.lower() in PANE_COLUMNS and not (name.lower() == "timestamp" and name == takes.event_time):
             raise ColumnError(f"{options.call}: the output has a column {name!r} of its own; rename yours")
-    columns = [*(field for field in schema if field.name != "timestamp"), ("window", WINDOW), ("pane", PANE)]
+    columns = [*(field for field in schema if field.name.lower() != "timestamp"), ("window", WINDOW), ("pane", PANE)]
     columns += [("timestamp", TIMESTAMP)]
     columns += [("dropped", dropped_type(pa.struct(list(schema))))] if with_dropped else []
     bound = attrs.evolve(gives, schema=pa.schema(columns))

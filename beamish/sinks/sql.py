@@ -43,7 +43,7 @@ def sql(
             it only the last one.
         create: make the table if it is not there.
         fields: what is kept of the pane beside the data: of ``timing``, ``index``, ``on_time_index``, ``is_first``, ``is_last``,
-            ``sequence`` (as ``pane_timing`` and so on) and ``timestamp``.
+            ``sequence``, ``watermark`` (as ``pane_timing`` and so on) and ``timestamp``.
         keys: the columns that, with the window, say which row one is; default: the key columns, of versions also ``valid_from``. Of
             joined rows it must be said.
 

@@ -27,10 +27,10 @@ def panes(df: DataFrame) -> DataFrame:
     Example:
         ``bm.panes(events.transform(pipeline)).writeStream...``
     """
-    if "dropped" in getattr(df, "columns", ()):
+    if {"dropped", "pane"} & set(getattr(df, "columns", ())) == {"dropped"}:  # rows as they came
         return df.where("dropped IS NULL").drop("dropped")
     _check("panes", df, "pane")
-    return df
+    return df.where("pane.kind <> 'DROPPED'").drop("dropped")
 
 
 def dropped(df: DataFrame) -> DataFrame:

@@ -41,9 +41,8 @@ class DeduplicateStage(Stage):
     def is_complete(self) -> bool:
         return self.options.within is not None
 
-    @property
-    def gives_rows(self) -> bool:
-        return True
+    def names_of_rows(self, takes: Sequence[Relation]) -> Sequence[str]:
+        return [*takes[0].columns.names, *(["dropped"] if self.with_dropped else [])]
 
     def calls(self) -> Iterable[str]:
         return (f".{self.options.call}", *([".with_dropped()"] if self.with_dropped else []))
@@ -57,8 +56,9 @@ class DeduplicateStage(Stage):
             )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        keys = takes[0].keys or self.options.columns
-        return Relation(keys, watermarks=takes[0].watermarks)
+        # An event time of this name comes out as the pane's.
+        keys = [name for name in takes[0].keys or self.options.columns if str(name).lower() != "timestamp"]
+        return Relation(tuple(keys), watermarks=takes[0].watermarks, behind_us=takes[0].behind_us)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beamish.deduplication import Deduplication
+from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.plan.relation import Relation
 
 
 def describe_deduplication(options: Deduplication, relation: Relation) -> str:
     """When a row is one that came before, for explain."""
-    by = ", ".join(map(str, dict.fromkeys((*relation.keys, *options.columns))))
+    by = ", ".join(dict.fromkeys(map(str, (*relation.keys, *options.columns))))
     if options.within is None:
         return f"a row equal in {by} to one that its window took is dropped; a window knows them as long as it is kept"
     return (
@@ -30,6 +31,16 @@ def check_deduplication(options: Deduplication, takes: Sequence[Relation]) -> No
         raise PipelineError(
             f"{options.call} over rows that are taken back: a row and its removal have one identity; say it of a stage before, whose "
             "rows are not, or let that stage be accumulating() or discarding()"
+        )
+    if not takes[0].has_timestamps:
+        raise PipelineError(
+            f"{options.call} of panes without timestamp: until when is a row known? Give the stage before a timestamp_combiner, such as "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+        )
+    if options.within is not None and takes[0].behind_us >= options.within.us:
+        raise PipelineError(
+            f"{options.call} after a suppress: what is held comes when the watermark is {Duration(takes[0].behind_us)} past its time, so "
+            "nobody would know any more whether it came before; say a longer within"
         )
     if takes[0].name is not None:
         raise PipelineError(

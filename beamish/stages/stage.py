@@ -98,10 +98,9 @@ class Stage(Protocol):
         """What a batch needs of it."""
         return self
 
-    @property
-    def gives_rows(self) -> bool:
-        """Whether what comes out last are rows as they came, without a pane's columns."""
-        return False
+    def names_of_rows(self, takes: Sequence[Relation]) -> Sequence[str]:
+        """The columns that come out last, where they are rows as they came; none: they are panes."""
+        return ()
 
     @property
     def with_dropped(self) -> bool:

@@ -192,6 +192,12 @@ def _common_window(takes: Sequence[Relation]) -> WindowOption:
 
 def _check_options(options: WindowOptions) -> None:
     """The rules that the options must keep together."""
+    once = options.deduplication
+    if options.window is None and once is not None and once.within is not None and not options.accumulations:
+        raise PipelineError(
+            f"{once.call} without windows gives rows as they came, each once, and takes no where(), trigger or lateness; filter the "
+            "DataFrame before, say the rest in a stage after: .then(bm.Pipeline()...), or give it windows"
+        )
     if options.window is None:
         raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
     if not options.accumulations:
@@ -291,7 +297,7 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
 
 
 def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that rows of a merge that are less than a span apart are joined, each in one window."""
+    """Check that rows of a merge that are at most a span apart are joined, each in one window."""
     within = options.window
     if any(isinstance(one.window, Within) for one in options.windowings.values()):
         raise PipelineError(

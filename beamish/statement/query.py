@@ -92,7 +92,7 @@ class Query:
 
         Returns:
             the SELECT list, ``window struct<start, end>``, ``pane struct<kind, timing, index, on_time_index, is_first,
-            is_last, change, sequence>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group and
+            is_last, change, sequence, watermark>``, ``timestamp``; with ``with_dropped`` also ``dropped``. A pane sets its group and
             window, a retraction takes that back.
 
         Raises:

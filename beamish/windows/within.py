@@ -1,4 +1,4 @@
-"""Which rows of two streams meet: those less than a span apart (an interval join)."""
+"""Which rows of two streams meet: those at most a span apart (an interval join)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _check_input(_: Any, __: Any, value: Any) -> None:
 class Within(WindowOption):
     """Each row of a merge meets the rows of input ``of`` from ``before`` it to ``after`` it, bounds included; for joins.
 
-    The windows are fixed, as long as both together. A row is in the one that holds it, a row of ``of`` in each that holds a row
-    that it may meet, which are at most two. So a pair is in one window: that of the row that is not of ``of``.
+    The windows are fixed, as long as both together. A row is in the one that holds it, a row of ``of`` in the two that hold the rows
+    that it may meet. So a pair is in one window: that of the row that is not of ``of``.
 
     Args:
         before: how far before a row those of ``of`` may be, at least 0.
@@ -96,9 +96,7 @@ class WithinInput(Within):
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
         size, reaches = self.size.us, np.asarray(columns[0]) == self.number
         first = (timestamps_us - self.after.us * reaches) // size * size
-        last = (timestamps_us + self.before.us * reaches) // size * size
-        windows = (last - first) // size + 1
-        row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
-        place = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(windows) - windows, windows)
-        start = first[row] + place * size
+        row = np.repeat(np.arange(len(first), dtype=np.int64), 1 + reaches)
+        is_second = np.append(False, row[1:] == row[:-1]) if len(row) else row
+        start = first[row] + is_second * size
         return row, start, start + size

@@ -1,4 +1,4 @@
-"""Laws of joins of rows that are less than a span apart (semantics.md#within)."""
+"""Laws of joins of rows that are at most a span apart (semantics.md#within)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows_of(script, name):
 
 
 @given(st.data())
-def test_the_live_pairs_of_all_rows_are_those_less_than_the_span_apart_each_once(data):
+def test_the_live_pairs_of_all_rows_are_those_at_most_the_span_apart_each_once(data):
     """By two loops over all rows, which know no windows."""
     drawn = data.draw(merges(meets=True, mode=st.just(retracting), with_dropped=st.just(False)))  # noqa: FBT003
     of_two = {name: bm.Pipeline().event_time(f"{name}_at", bm.BoundedOutOfOrderness(0)) for name in NAMES[:2]}

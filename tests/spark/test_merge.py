@@ -210,7 +210,7 @@ def test_an_input_without_rows_runs_on_spark_as_in_process(spark):
 WITHIN = bm.Within("20 seconds", of="orders", after="10 seconds")
 
 
-def test_rows_less_than_a_span_apart_meet_on_spark_as_in_process(spark):
+def test_rows_at_most_a_span_apart_meet_on_spark_as_in_process(spark):
     pipeline = retracting(merged(), pair=RightOuterJoin("orders", "clicks")).window(WITHIN)
     expected = pipeline.run(SCRIPT)
     assert {pane.values["pair"]["orders"] is None for pane in expected if pane.kind is bm.PaneKind.PANE} == {
@@ -220,7 +220,7 @@ def test_rows_less_than_a_span_apart_meet_on_spark_as_in_process(spark):
     assert not differences(SCRIPT.on_spark(spark, pipeline, restart_after=(2,)), expected, pipeline)
 
 
-def test_batches_of_rows_less_than_a_span_apart_are_sparks_own_range_join(inputs, spark):
+def test_batches_of_rows_at_most_a_span_apart_are_sparks_own_range_join(inputs, spark):
     orders, clicks = (spark.read.parquet(str(one.folder)) for one in inputs)
     pipeline = merged().window(WITHIN).accumulate(pair=InnerJoin("orders", "clicks"))
     found = pipeline.apply(orders=orders, clicks=clicks).select("user", "pair.orders.at", "pair.clicks.ts")

@@ -74,7 +74,7 @@ def merges(
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     meets: bool = False,
 ) -> bm.Pipeline:
-    """Any merge that its checks accept; with ``meets`` a join of rows that are less than a span apart."""
+    """Any merge that its checks accept; with ``meets`` a join of rows that are at most a span apart."""
     names = NAMES[: draw(st.sampled_from([2, 2, 3]))]
     keys = draw(st.sampled_from([(), ("team",), ("team",), ("team", "part")]))
     inputs = {

@@ -47,7 +47,7 @@ def in_windows(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], column
         ids = seen.setdefault(bounds, [])
         if any(same(id_, one) for one in ids):
             yield own, row, bounds, DropReason.DUPLICATE
-        else:
+        elif bounds not in key.closed:
             ids.append(id_)
 
 

@@ -26,7 +26,7 @@ class OnceTwin:
         self.once, self.within_us = options.deduplication, options.deduplication.within.us
         self.with_dropped = options.with_dropped
         self.side = Side(flow.inputs[0], flow.takes[0])
-        self.keys = flow.takes[0].keys or self.once.columns
+        self.keys = [name for name in flow.takes[0].keys or self.once.columns if name != "timestamp"]
         self.known_by = [*flow.takes[0].keys, *self.once.columns]
         self.hidden = "timestamp" if flow.takes[0].event_time == "timestamp" else None
         self.remembered: list[tuple[Any, int]] = []

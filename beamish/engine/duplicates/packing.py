@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from beamish.engine.windowing.packing import shards_of_keys
+from beamish.engine.versions.packing import times_of, to_shards
 from beamish.kernels.buffers import cast
-from beamish.kernels.codes import factorize_rows, normalise
-from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.codes import normalise
+from beamish.kernels.ipc import from_bytes
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan.duplicates_plan import DuplicatesPlan
 
@@ -26,15 +25,11 @@ def pack_rows(plan: DuplicatesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
         plan: the stage's plan.
         rows: a source's, the plan's columns and ``EVENT_TIME``; or panes.
     """
-    time = rows["timestamp"].cast(pa.int64()) if plan.takes.is_panes else rows[EVENT_TIME]
     columns = [cast(rows[field.name].combine_chunks(), field.type) for field in plan.schema]
-    rows = pa.table([*columns, time], names=[*plan.schema.names, EVENT_TIME])
+    rows = pa.table([*columns, times_of(plan.takes, rows)], names=[*plan.schema.names, EVENT_TIME])
     by = [name for name in plan.id_schema.names if name in plan.takes.keys] or plan.id_schema.names
     keys = ids_of(rows, by)
-    by_key = factorize_rows(keys, rows.num_rows)
-    shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
-    for number in np.unique(shard).tolist():
-        yield number, to_bytes(rows.filter(pa.array(shard == number)))
+    yield from to_shards(rows, keys, 0, plan.shards)
 
 
 def unpack_rows(payloads: Sequence[bytes]) -> pa.Table:

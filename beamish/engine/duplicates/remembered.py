@@ -75,21 +75,26 @@ class RememberedIds:
     """The ids of a shard.
 
     Args:
-        types: of the columns of an id.
+        schema: the columns of an id.
         within_us: how long after its event time an id is remembered, microseconds.
         store: the shard's.
         policy: how they are cut into segments.
 
     Raises:
-        StateError: the index cannot be read.
+        StateError: the index cannot be read, or the ids are of other columns.
     """
 
-    def __init__(
-        self, types: Sequence[pa.DataType], within_us: int, store: Store, policy: SpanPolicy = DEFAULT_POLICY
-    ) -> None:
-        self._schema = pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(types)])
+    def __init__(self, schema: pa.Schema, within_us: int, store: Store, policy: SpanPolicy = DEFAULT_POLICY) -> None:
+        self._of = [f"{field.name} {field.type}" for field in schema]
+        self._schema = pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(schema.types)])
         self._within_us = within_us
         self._segments = _HashedSegments(store, NAME, ("until_us",))
+        then = self._segments.about.get("of", self._of)
+        if then != self._of:
+            raise StateError(
+                f"the checkpoint remembers rows by {', '.join(then)}, the pipeline now by {', '.join(self._of)}: keep the old one, or "
+                "start from a new checkpoint"
+            )
         self._stored = Segmented(self._segments, Ids.none(self._schema))
         self._spans = Spans.of(policy, self._segments.about.get("spans"))
 
@@ -107,7 +112,7 @@ class RememberedIds:
         return np.minimum(time_us + self._within_us, END_OF_TIME_US)
 
     def take(self, ids: Sequence[pa.Array], time_us: Ints, watermark_us: int) -> Flags:
-        """Which rows came before; the others are remembered from now on.
+        """Which rows came before; the others are remembered from now on. At most once in a step.
 
         Args:
             ids: the columns of the ids of rows, normalised, in the order in which the rows count.
@@ -139,9 +144,7 @@ class RememberedIds:
                 found.append(
                     rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us)).select(self._schema.names)
                 )
-        of_this_step = self._stored.records.take(self._stored.is_new).cells
-        at = came.among(hash_rows(of_this_step.columns, of_this_step.num_rows))
-        return pa.concat_tables([*found, of_this_step.take(pa.array(at))])
+        return pa.concat_tables(found)
 
     def save(self, watermark_us: int) -> None:
         """Forget what the watermark has passed, and write what the step has changed."""
@@ -150,7 +153,7 @@ class RememberedIds:
         self._spans.adapt(
             self._stored.records["until_us"][new], self._segments.index["segment"], self._segments.index["rows"]
         )
-        self._segments.about = {"spans": self._spans.about}
+        self._segments.about = {"spans": self._spans.about, "of": self._of}
         self._stored.save(
             lambda ids: self._spans.number(ids["until_us"]),
             lambda ids: ids["until_us"] > watermark_us,

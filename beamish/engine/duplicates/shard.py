@@ -22,16 +22,18 @@ from beamish.engine.duplicates.packing import ids_of, unpack_rows
 from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
+from beamish.engine.state.compatibility import check_no_windows
 from beamish.engine.state.spans import SpanPolicy
 from beamish.engine.state.store import Store
+from beamish.engine.state.stored_tables import DUPLICATES
 from beamish.errors import StateError
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kernels.identity import same_identity
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan.duplicates_plan import DuplicatesPlan
 from beamish.watermarks import NO_WATERMARK_US
 
-ENTRY = "duplicates"
 FORMAT = 1
 
 
@@ -44,11 +46,14 @@ class DuplicatesShard(Shard):
 
     def __init__(self, plan: DuplicatesPlan, store: Store, policy: SpanPolicy) -> None:
         self._plan, self._store = plan, store
-        self._remembered = RememberedIds(plan.id_schema.types, plan.within_us, store, policy)
+        assert plan.gives.schema is not None  # noqa: S101 - it is bound
+        self._schema: pa.Schema = plan.gives.schema
+        self._remembered = RememberedIds(plan.id_schema, plan.within_us, store, policy)
         self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._counts = Counts(0)
-        stored = store.get(ENTRY)
+        stored = store.get(DUPLICATES)
         if stored is None:
+            check_no_windows(store)
             return
         about = json.loads(stored)
         if about["format"] != FORMAT:
@@ -86,20 +91,17 @@ class DuplicatesShard(Shard):
         plan = self._plan
         before_us, _ = self._clocks.step([plan.takes.policy], sources_us, clock_us)
         watermark_us = self._clocks.watermark_us
-        schema = plan.gives.schema
-        assert schema is not None  # noqa: S101 - it is bound
         self._counts = Counts(0)
         rows = (
             [self._take(unpack_rows(payloads), before_us if plan.takes.is_panes else watermark_us)] if payloads else []
         )
         self._remembered.save(watermark_us)
         self._save()
-        return concat(schema, [table for tables in rows for table in tables])
+        return concat(self._schema, [table for tables in rows for table in tables])
 
     def _take(self, rows: pa.Table, watermark_us: int) -> list[pa.Table]:
         """The dropped rows, where they are listed, and those that come out, as rows of output."""
-        plan, schema = self._plan, self._plan.gives.schema
-        assert schema is not None  # noqa: S101 - it is bound
+        plan = self._plan
         why = why_dropped(rows[EVENT_TIME], None, NO_WATERMARK_US)
         time_us = pc.fill_null(rows[EVENT_TIME], 0).to_numpy()
         timed = np.flatnonzero(why == TAKEN)
@@ -111,13 +113,13 @@ class DuplicatesShard(Shard):
         own = rows.take(pa.array(at))
         again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
         why[at[again]] = DUPLICATE
-        drops = Drops(schema)
+        drops = Drops(self._schema)
         if plan.with_dropped:
             columns = [rows[name].combine_chunks() for name in plan.schema.names]
             rows = rows.append_column("row", pa.StructArray.from_arrays(columns, fields=list(plan.schema)))
         keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
         drops.add(rows, why, time_us, watermark_us, keys=keys, row_of=None, counted=self._dropped)
-        late = why[timed] == OUT_OF_RETENTION
+        late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
         late_by_us = int((watermark_us - time_us[timed][late]).max()) if late.any() else None
         self._counts = Counts(int((~again).sum()), late_by_us)
         return [*drops.tables, self._rows(own.filter(pa.array(~again)), time_us[at][~again])]
@@ -128,11 +130,9 @@ class DuplicatesShard(Shard):
         block = make_block(count, timing=UNKNOWN, windowless=True, is_first=True, is_last=True)
         columns = [rows[name] for name in plan.value_schema.names]
         columns += [window_column(block), pane_column(block), timestamp_column(time_us, np.zeros(count, dtype=bool))]
-        schema = plan.gives.schema
-        assert schema is not None  # noqa: S101 - it is bound
         if plan.with_dropped:
-            columns.append(pa.nulls(count, schema.field("dropped").type))
-        return pa.table(columns, schema=schema)
+            columns.append(pa.nulls(count, self._schema.field("dropped").type))
+        return pa.table(columns, schema=self._schema)
 
     def _save(self) -> None:
         about = {
@@ -141,4 +141,4 @@ class DuplicatesShard(Shard):
             "clocks": attrs.asdict(self._clocks),
             "dropped": self._dropped,
         }
-        self._store.put(ENTRY, json.dumps(about).encode())
+        self._store.put(DUPLICATES, json.dumps(about).encode())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from beamish.engine.state.store import Store
-from beamish.engine.state.stored_tables import WINDOWINGS
+from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.plan.window_plan import WindowPlan
@@ -40,6 +40,32 @@ def check_unnamed(store: Store) -> None:
         raise StateError(
             f"the checkpoint has the windowings {names}, the pipeline has one without a name: their windows would be "
             "forgotten; keep .window({...}), or start from a new checkpoint"
+        )
+
+
+def check_no_windows(store: Store) -> None:
+    """Check that a store that begins to remember rows does not hold windows.
+
+    Raises:
+        StateError: it does.
+    """
+    if store.get(INDEX) is not None or store.get(WINDOWINGS) is not None:
+        raise StateError(
+            "the checkpoint has windows, the pipeline has none and gives rows, each once: its windows would be forgotten; keep them, or "
+            "start from a new checkpoint"
+        )
+
+
+def check_no_rows(store: Store) -> None:
+    """Check that a store that begins to hold windows is not of a stage that gives rows, each once.
+
+    Raises:
+        StateError: it is.
+    """
+    if store.get(DUPLICATES) is not None:
+        raise StateError(
+            "the checkpoint is of a pipeline without windows that gives rows, each once, and this one has windows: what it remembers "
+            "would be read otherwise; leave the windows out, say them in a stage after, or start from a new checkpoint"
         )
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.duplicates.remembered import RememberedIds
-from beamish.engine.state.compatibility import FORMAT, check_identity
+from beamish.engine.state.compatibility import FORMAT, check_identity, check_no_rows
 from beamish.engine.state.index import (
     IndexColumns,
     empty_index,
@@ -76,9 +77,10 @@ class State:
         stored = read_index_entry(store)
         remembered = None
         if plan.ids_within_us is not None:
-            types = [*plan.key_schema.types, *plan.id_schema.types]
-            remembered = RememberedIds(types, plan.ids_within_us, store)
+            ids = pa.schema([*plan.key_schema, *plan.id_schema])
+            remembered = RememberedIds(ids, plan.ids_within_us, store)
         if stored is None:
+            check_no_rows(store)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
             return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered, is_new=True)
         index, about = stored

@@ -18,8 +18,8 @@ from beamish.engine.state.store import Store
 from beamish.errors import StateError
 from beamish.kernels.ipc import from_bytes, to_bytes
 
-INDEX, WINDOWINGS = "index", "windowings"
-"""The names of the entries that are there once per store."""
+INDEX, WINDOWINGS, DUPLICATES = "index", "windowings", "duplicates"
+"""The names of the entries that are there once per store; the last one where a stage gives rows, each once."""
 
 
 def segment_name(number: int) -> str:

@@ -44,18 +44,28 @@ def drop_remembered(step: Step, bundle: Bundle, entries: Entries) -> Entries:
 
 
 def came_before(
-    step: Step, bundle: Bundle, entries: Entries, window: Ints, *, held: WindowIndices, window_of_held: Ints
+    step: Step,
+    bundle: Bundle,
+    entries: Entries,
+    window: Ints,
+    *,
+    closed: Flags,
+    held: WindowIndices,
+    window_of_held: Ints,
 ) -> Flags:
-    """Which entries are of rows that their window took before, or that comes first in the bundle: bool, one per entry.
+    """Which entries are of rows that their window took before, or takes first out of the bundle: bool, one per entry.
 
     Args:
         step: the step they came in.
         bundle: their rows.
         entries: n of them.
         window: int64[n], a number for the window that each is in.
+        closed: bool[n], whether that takes no more rows.
         held: windows of the table that may have ids.
         window_of_held: int64, one per window held: its number.
     """
+    wanted = np.isin(window_of_held, window)
+    held, window_of_held = held[wanted], window_of_held[wanted]
     items, of = _items(step, held)
     order = _order(step, bundle, entries.row)
     of_all = np.concatenate([window_of_held[of.of], window[order]])
@@ -65,7 +75,10 @@ def came_before(
     ]
     windows = Groups(of_all, int(of_all.max(initial=-1)) + 1)
     groups = factorize_tuples([windows, factorize_rows(both, len(of_all))], len(of_all))
-    again = groups.first()[groups.of] != np.arange(len(of_all))
+    first = groups.first()[groups.of]
+    again = (first < len(items)) | (first != np.arange(len(of_all))) & ~np.append(
+        np.ones(len(items), bool), closed[order]
+    )
     flags = np.empty(len(order), dtype=bool)
     flags[order] = again[len(items) :]
     return flags

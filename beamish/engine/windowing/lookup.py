@@ -35,7 +35,9 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     first = groups.first()[len(known) :] - len(known)
     new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
     if step.plan.windows_have_ids:
-        again = came_before(step, bundle, entries, code, held=known, window_of_held=np.arange(len(known)))
+        at = np.arange(len(known))
+        closed = table["closed"][np.concatenate([known, new])[code]]
+        again = came_before(step, bundle, entries, code, closed=closed, held=known, window_of_held=at)
         drop_from_windows(step, bundle, entries.only(again), DUPLICATE)
         entries, code = entries.only(~again), code[~again]
     target = np.concatenate([known, new])[code]

@@ -108,7 +108,8 @@ def _came_before(
     becomes_closed = np.flatnonzero(met != NO_ENTRY)
     held = np.concatenate([open_, at[met[becomes_closed]]])
     groups = np.concatenate([meeting.of_open, becomes_closed])
-    return came_before(step, bundle, entries, meeting.of_entry, held=held, window_of_held=groups)
+    finished = (met != NO_ENTRY)[meeting.of_entry]
+    return came_before(step, bundle, entries, meeting.of_entry, closed=finished, held=held, window_of_held=groups)
 
 
 def _load_what_may_merge(step: Step, entries: Entries) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from beamish.engine.clocks import Clocks
 from beamish.engine.counts import Counts
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
+from beamish.engine.state.compatibility import check_no_rows
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.updates import Updates, UpdatingShard
 from beamish.engine.windowing.drops import dropped_of_windowings
@@ -130,6 +131,8 @@ def _note_names(plan: WindowPlan, store: Store) -> None:
             "start from a new checkpoint"
         )
     stored = json.loads(store.get(WINDOWINGS) or "[]")
+    if not stored:
+        check_no_rows(store)
     gone = [name for name in stored if name not in plan.windowings]
     if gone:
         raise StateError(

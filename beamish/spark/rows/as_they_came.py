@@ -17,9 +17,10 @@ def as_they_came(flow: BoundFlow, panes: DataFrame, *, marked: bool) -> DataFram
         panes: what it gave.
         marked: whether their timestamp has the mark by which Spark's own operators know it; then the event time gets it.
     """
-    if not flow.stage.gives_rows:
+    takes = flow.operator.takes
+    names = flow.stage.names_of_rows(takes)
+    if not names:
         return panes
-    (taken,) = flow.operator.takes
-    names = [*taken.columns.names, *(["dropped"] if flow.stage.with_dropped else [])]
-    rows = panes.select(*map(column, names))
-    return rows.withMetadata(taken.event_time, OF_PANES) if marked and taken.event_time in names else rows
+    rows = panes.select(*(column(name).alias(name) for name in names))
+    time = takes[0].event_time
+    return rows.withMetadata(time, OF_PANES) if marked and time in names else rows
