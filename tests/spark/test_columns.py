@@ -37,7 +37,10 @@ def test_the_output_has_keys_window_values_pane_and_timestamp(events):
         ("window", "struct<start:timestamp,end:timestamp>"),
         ("count", "bigint"),
         ("total", "bigint"),
-        ("pane", f"struct<kind:string,timing:string,{numbers},{flags},change:string,sequence:bigint>"),
+        (
+            "pane",
+            f"struct<kind:string,timing:string,{numbers},{flags},change:string,sequence:bigint,watermark:timestamp>",
+        ),
         ("timestamp", "timestamp"),
     ]
 
