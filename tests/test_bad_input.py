@@ -382,7 +382,7 @@ TOGETHER = [
     (
         "within keeps both sides",
         MEETING.window(bm.Within(1, of="a")).accumulate(n=FullOuterJoin("a", "b")),
-        ["a row of a may be in two windows", "keep the rows of the other input"],
+        ["a row of a is in two windows", "window(Within(before='0 seconds', of='b', after='1 second'))"],
     ),
     (
         "within among windowings",

@@ -320,9 +320,12 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
             )
         left, _ = join.names_of_inputs
         if getattr(join, "keeps_left" if left == within.of else "keeps_right"):
+            (other,) = (one for one in join.names_of_inputs if one != within.of)
+            same = Within(within.after, of=other, after=within.before)
             raise PipelineError(
-                f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} may be in two windows, of which neither knows whether "
-                "it met a row in the other; keep the rows of the other input, or name that in of="
+                f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} is in two windows, of which neither knows whether it met "
+                f"a row in the other, so only rows of {other} can be kept; the same rows meet in window({same!r}), where those of "
+                f"{within.of} can"
             )
 
 

@@ -23,8 +23,9 @@ def _check_input(_: Any, __: Any, value: Any) -> None:
 class Within(WindowOption):
     """Each row of a merge meets the rows of input ``of`` from ``before`` it to ``after`` it, bounds included; for joins.
 
-    The windows are fixed, as long as both together. A row is in the one that holds it, a row of ``of`` in the two that hold the rows
-    that it may meet. So a pair is in one window: that of the row that is not of ``of``.
+    A new window begins every ``before`` and ``after`` together, and ends when all that its rows may meet has had its time: ``after``
+    later than the next begins. A row is in the one that began last, a row of ``of`` in the two whose rows it may meet. So a pair is in
+    one window: that of the row that is not of ``of``.
 
     Args:
         before: how far before a row those of ``of`` may be, at least 0.
@@ -37,7 +38,7 @@ class Within(WindowOption):
     Example:
         >>> import beamish as bm
         >>> bm.Within("10 minutes", of="impressions").describe()
-        'each row meets those of impressions from 10 minutes before it to 0 seconds after it; windows are 10 minutes long'
+        'each row meets those of impressions from 10 minutes before it to 0 seconds after it; windows: 10 minutes, every 10 minutes'
     """
 
     before: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
@@ -52,21 +53,22 @@ class Within(WindowOption):
             )
 
     def describe(self) -> str:
-        return f"each row meets those of {self.of} from {self.before} before it to {self.after} after it; windows are {self.size} long"
+        meets = f"each row meets those of {self.of} from {self.before} before it to {self.after} after it"
+        return f"{meets}; windows: {self.period + self.after}, every {self.period}"
 
     @property
-    def size(self) -> Duration:
-        """How long its windows are."""
+    def period(self) -> Duration:
+        """From one window's start to the next."""
         return self.before + self.after
 
     @property
     def period_us(self) -> int:
-        return self.size.us
+        return self.period.us
 
     def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
         # Of a row that is not of ``of``; a merge says of which input it is (WithinInput).
-        start = timestamp_us - timestamp_us % self.size.us
-        yield start, start + self.size.us
+        start = timestamp_us - timestamp_us % self.period_us
+        yield start, start + self.period_us + self.after.us
 
 
 @attrs.frozen(repr=False)
@@ -94,9 +96,9 @@ class WithinInput(Within):
         return zip(starts.tolist(), ends.tolist(), strict=True)
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        size, reaches = self.size.us, np.asarray(columns[0]) == self.number
-        first = (timestamps_us - self.after.us * reaches) // size * size
+        period, reaches = self.period_us, np.asarray(columns[0]) == self.number
+        first = (timestamps_us - self.after.us * reaches) // period * period
         row = np.repeat(np.arange(len(first), dtype=np.int64), 1 + reaches)
         is_second = np.append(False, row[1:] == row[:-1]) if len(row) else row
-        start = first[row] + is_second * size
-        return row, start, start + size
+        start = first[row] + is_second * period
+        return row, start, start + period + self.after.us

@@ -24,8 +24,9 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
         case bm.Within():
             # semantics.md#within: that of the row; of a row of ``of`` those of all rows that it may meet.
             back, on = (option.after.us, option.before.us) if input_ == option.of else (0, 0)
-            first, last = ((time_us + by) // option.size.us for by in (-back, on))
-            return [(k * option.size.us, (k + 1) * option.size.us) for k in range(first, last + 1)]
+            period = option.before.us + option.after.us
+            first, last = ((time_us + by) // period for by in (-back, on))
+            return [(k * period, (k + 1) * period + option.after.us) for k in range(first, last + 1)]
         case bm.FixedWindows():
             start = (time_us - option.offset.us) // option.size.us * option.size.us + option.offset.us
             return [(start, start + option.size.us)]
