@@ -73,8 +73,9 @@ class Panes:
         """
         if self.flow.stage.with_dropped:
             raise PipelineError(
-                "with_dropped() in a stage whose panes another stage takes: only panes go on; say it in the last stage, "
-                "or apply the stages one by one and split the first one's output by bm.dropped"
+                "with_dropped() in a stage whose panes another stage takes: only panes go on; say it in the last stage; or let this "
+                "stage be a query of its own, whose foreachBatch writes bm.panes(batch) to one table and bm.dropped(batch) to another, and "
+                "read the first in a second query"
             )
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[BoundFlow, pa.Schema]:

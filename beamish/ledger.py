@@ -84,7 +84,8 @@ def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | 
 
     Raises:
         ColumnError: ``panes`` are none, or were written before rows said what they do, or where the watermark stood.
-        OptionError: a list of rows that does not begin with the first; ``as_of`` is no time.
+        OptionError: a list in which a row takes one back that is not there, since it does not begin with the first; ``as_of`` is no
+            time.
         PipelineError: the DataFrame streams; or its pipeline is accumulating over windows that merge, so that what is gone
             cannot be told.
 

@@ -1031,6 +1031,25 @@ def test_user_function_that_raises_is_named_with_its_key():
         assert fragment in str(caught.value)
 
 
+@attrs.frozen
+class FiresWrong(Trigger):
+    gives: object = 0
+
+    def should_fire(self, state, context):
+        return True
+
+    def on_fire(self, state, context):
+        return self.gives
+
+
+@pytest.mark.parametrize("gives", [0, (False,), (0, 1), {"a": 1, "b": 2}], ids=repr)
+def test_a_trigger_whose_on_fire_gives_no_pair_is_named(gives):
+    with pytest.raises(bm.UserFunctionError) as caught:
+        PLAIN.trigger(FiresWrong(gives), allow_data_loss=True).discarding().run(ONE_ROW)
+    for fragment in (f"on_fire gave {gives!r}", "must be a pair", "whether the trigger is finished", "{'team': 'red'}"):
+        assert fragment in str(caught.value)
+
+
 def test_aware_datetimes_and_seconds_are_the_same_times():
     at = datetime(2024, 1, 1, tzinfo=UTC)
     assert TestStream().advance_watermark_to(at) == TestStream().advance_watermark_to(at.timestamp())

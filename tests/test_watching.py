@@ -85,6 +85,14 @@ def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):
     assert last == LINE
 
 
+def test_of_a_query_that_is_not_observed_progress_says_so_and_counts_nothing(capsys, monkeypatch):
+    monkeypatch.setattr(module, "_console", lambda: None)
+    bm.progress(Query(), name="another", every=9)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "panes not observed: bm.observe(panes) counts them; state 1.0 MiB" in last
+    assert "dropped" not in last
+
+
 def test_in_a_terminal_progress_is_one_view_that_ends_with_the_query(monkeypatch):
     from rich.console import Console
 

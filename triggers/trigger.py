@@ -220,8 +220,15 @@ class Trigger:
     def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
         """The windows ``at`` fire."""
         for i in at.tolist():
-            state, s.finished[i] = self._call(i, "on_fire", self._state(s, i), _context(now, i))
-            s["state"][i] = (state,)
+            fired = self._call(i, "on_fire", self._state(s, i), _context(now, i))
+            if not isinstance(fired, tuple) or len(fired) != 2 or not isinstance(fired[1], (bool, np.bool_)):
+                result = UserFunctionError(
+                    f"{self!r}.on_fire gave {fired!r}: it must be a pair, (state, whether the trigger is finished); fix it and restart "
+                    "from the checkpoint; no data was lost"
+                )
+                result.group = i
+                raise result
+            s["state"][i], s.finished[i] = (fired[0],), fired[1]
 
     def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         """Windows become one. Before the call a new result is as new, one equal to a part is that part."""

@@ -72,6 +72,7 @@ class Totals:
         state_bytes: memory that the state store uses.
         next_due: the watermark at which something is due next; None: nothing is, or it is not known.
         max_late_by_ms: how far the row furthest behind the watermark was, among dropped ones; None: there was none.
+        is_observed: whether a batch was counted so far.
     """
 
     batches: int = 0
@@ -87,12 +88,14 @@ class Totals:
     state_bytes: int = 0
     next_due: datetime | None = None
     max_late_by_ms: int | None = None
+    is_observed: bool = False
     _shards: int = 0
 
     def add(self, seen: BatchCounts) -> None:
         """Add a batch."""
         counts = seen.counts
         self.batches += 1
+        self.is_observed |= bool(counts)
         self.rows += seen.rows
         self.seconds += seen.seconds
         self.began, self.state_bytes = seen.began, seen.state_bytes
@@ -134,6 +137,10 @@ class Totals:
         # Of a replay of last year's rows it would say nothing.
         behind = f", {_span(lag)} behind the clock" if lag is not None and 0 <= lag < 30 * 86_400 else ""
         yield "watermark", "none yet" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}{behind}"
+        if not self.is_observed:
+            yield "panes", "not observed: bm.observe(panes) counts them"
+            yield "state", f"{self.state_bytes / 2**20:,.1f} MiB"
+            return
         by_timing = ", ".join(f"{count:,} {timing.lower().replace('_', ' ')}" for timing, count in self.panes.items())
         yield "panes", by_timing
         yield "retractions", f"{self.retractions:,}"
