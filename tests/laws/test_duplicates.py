@@ -42,6 +42,7 @@ def agree(pipeline, script):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@dear
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again(data):
     pipeline = data.draw(once)
@@ -68,6 +69,7 @@ def policies():
     return {"WindowOperator": windows, "DuplicatesOperator": SpanPolicy(rows=2, first_us=1, few_spans=1)}
 
 
+@dear
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing(data):
     pipeline = data.draw(once)
@@ -108,6 +110,7 @@ def with_ids(script):
 STEADY = st.sampled_from([bm.BoundedOutOfOrderness(0), bm.ProcessingTimeLag(2)])
 
 
+@dear
 @given(st.data())
 def test_a_replay_changes_no_pane(data):
     drawn = st.one_of(
@@ -123,6 +126,7 @@ def test_a_replay_changes_no_pane(data):
     assert Counter(map(line, plain)) == Counter(map(line, twice)), repr(known)
 
 
+@dear
 @given(st.data())
 def test_rows_that_are_all_of_their_own_are_as_without(data):
     pipeline = data.draw(pipelines(once=True, with_dropped=st.just(False)))  # noqa: FBT003

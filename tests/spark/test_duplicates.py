@@ -125,13 +125,13 @@ WINDOWED = KEYED.trigger(Always()).allowed_lateness(100).accumulate(n=Count(), i
 @pytest.mark.parametrize(
     "pipeline",
     [
-        WINDOWED.window(bm.FixedWindows(10)).deduplicate("id").discarding(),
         WINDOWED.window(bm.Sessions(5)).deduplicate("id").accumulating_and_retracting(),
-        WINDOWED.window({"short": bm.FixedWindows(10), "long": bm.FixedWindows(20)}).deduplicate("id").accumulating(),
-        WINDOWED.window(bm.SlidingWindows(20, 10)).deduplicate("id", within=25).accumulating(),
+        WINDOWED.window({"short": bm.FixedWindows(10), "long": bm.SlidingWindows(20, 10)})
+        .deduplicate("id", within=25)
+        .accumulating(),
         KEYED.deduplicate("id", within=25).with_dropped(),
     ],
-    ids=["fixed", "sessions", "windowings", "within", "rows"],
+    ids=["sessions", "windowings", "rows"],
 )
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):
     given = SCRIPT.on_spark(spark, pipeline, restart_after=(2,))

@@ -31,6 +31,7 @@ CHOSEN = {
     "changelogs": "A removal of a row that its window does not hold is dropped, and takes nothing away (semantics.md#unmatched-removals)",
     "changes": "The greatest sequence is the newest, whenever it came; null is the least (semantics.md#changes-newest)",
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
+    "duplicates": "A stage after it takes them in the same step, keyed otherwise",
     "flows": "A side is keyed again: the orders of each team beside its visits",
     "merges": "A late match takes back the early outer row",
     "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",
@@ -40,6 +41,7 @@ CHOSEN = {
     "suppress": "A rate limit: one net change per slot and wait of the clock, each wait from its first update on",
     "ten_scores": "Sessions: 25 retracts 7 and 10; the late 9 joins 5 and 25 to 39 (the paper's figure of retractions)",
     "values": "First, Last and Collect go by event time, then by value; nulls come first",
+    "within": "Early it says that nothing met so far, and takes it back",
     "versions": "A stage that retracts corrects its table: the pane that is taken back is a change that never was",
 }
 REFUSED_ON_SPARK = {
