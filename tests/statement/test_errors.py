@@ -270,3 +270,35 @@ except bm.OptionError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "pip install 'beamish[sql]'" in done.stdout
+
+
+ARGUMENTS = {
+    **dict.fromkeys(
+        [
+            "SUM",
+            "MIN",
+            "MAX",
+            "AVG",
+            "MEAN",
+            "VARIANCE",
+            "VAR_SAMP",
+            "VAR_POP",
+            "STDDEV",
+            "STDDEV_SAMP",
+            "STDDEV_POP",
+            "COLLECT_LIST",
+            "COLLECT_SET",
+            "MEDIAN",
+        ],
+        1,
+    ),
+    **dict.fromkeys(["MIN_BY", "MAX_BY", "FIRST", "LAST", "APPROX_COUNT_DISTINCT", "PERCENTILE", "TOPK"], 2),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_aggregate_takes_no_more_arguments_than_it_has(name):
+    arguments = ", ".join("abcd"[: ARGUMENTS[name] + 1])
+    text = f"SELECT k, {name}({arguments}) AS v FROM t WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY k EMIT FINAL"
+    with pytest.raises(bm.SqlError, match=rf"{name} takes .*, not {ARGUMENTS[name] + 1}"):
+        bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
