@@ -39,9 +39,7 @@ class MeetingPairs(Pairs):
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         meeting = self._meeting(state)
-        kept = np.ones(len(meeting.first), bool) if self.keeps_left else meeting.last > meeting.first, meeting.is_met
-        if self.keeps_right:
-            kept = kept[0], np.ones(len(meeting.is_met), bool)
+        kept = (meeting.last > meeting.first) | self.keeps_left, meeting.is_met | self.keeps_right
         lists = [
             list_column(
                 items.flatten().filter(flags(own)), Groups.each(len(items)).repeat(list_lengths(items))[own].sizes()

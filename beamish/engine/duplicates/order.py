@@ -12,20 +12,22 @@ from beamish.kernels.buffers import plain
 from beamish.kernels.order import Key, is_orderable, sort_keys, sort_order
 
 
-def first_come(time_us: Ints, rows: pa.Table, read: Collection[str]) -> Ints:
-    """Rows by event time, then by the columns that something reads, by name, then by the others: their indices.
+def first_come(at: Ints, time_us: Ints, rows: pa.Table, read: Collection[str]) -> Ints:
+    """Some rows by event time, then by the columns that something reads, by name, then by the others: their places in ``at``.
 
     Args:
-        time_us: int64, microseconds, one per row.
-        rows: their columns; those whose values have no order are passed over.
+        at: int64, which rows.
+        time_us: int64, microseconds, one per row of ``rows``.
+        rows: the columns; those whose values have no order are passed over. Only where event times are equal they are looked at.
         read: the names of the columns that change what comes out.
     """
-    order = np.argsort(time_us, kind="stable")
-    same = np.diff(time_us[order]) == 0
+    own_us = time_us[at]
+    order = np.argsort(own_us, kind="stable")
+    same = np.diff(own_us[order]) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     if len(tied):
         of = order[tied]
-        order[tied] = of[sort_order([time_us[of], *_keys(rows.take(pa.array(of)), read)])]
+        order[tied] = of[sort_order([own_us[of], *_keys(rows.take(pa.array(at[of])), read)])]
     return order
 
 

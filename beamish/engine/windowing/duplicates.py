@@ -125,5 +125,4 @@ def _ids(step: Step, bundle: Bundle, rows: Ints) -> list[pa.Array]:
 
 def _order(step: Step, bundle: Bundle, rows: Ints) -> Ints:
     """Which of some rows of a bundle comes first: their indices among them."""
-    own = bundle.table.select(list(step.plan.columns)).take(pa.array(rows))
-    return first_come(bundle.time_us[rows], own, step.plan.read_columns)
+    return first_come(rows, bundle.time_us, bundle.table.select(list(step.plan.columns)), step.plan.read_columns)
