@@ -36,7 +36,7 @@ from beamish.modes import (
     WaitFor,
     WhenFull,
 )
-from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Window
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
 from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, KeptWindow, ScriptState, StoredVersion
 from beamish.statement import Query, sql
@@ -46,6 +46,8 @@ from beamish.watching.progress import progress
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
     CalendarWindows,
+    CountSessions,
+    CountWindows,
     FixedWindows,
     GlobalWindow,
     Sessions,
@@ -82,6 +84,8 @@ __all__ = [
     "ClosedError",
     "ClosingBehavior",
     "ColumnError",
+    "CountSessions",
+    "CountWindows",
     "DropReason",
     "FixedWindows",
     "GlobalWindow",
@@ -101,6 +105,7 @@ __all__ = [
     "Punctuated",
     "Query",
     "RetractMerged",
+    "RowWindow",
     "ScriptError",
     "ScriptState",
     "Sessions",

@@ -100,6 +100,16 @@ class Flow:
         return tuple(source for taken in self.inputs for source in taken.sources)
 
     @property
+    def completed(self) -> Flow:
+        """The same, and rows of sources have no event time where none is said and their stage needs none."""
+        return attrs.evolve(self, inputs=tuple(self._completed(taken) for taken in self.inputs))
+
+    def _completed(self, taken: Input) -> Input:
+        if isinstance(taken, Panes):
+            return attrs.evolve(taken, flow=taken.flow.completed)
+        return taken if self.stage.needs_event_time else taken.untimed()
+
+    @property
     def flows(self) -> tuple[Flow, ...]:
         """The stages with what they take, each after those whose panes it takes; the last is itself."""
         return (*(flow for taken in self.inputs for flow in taken.flows), self)

@@ -30,13 +30,14 @@ class WindowOptions:
     """What is declared of a window stage; None where nothing was declared.
 
     The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, ``derived``
-    ``with_columns``, and so on.
+    ``with_columns``, ``late_rows`` ``allowed_lateness(rows=...)``, and so on.
     """
 
     window: WindowOption | None = None
     trigger: Trigger = Default()
     allow_data_loss: bool = False
     allowed_lateness: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
+    late_rows: int = 0
     mode: AccumulationMode | None = None
     on_time: OnTimeBehavior = OnTimeBehavior.FIRE_ALWAYS
     closing: ClosingBehavior = ClosingBehavior.FIRE_IF_NON_EMPTY
@@ -49,6 +50,24 @@ class WindowOptions:
     deduplication: Deduplication | None = None
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether windows are of rows."""
+        of = self.window
+        return of is not None and any(one.numbering is not None for one in of.windowings.values() or (of,))
+
+    @property
+    def lateness(self) -> int:
+        """How far past its end a window takes rows: microseconds; of windows of rows a number of rows."""
+        return self.late_rows if self.counts_rows else self.allowed_lateness.us
+
+    @property
+    def lateness_in_words(self) -> str:
+        """The same in words; empty if there is none."""
+        if not self.lateness:
+            return ""
+        return f"{self.late_rows} rows" if self.counts_rows else str(self.allowed_lateness)
 
     @property
     def discards(self) -> bool:

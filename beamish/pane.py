@@ -62,6 +62,8 @@ class DropReason(enum.StrEnum):
     """It has no event time."""
     EVENT_TIME_OUT_OF_RANGE = "event_time_out_of_range"
     """Its event time is outside the years 1 to 9999."""
+    NULL_NUMBER = "null_number"
+    """It brings no number by which rows are counted."""
     NULL_KEY = "null_key"
     """A change of a versioned table without a key."""
     UNMATCHED_REMOVAL = "unmatched_removal"
@@ -81,13 +83,20 @@ class Window(NamedTuple):
     end: datetime | None
 
 
+class RowWindow(NamedTuple):
+    """``[start, end)`` in numbers of rows, of windows that are counted in rows."""
+
+    start: int
+    end: int
+
+
 @attrs.frozen
 class Pane:
     """One row of output in a test: a pane, the retraction of one, or a dropped row.
 
     Attributes:
         key: the key columns; empty if the pipeline is not keyed.
-        window: start and end, as ``pane.start`` and ``pane.end`` where it ends; None for a row dropped for its event time, which is null or outside the years 1 to 9999.
+        window: start and end, of windows of rows a ``RowWindow``; as ``pane.start`` and ``pane.end`` where it ends; None for a row dropped for its event time, which is null or outside the years 1 to 9999.
         values: the accumulations' values; for DROPPED the original row.
         kind: PANE, RETRACTION or DROPPED.
         timing: EARLY, ON_TIME or LATE; UNKNOWN for DROPPED.
@@ -103,10 +112,11 @@ class Pane:
             only in that are equal too.
         reason: for DROPPED, why.
         late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either, or out of range.
+        late_by_rows: for DROPPED from a window of rows, how far the rows that had come were past its number.
     """
 
     key: Mapping[str, Any]
-    window: Window | None
+    window: Window | RowWindow | None
     values: Mapping[str, Any]
     kind: PaneKind = PaneKind.PANE
     timing: PaneTiming = PaneTiming.UNKNOWN
@@ -120,6 +130,7 @@ class Pane:
     watermark: datetime | None = attrs.field(default=None, eq=False)
     reason: DropReason | None = None
     late_by_us: int | None = None
+    late_by_rows: int | None = None
 
     @property
     def start(self) -> datetime:
@@ -140,6 +151,8 @@ class Pane:
         return self._bound("end")
 
     def _bound(self, name: Literal["start", "end"]) -> datetime:
+        if isinstance(self.window, RowWindow):
+            raise PipelineError(f"pane.{name}: its window is one of rows; its bounds are numbers: pane.window.{name}")
         bound: datetime | None = self.window and getattr(self.window, name)
         if bound is None:
             what = "its row is in no window" if self.window is None else "its window is all of time"
@@ -157,9 +170,11 @@ class Pane:
         return " ".join([*words, *(f"{name}={value}" for name, value in self.values.items())])
 
 
-def _bounds(window: Window | None) -> str:
+def _bounds(window: Window | RowWindow | None) -> str:
     if window is None:
         return "[no window)"
+    if isinstance(window, RowWindow):
+        return f"[{window.start}, {window.end})"
     if window.start is None or window.end is None:
         return "[all of time)"
     start, end = window.start.replace(tzinfo=None), window.end.replace(tzinfo=None)

@@ -61,6 +61,7 @@ _CALLS = {
     "closing": "closing_behavior",
     "combiner": "timestamp_combiner",
     "only_updated": "only_updated_panes",
+    "late_rows": "allowed_lateness",
     "accumulations": "accumulate",
 }
 """The calls that declare an option of another name."""
@@ -195,16 +196,27 @@ class Pipeline:
         check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
         return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
 
-    def allowed_lateness(self, lateness: DurationLike) -> Pipeline:
-        """Say how far past its end the watermark may be for a window still to take rows.
+    def allowed_lateness(self, lateness: DurationLike | None = None, *, rows: int | None = None) -> Pipeline:
+        """Say how far past its end the watermark, or of windows of rows their reach, may be for a window still to take rows.
 
         Args:
             lateness: a duration of at least 0 (``"1 hour"``, a timedelta, seconds); without this call 0.
+            rows: in its place, of ``CountWindows`` and ``CountSessions``: a number of rows of at least 0. A window is kept for so long,
+                so rows that bring their numbers may come late, and ``state`` can be asked about it.
 
         Raises:
-            OptionError: no duration, or a negative one.
+            OptionError: no duration, no number of rows, or a negative one; both, or neither.
         """
-        return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
+        if (lateness is None) == (rows is None):
+            raise OptionError(
+                f"allowed_lateness({lateness!r}, rows={rows!r}): a duration, such as '1 hour', or of windows of rows a number of them: "
+                "rows=100"
+            )
+        if rows is None:
+            return self._with(allowed_lateness=not_negative("allowed_lateness", lateness or 0))
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= 2**40:
+            raise OptionError(f"allowed_lateness(rows={rows!r}): must be a whole number of rows, from 0 to 2^40")
+        return self._with(late_rows=rows)
 
     def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
         """Say how a pane relates to the window's last one; needed where a window may have several panes.
@@ -505,7 +517,7 @@ class Pipeline:
             )
         flow = attrs.evolve(self.flow, stage=Suppressed(stage, suppress))
         if is_complete(flow):
-            flow.check()
+            flow.completed.check()
         return Pipeline(flow)
 
     def from_changelog(self, format: str = "spark") -> Pipeline:  # noqa: A002 - as Spark calls it
@@ -688,7 +700,7 @@ class Pipeline:
             )
         flow = attrs.evolve(self.flow, stage=VersionsStage(options))
         if is_complete(flow):
-            flow.check()
+            flow.completed.check()
         return Pipeline(flow)
 
     def topic_config(self) -> dict[str, str]:
@@ -758,7 +770,7 @@ class Pipeline:
         Panes(self.flow).check()
         flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys))
         if is_complete(flow):
-            flow.check()
+            flow.completed.check()
         return Pipeline(flow)
 
     def run(self, test_stream: TestStream, *, initial: Any = None) -> list[Pane]:
@@ -780,7 +792,7 @@ class Pipeline:
             raise ScriptError(
                 f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
             )
-        return run(self.flow, test_stream.events, initial=initial)
+        return run(self.flow.completed, test_stream.events, initial=initial)
 
     @overload
     def state(self, of: TestStream, *, initial: Any = None) -> ScriptState: ...
@@ -833,14 +845,14 @@ class Pipeline:
         if isinstance(of, TestStream):
             if checkpoint is not None:
                 raise PipelineError(f"state(script, {checkpoint!r}): a script has no checkpoint; leave it out")
-            return ScriptState(self.flow, of.events, initial)
+            return ScriptState(self.flow.completed, of.events, initial)
         if checkpoint is None:
             raise PipelineError(f"state({of!r}): must be a script, or a session and a checkpoint: state(spark, folder)")
         if initial is not None:
             raise PipelineError(
                 "state(spark, checkpoint, initial=...): what a table began with is in the checkpoint; leave it out"
             )
-        return CheckpointState(self.flow, of, checkpoint, batch)
+        return CheckpointState(self.flow.completed, of, checkpoint, batch)
 
     def apply(
         self,
@@ -884,7 +896,7 @@ class Pipeline:
             raise PipelineError(
                 "apply(initial=..., schema=...): a table's beginning must be asked about; leave out one of the two"
             )
-        return apply(self.flow, df, inputs, shards, initial=initial, told=told)
+        return apply(self.flow.completed, df, inputs, shards, initial=initial, told=told)
 
     __call__ = apply
 
@@ -901,7 +913,7 @@ class Pipeline:
         Raises:
             PipelineError, ColumnError: the pipeline or its columns are wrong.
         """
-        return explain(self.flow, df, inputs)
+        return explain(self.flow.completed, df, inputs)
 
     def __repr__(self) -> str:
         return _repr(self.flow)
@@ -917,7 +929,7 @@ def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
 
 def is_complete(flow: Flow) -> bool:
     """Whether the pipeline is more than one that is still being put together."""
-    return all(source.event_time is not None for source in flow.sources) and all(
+    return all(source.event_time is not None for source in flow.completed.sources) and all(
         stage.is_complete for stage in (below.stage for below in flow.flows)
     )
 

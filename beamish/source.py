@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from beamish.errors import PipelineError
 from beamish.forms import InputForm
+from beamish.kernels.reserved import NO_EVENT_TIME
 from beamish.plan.relation import Relation
-from beamish.watermarks import Watermark
+from beamish.watermarks import NoWatermark, Watermark
 from beamish.windows.option import WindowOption
 
 _T = TypeVar("_T")
@@ -41,6 +42,12 @@ class Source:
     def gives_panes(self) -> bool:
         """Whether its rows are panes that some query gave."""
         return False
+
+    def untimed(self) -> Source:
+        """The same, and if it says no event time its rows have none: a stage takes it that needs none."""
+        if self.event_time is not None:
+            return self
+        return attrs.evolve(self, event_time=NO_EVENT_TIME, watermark=NoWatermark())
 
     def check(self) -> None:
         """Check that it is complete.
@@ -123,6 +130,9 @@ class StoredPanes(Source):
     @property
     def relation(self) -> Relation:
         return Relation(self.keys, window=UnknownWindows(), retracts=self.retracts, name=self.name)
+
+    def untimed(self) -> StoredPanes:
+        return self
 
     def without_retractions(self) -> StoredPanes:
         return attrs.evolve(self, retracts=False)

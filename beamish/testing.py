@@ -171,7 +171,7 @@ class TestStream:
             [[], [{'n': 1}], [{'n': 1}]]
         """
         _check_pipeline("trace", pipeline)
-        return trace(pipeline.flow, self.events, initial=initial)
+        return trace(pipeline.flow.completed, self.events, initial=initial)
 
     def on_spark(
         self,
@@ -246,7 +246,7 @@ class TestStream:
             )
         return trace_on_spark(
             spark,
-            pipeline.flow,
+            pipeline.flow.completed,
             self.events,
             shards=shards,
             partitions=partitions,

@@ -166,6 +166,14 @@ class BoundedOutOfOrderness(Watermark):
 
 
 @attrs.frozen
+class NoWatermark(Watermark):
+    """There is none until the end of time: rows have no event time."""
+
+    def describe(self) -> str:
+        return "none: rows have no event time, so nothing waits for it"
+
+
+@attrs.frozen
 class ProcessingTimeLag(Watermark):
     """The watermark is the batch's clock less ``lag``, whatever rows come.
 

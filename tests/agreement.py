@@ -54,7 +54,7 @@ def _of_key(panes: Sequence[Pane], key: Any) -> list[Pane]:
 def _dropped_order(pane: Pane) -> str:
     values = {name: normal(value) for name, value in sorted(pane.values.items())}
     window = pane.window and [str(bound) for bound in pane.window]
-    return repr((pane.reason, window, values, pane.late_by_us))
+    return repr((pane.reason, window, values, pane.late_by_us, pane.late_by_rows))
 
 
 def _close_panes(a: Pane, b: Pane, options: Said) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from beamish import Pane, PaneKind, PaneTiming, Window
+from beamish import Pane, PaneKind, PaneTiming, RowWindow, Window
 from beamish.instants import instant, instant_us
 
 
@@ -18,21 +18,24 @@ def line(pane: Pane) -> str:
     words = [pane.kind.value, *(f"{name}={value}" for name, value in pane.key.items()), window(pane.window)]
     words += [f"{name}={plain(value)}" for name, value in pane.values.items()]
     if pane.kind is PaneKind.DROPPED:
-        return " ".join([*words, f"{pane.reason.value}" if pane.reason else "?", f"late_by={seconds(pane.late_by_us)}"])
+        late = f"{pane.late_by_rows}_rows" if isinstance(pane.window, RowWindow) else seconds(pane.late_by_us)
+        return " ".join([*words, f"{pane.reason.value}" if pane.reason else "?", f"late_by={late}"])
     words += [pane.timing.value, f"index={pane.index}"]
     if pane.timing is not PaneTiming.EARLY or pane.on_time_index != -1:
         words += [f"on_time_index={pane.on_time_index}"]
     words += ["first"] * pane.is_first + ["last"] * pane.is_last
-    end = pane.window.end if pane.window else None
+    end = None if pane.window is None or isinstance(pane.window, RowWindow) else pane.window.end
     if pane.timestamp != (None if end is None else instant(instant_us("end", end) - 1)):
         words += [f"at={when(pane.timestamp)}"]
     return " ".join(words)
 
 
-def window(bounds: Window | None) -> str:
-    """``[0, 10)``; ``global``; or ``no window`` for a row without event time."""
+def window(bounds: Window | RowWindow | None) -> str:
+    """``[0, 10)``; ``global``; ``rows [0, 3)``; or ``no window`` for a row without event time."""
     if bounds is None:
         return "no window"
+    if isinstance(bounds, RowWindow):
+        return f"rows [{bounds.start}, {bounds.end})"
     if bounds.start is None:
         return "global"
     return f"[{when(bounds.start)}, {when(bounds.end)})"

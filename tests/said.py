@@ -45,6 +45,7 @@ class Said:
     window: bm.WindowOption | None
     trigger: bm.triggers.Trigger
     allowed_lateness: bm.durations.Duration
+    late_rows: int
     mode: bm.AccumulationMode | None
     on_time: bm.OnTimeBehavior
     closing: bm.ClosingBehavior

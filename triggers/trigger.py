@@ -62,19 +62,20 @@ class Now(Protocol):
     """Where the clocks stand, for all windows of the table.
 
     Attributes:
-        at_end: bool, one per window: the watermark is at or past its end.
-        watermark_us: the watermark, or None before there is one.
+        at_end: bool, one per window: the watermark (of a window of rows its reach) is at or past its end.
         clock_us: the processing-time clock.
         merging: whether the windows are of a merging kind.
         start_us, end_us: the windows' bounds, int64.
     """
 
     at_end: Flags
-    watermark_us: int | None
     clock_us: int
     merging: bool
     start_us: Any
     end_us: Any
+
+    def watermark_us(self, window: int) -> int | None:
+        """The watermark, or None before there is one; of a window of rows its reach, in rows."""
 
     def value_is_within(self, name: str, at: WindowIndices, at_least: Any, at_most: Any) -> Flags:
         """Whether the value that a pane of each of these windows would have now is a number within these bounds (None: any)."""
@@ -102,7 +103,10 @@ class Merge(Protocol):
 
 @attrs.frozen
 class TriggerContext:
-    """What a user's trigger sees of one window: bounds, watermark and clock, in microseconds since the epoch."""
+    """What a user's trigger sees of one window: bounds, watermark and clock, in microseconds since the epoch.
+
+    Of a window of rows the bounds are numbers of rows, and the watermark is the reach, a number of rows too.
+    """
 
     start_us: int
     end_us: int
@@ -282,7 +286,7 @@ class Trigger:
 
 
 def _context(now: Now, i: int) -> TriggerContext:
-    return TriggerContext(int(now.start_us[i]), int(now.end_us[i]), now.watermark_us, now.clock_us)
+    return TriggerContext(int(now.start_us[i]), int(now.end_us[i]), now.watermark_us(i), now.clock_us)
 
 
 def check_trigger(where: str, value: Any) -> Trigger:

@@ -22,7 +22,6 @@ from beamish.engine.windowing.window_table import WindowTable
 from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
 from beamish.kernels.order import sort_keys, sort_order
-from beamish.plan.schemas import WINDOW
 from beamish.plan.window_plan import WindowPlan
 from beamish.windows.windowings import WINDOWING
 
@@ -41,7 +40,13 @@ def kept_schema(plan: WindowPlan) -> pa.Schema:
     """The columns of kept windows: keys, ``windowing``, ``window``, values, ``new_rows``, ``panes``, ``closed``."""
     of = next(iter(plan.windowings.values()), plan)
     name = [(WINDOWING, pa.string())] if plan.windowings else []
-    own = [("window", WINDOW), *of.value_schema, (NEW_ROWS, pa.int64()), (PANES, pa.int64()), (CLOSED, pa.bool_())]
+    own = [
+        ("window", of.window_type),
+        *of.value_schema,
+        (NEW_ROWS, pa.int64()),
+        (PANES, pa.int64()),
+        (CLOSED, pa.bool_()),
+    ]
     return pa.schema([*of.key_schema, *name, *own])
 
 
@@ -100,7 +105,7 @@ def _kept(plan: WindowPlan, store: Store, since_us: int, until_us: int) -> pa.Ta
     values = extract(plan, table.state.take(table["state_at"][at]))
     open_ = pa.array(np.where(table["closed"][at], -1, np.arange(len(at))), mask=table["closed"][at])
     bounds = {name: table[name][at] for name in ("start_us", "end_us")}
-    window = window_column({**bounds, "windowless": np.zeros(len(at), dtype=bool)})
+    window = window_column({**bounds, "windowless": np.zeros(len(at), dtype=bool)}, plan.window_type)
     about = [table["unemitted_rows"][at], table["panes"][at], table["closed"][at]]
     columns = [*keys.columns, window, *values.take(open_).columns, *map(pa.array, about)]
     return pa.table(columns, schema=kept_schema(plan))

@@ -2,7 +2,7 @@
 
 columns of a block (one entry per row of output; ``_us``: int64, microseconds since the epoch):
     key_at              int64: its key, in the window table's pool
-    start_us, end_us    its window
+    start_us, end_us    its window; of windows of rows numbers of rows
     windowless          bool: it has none
     into_start_us, into_end_us    of a window that merged away: the window it became part of
     kind                int8: PANE_KIND, RETRACTION_KIND, DROPPED_KIND; MERGED_KIND: a window that merged away, for a suppress
@@ -13,7 +13,8 @@ columns of a block (one entry per row of output; ``_us``: int64, microseconds si
     pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
     values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
     reason              int8: why it was dropped, among REASONS (windowing/dropped_rows.py)
-    late_by_us          int64, microseconds: the watermark less its event time when it was dropped; NO_VALUE: unknown
+    late_by_us          int64, microseconds: the watermark less its event time when it was dropped (of windows of rows the reach less its
+                        number); NO_VALUE: unknown
     row_at              int64: the dropped row, among the step's dropped rows
 """
 
@@ -30,7 +31,7 @@ from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.pane import PaneChange, PaneKind, PaneTiming
-from beamish.plan.schemas import PANE, TIMESTAMP
+from beamish.plan.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW
 
 Block = dict[str, NDArray[Any]]
 
@@ -76,8 +77,11 @@ def sort_blocks(blocks: Sequence[Block], place: NDArray[np.int64]) -> Block:
     return {name: np.concatenate([block[name] for block in blocks])[order] for name in COLUMNS}
 
 
-def window_column(column: Block) -> pa.Array:
-    """The output's column ``window``."""
+def window_column(column: Block, type_: pa.DataType = WINDOW) -> pa.Array:
+    """The output's column ``window``: of time, or of numbers of rows."""
+    if type_ == ROW_WINDOW:
+        bounds = [pa.array(column[name]) for name in ("start_us", "end_us")]
+        return pa.StructArray.from_arrays(bounds, fields=list(type_), mask=pa.array(column["windowless"]))
     return pa.StructArray.from_arrays(
         [_bounds(column["start_us"], column["end_us"]), _bounds(column["end_us"], column["end_us"])],
         names=["start", "end"],

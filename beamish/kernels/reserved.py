@@ -7,6 +7,8 @@ PREFIX = "__beamish_"
 
 EVENT_TIME = PREFIX + "event_time_us"
 """A row's event time (int64, microseconds; null: it has none)."""
+NO_EVENT_TIME = PREFIX + "no_event_time"
+"""In place of the name of a source's event time: its rows have none, since windows are of rows."""
 INPUT = PREFIX + "input"
 """The number of the input that a row of a merge comes from, from 0 (int8)."""
 SIGN = PREFIX + "sign"

@@ -58,4 +58,4 @@ def _formulas(options: WindowOptions) -> dict[str, Any]:
 
 def changeable_of(options: WindowOptions) -> dict[str, Any]:
     """What may change, but makes the state be read through once."""
-    return {"trigger": identity(options.trigger), "lateness": options.allowed_lateness.us}
+    return {"trigger": identity(options.trigger), "lateness": options.lateness}

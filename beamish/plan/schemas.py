@@ -6,6 +6,8 @@ import pyarrow as pa
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 WINDOW = pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
+ROW_WINDOW = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+"""A window of rows, by their numbers."""
 PANE = pa.struct(
     [
         ("kind", pa.string()),

@@ -14,8 +14,10 @@ from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.arguments import is_number
 from beamish.deduplication import Deduplication
 from beamish.errors import ColumnError
+from beamish.kernels.buffers import plain_type
 from beamish.kernels.formulas import check_condition
 from beamish.kernels.groups import Groups
+from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import WindowOptions
@@ -23,8 +25,9 @@ from beamish.plan.binding import BoundAccumulation, bind_accumulations
 from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Follows, Relation
-from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
+from beamish.plan.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW, dropped_type
 from beamish.watermarks import Watermark
+from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING
 
@@ -76,6 +79,36 @@ class WindowPlan:
     def window(self) -> WindowOption:
         """The window option."""
         return cast("WindowOption", self.options.window)
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """How rows are numbered, where windows are of rows; None: they are of time."""
+        return self.window.numbering
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether windows are of rows."""
+        return self.numbering is not None
+
+    @property
+    def counts_by_key(self) -> bool:
+        """Whether windows are of rows, and the rows of each key are counted by themselves."""
+        return self.numbering is not None and not self.numbering.over_stream and bool(self.keys)
+
+    @property
+    def counts_brought(self) -> bool:
+        """Whether windows are of rows that bring their numbers along."""
+        return self.numbering is not None and self.numbering.numbered_by is not None
+
+    @property
+    def lateness(self) -> int:
+        """How far past its end a window takes rows: microseconds, or a number of rows."""
+        return self.options.lateness
+
+    @property
+    def window_type(self) -> pa.DataType:
+        """Of the output's column ``window``."""
+        return ROW_WINDOW if self.counts_rows else WINDOW
 
     @cached_property
     def filtered_by(self) -> tuple[str, ...]:
@@ -152,6 +185,8 @@ class WindowPlan:
         """Why rows travel as rows; empty if they do not."""
         if self.options.with_dropped:
             return "with_dropped() needs the rows"
+        if self.counts_rows:
+            return "they are counted in the shard"
         if self.window.merging:
             return "windows that merge are known only in the shard"
         if self.takes_panes:
@@ -243,7 +278,7 @@ class WindowPlan:
         return pa.schema(
             [
                 *self.output_key_schema,
-                ("window", WINDOW),
+                ("window", self.window_type),
                 *self.output_schema,
                 ("pane", PANE),
                 ("timestamp", TIMESTAMP),
@@ -262,7 +297,7 @@ class WindowPlan:
 
     def expiry_us(self, end_us: Any) -> Any:
         """The watermark at which windows with these ends expire."""
-        lateness = self.options.allowed_lateness.us
+        lateness = self.lateness
         return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
 
     @cached_property
@@ -323,6 +358,9 @@ def _make_plan(
         of = takes[0]
         taken = of.schema if of.is_panes and of.schema is not None else of.columns
         check_condition(f"where({options.where!r})", options.where, taken)
+    numbering = options.window.numbering if options.window else None
+    if numbering is not None:
+        check_numbering(options.window, numbering, schema)
     id_columns = () if options.deduplication is None else options.deduplication.columns
     if options.deduplication is not None:
         check_ids(schema, options.deduplication)
@@ -332,6 +370,7 @@ def _make_plan(
         *keys,
         *window_columns,
         *id_columns,
+        *(() if numbering is None else numbering.columns),
         *(column for bound in accumulations for column in bound.columns),
     }
     travelling = [field for field in schema if everything or field.name in wanted]
@@ -367,9 +406,32 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
 
 
 def _never_ends(options: WindowOptions) -> bool:
-    """Whether a window of these ends at the end of time."""
+    """Whether a window of these ends at the end of time, or is of rows, so that its panes have no time of their own."""
     options_of_each = options.windowings.values() or (options,)
-    return any(one.window is not None and one.window.is_all_of_time for one in options_of_each)
+    return any(one.window is not None and (one.window.is_all_of_time or one.counts_rows) for one in options_of_each)
+
+
+def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
+    """Check that rows can be numbered by the columns that are said.
+
+    Raises:
+        ColumnError: one is missing, or has no order, or no whole numbers.
+    """
+    for name in numbering.columns:
+        type_ = find_column(schema, f"window({window!r})", name).type
+        if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
+            raise ColumnError(
+                f"window({window!r}): column {name!r} is {type_}, and rows are numbered by whole numbers; cast it to bigint"
+            )
+        if not is_orderable(plain_type(type_)):
+            raise ColumnError(
+                f"window({window!r}): column {name!r} is {type_}, which has no order; order rows by another"
+            )
+
+
+def is_whole_number(type_: pa.DataType) -> bool:
+    """Whether its values are whole numbers of at most 64 bits with a sign."""
+    return bool(pa.types.is_integer(type_) and not pa.types.is_uint64(type_))
 
 
 def check_ids(schema: pa.Schema, deduplication: Deduplication) -> None:

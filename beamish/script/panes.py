@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from beamish.instants import instant
-from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, Window
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
 from beamish.plan.relation import Relation
+from beamish.plan.schemas import ROW_WINDOW
 
 
 def panes_from_table(table: pa.Table, gives: Relation) -> list[Pane]:
@@ -23,9 +24,11 @@ def panes_from_table(table: pa.Table, gives: Relation) -> list[Pane]:
     ]
 
 
-def windows_of(table: pa.Table) -> list[Window | None]:
+def windows_of(table: pa.Table) -> list[Window | RowWindow | None]:
     """The windows of rows of output; None: a row is in none."""
     window = table["window"].combine_chunks()
+    if window.type == ROW_WINDOW:
+        return [None if row is None else RowWindow(row["start"], row["end"]) for row in window.to_pylist()]
     starts, ends = (window.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
     return [
         Window(_instant(start), _instant(end)) if known else None
@@ -37,7 +40,7 @@ def _pane(
     row: Mapping[str, Any],
     keys: Sequence[str],
     values: Sequence[str],
-    window: Window | None,
+    window: Window | RowWindow | None,
     timestamp: datetime | None,
 ) -> Pane:
     info, dropped = row["pane"], row.get("dropped")
@@ -56,7 +59,7 @@ def _pane(
         sequence=info["sequence"],
         watermark=info["watermark"],
         reason=DropReason(dropped["reason"]) if dropped else None,
-        late_by_us=dropped["late_by"] if dropped else None,
+        **({"late_by_rows" if isinstance(window, RowWindow) else "late_by_us": dropped["late_by"]} if dropped else {}),
     )
 
 

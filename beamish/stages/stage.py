@@ -94,6 +94,11 @@ class Stage(Protocol):
         ...
 
     @property
+    def needs_event_time(self) -> bool:
+        """Whether the sources that it takes must say their rows' event time."""
+        return True
+
+    @property
     def final(self) -> Stage:
         """What a batch needs of it."""
         return self

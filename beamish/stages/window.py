@@ -22,6 +22,7 @@ from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
 from beamish.stages.deduplication import check_deduplication
 from beamish.stages.suppressed import Suppressible
+from beamish.stages.window_of_rows import check_numbering
 from beamish.stages.window_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
 from beamish.stages.window_words import calls, describe
 from beamish.suppress import Suppress
@@ -54,6 +55,10 @@ class WindowStage(Suppressible):
         return WindowStage(self.options.final)
 
     @property
+    def needs_event_time(self) -> bool:
+        return not self.options.counts_rows
+
+    @property
     def is_complete(self) -> bool:
         return bool(self.options.accumulations)
 
@@ -61,6 +66,7 @@ class WindowStage(Suppressible):
         return calls(self.options)
 
     def check(self, takes: Sequence[Relation]) -> None:
+        check_numbering(self.options, takes)
         options = self._with_inherited(takes)
         for relation in takes:
             check_in_time(options, relation)
@@ -114,8 +120,17 @@ class WindowStage(Suppressible):
         )
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        plan = make_plan(self._with_inherited(takes), takes, shards if takes[0].keys else 1)
+        plan = make_plan(self._with_inherited(takes), takes, self._shards(takes, shards))
         return self.refined(WindowOperator(plan))
+
+    def _shards(self, takes: Sequence[Relation], shards: int) -> int:
+        """Into how many it can be cut: one where all rows are of one key, or are counted together."""
+        options = self.options
+        numberings = [
+            one.window.numbering for one in options.windowings.values() or (options,) if one.window is not None
+        ]
+        together = any(numbering is not None and numbering.over_stream for numbering in numberings)
+        return shards if takes[0].keys and not together else 1
 
     def refined(self, operator: Operator) -> Operator:
         options = self.options
@@ -137,7 +152,7 @@ class WindowStage(Suppressible):
         waits_for_pane = options.retracts and not options.retracts_at_merge
         if suppress.holds:
             options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
-        plan = make_plan(options, takes, shards if takes[0].keys else 1, suppressed=True)
+        plan = make_plan(options, takes, self._shards(takes, shards), suppressed=True)
         return WindowOperator(plan, waits_for_pane=waits_for_pane)
 
     def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
@@ -202,9 +217,9 @@ def _check_options(options: WindowOptions) -> None:
         raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
     if not options.accumulations:
         raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
-    if options.mode is None and not (options.trigger == Default() and not options.allowed_lateness):
+    if options.mode is None and not (options.trigger == Default() and not options.lateness):
         raise PipelineError(
-            f"trigger {options.trigger!r} with allowed lateness {str(options.allowed_lateness)!r} may give a window several "
+            f"trigger {options.trigger!r} with allowed lateness {options.lateness_in_words or '0'!r} may give a window several "
             "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
         )
     for name in options.trigger.asked_values:
@@ -225,10 +240,10 @@ def _check_options(options: WindowOptions) -> None:
             f"retract_merged({options.retract_merged!r}) with {options.window!r}: only windows that merge, such as "
             "bm.Sessions, vanish into others; leave it out"
         )
-    if options.trigger.may_lose_rows(options.allowed_lateness.us) and not options.allow_data_loss:
+    if options.trigger.may_lose_rows(options.lateness) and not options.allow_data_loss:
         raise PipelineError(
             f"trigger {options.trigger!r} may finish while rows can still come (allowed lateness "
-            f"{str(options.allowed_lateness)!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "
+            f"{options.lateness_in_words or '0'!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "
             "a late trigger, or say .trigger(..., allow_data_loss=True)"
         )
 

@@ -17,6 +17,11 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
         PipelineError: they do not go together.
     """
     until = suppress.until
+    if options.counts_rows:
+        raise PipelineError(
+            f"suppress({until!r}) of {options.window!r}: a window of rows closes with a row, not at a time; without early and late "
+            "panes it has one pane, the final one"
+        )
     if isinstance(until, UntilWindowCloses) and until.grace is not None:
         raise PipelineError(
             f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: say "

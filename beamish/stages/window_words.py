@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import attrs
+
 from beamish.kernels.formulas import shown_formulas
+from beamish.kernels.reserved import NO_EVENT_TIME
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 from beamish.stages.deduplication import describe_deduplication
+from beamish.windows.numbering import Numbering
 
 
 def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
@@ -28,6 +32,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     if options.deduplication is not None:
         yield "duplicates", describe_deduplication(options.deduplication, takes[0])
     yield "windows", _windows(options)
+    if options.window is not None and options.window.numbering is not None:
+        yield "numbers", _numbers(options.window.numbering, takes)
     yield "watermark", _watermark(takes)
     yield "clock", _clock(options, takes)
     yield "panes", f"a window fires {options.trigger.describe()}"
@@ -64,6 +70,8 @@ def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 def _times(relation: Relation) -> str:
     time = "event time is the panes' timestamp" if relation.is_panes else f"event time in {relation.event_time}"
+    if relation.event_time == NO_EVENT_TIME:
+        time = "no event time"
     if relation.is_signed:
         time += "; each is a change, and what is deleted takes an equal row back"
     if relation.name is None:
@@ -74,6 +82,14 @@ def _times(relation: Relation) -> str:
 def _windows(options: WindowOptions) -> str:
     assert options.window is not None  # noqa: S101 - checked before it is described
     return options.window.describe()
+
+
+def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
+    """How rows are numbered, and what that costs."""
+    words = numbering.describe()
+    if numbering.over_stream or not takes[0].keys:
+        words += "; one shard counts them all, so one task does all the work of this stage"
+    return words
 
 
 def _watermark(takes: Sequence[Relation]) -> str:
@@ -99,14 +115,22 @@ def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 
 def _late(options: WindowOptions) -> str:
-    lateness = options.allowed_lateness
+    lateness = options.lateness_in_words
+    if options.counts_rows:
+        numbering = options.window.numbering if options.window is not None else None
+        if numbering is None or numbering.numbered_by is None:
+            kept = f"; a window is kept for {lateness} more, for state() alone" if lateness else ""
+            return f"rows are numbered as they come, so none is late{kept}"
+        then = f"taken until the numbers are {lateness} past it" if lateness else "dropped"
+        return f"rows whose number comes after its window was full are late; they are {then}"
     then = f"taken until the watermark is {lateness} past it" if lateness else "dropped"
     return f"rows that come after the watermark has passed their window's end are late; they are {then}"
 
 
 def _closing(options: WindowOptions) -> str:
-    at = f" plus {options.allowed_lateness}" if options.allowed_lateness else ""
-    words = f"a window expires when the watermark is at its end{at}: what is in no pane yet comes out"
+    at = f" plus {options.lateness_in_words}" if options.lateness else ""
+    what = "its rows' numbers are" if options.counts_rows else "the watermark is"
+    words = f"a window expires when {what} at its end{at}: what is in no pane yet comes out"
     if options.closing is ClosingBehavior.FIRE_ALWAYS:
         words += " (and a last pane even if nothing is)"
     words += " and its state goes"
@@ -131,7 +155,7 @@ def _mode(options: WindowOptions) -> str:
 
 def _timestamp(options: WindowOptions) -> str:
     if options.combiner is TimestampCombiner.END_OF_WINDOW:
-        all_of_time = options.window is not None and options.window.is_all_of_time
+        all_of_time = options.window is not None and (options.window.is_all_of_time or options.counts_rows)
         return "null" if all_of_time else "the last microsecond of the window"
     return f"the {options.combiner.value} event time among the rows new in the pane that came in time"
 
@@ -169,6 +193,16 @@ def _state(plan: WindowPlan) -> str:
     return f"{plan.shards} shards; one row per {window} with {columns}{values}"
 
 
+@attrs.frozen(repr=False)
+class _Rows:
+    """A number of rows, as it is said in a call."""
+
+    count: int
+
+    def __repr__(self) -> str:
+        return f"rows={self.count}"
+
+
 def calls(declared: WindowOptions) -> Iterator[str]:
     """The calls on a pipeline that declare this."""
     default = WindowOptions()
@@ -180,6 +214,7 @@ def calls(declared: WindowOptions) -> Iterator[str]:
         yield f".trigger({declared.trigger!r}{', allow_data_loss=True' * declared.allow_data_loss})"
     for name, value, undeclared in (
         ("allowed_lateness", declared.allowed_lateness, default.allowed_lateness),
+        ("allowed_lateness", _Rows(declared.late_rows), _Rows(0)),
         ("accumulation_mode", declared.mode, None),
         ("on_time_behavior", declared.on_time, default.on_time),
         ("closing_behavior", declared.closing, default.closing),

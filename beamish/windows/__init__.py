@@ -1,6 +1,7 @@
 """Window options: which windows a row falls in."""
 
 from beamish.windows.calendar import CalendarWindows
+from beamish.windows.counting import CountSessions, CountWindows
 from beamish.windows.fixed import FixedWindows
 from beamish.windows.global_window import GlobalWindow
 from beamish.windows.option import WindowOption
@@ -11,6 +12,8 @@ from beamish.windows.within import Within
 
 __all__ = [
     "CalendarWindows",
+    "CountSessions",
+    "CountWindows",
     "FixedWindows",
     "GlobalWindow",
     "Sessions",

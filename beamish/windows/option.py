@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from beamish.errors import OptionError, UserFunctionError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.identity import plain_repr
+from beamish.windows.numbering import Numbering
 
 __all__ = ["END_OF_TIME_US", "Bounds", "Times", "WindowOption"]
 
@@ -82,6 +83,11 @@ class WindowOption:
     def is_all_of_time(self) -> bool:
         """Whether all of time is one window, which then has no bounds to show."""
         return False
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """How rows are numbered, where windows are counted in rows: bounds are then numbers; None: they are of time."""
+        return None
 
     # What follows is the same on columns. Built-in options redefine it; this one calls ``assign`` row by row.
 

@@ -23,6 +23,7 @@ combiners = st.sampled_from(list(bm.TimestampCombiner))
 latenesses = st.one_of(st.just(0), st.integers(0, 12), st.just(1000))
 asked_accumulations = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score")])
 """What an AfterValue looks at; rows of all scripts have a score."""
+late_rows = st.sampled_from([0, 0, 1, 3, 8, 1000])
 key_columns = st.sampled_from([(), (), ("team",), ("team",), ("team", "part"), ("part",)])
 
 
@@ -64,7 +65,8 @@ def pipelines(
         window=option,
         trigger=fires,
         allow_data_loss=True,
-        allowed_lateness=duration("lateness", draw(lateness) * unit(option)),
+        allowed_lateness=duration("lateness", 0 if option.numbering else draw(lateness) * unit(option)),
+        late_rows=draw(late_rows) if option.numbering else 0,
         mode=kind,
         on_time=draw(on_time_behaviors),
         closing=draw(closing_behaviors),

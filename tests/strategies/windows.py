@@ -23,6 +23,30 @@ own_windows = st.sampled_from([UntilMinute(), OwnGap(), OfABlock()])
 windows = st.one_of(fixed_windows, sliding_windows, sessions, sessions, global_windows, calendar_windows, own_windows)
 
 
+row_columns = st.sampled_from([{}, {}, {}, {"order_by": "score"}, {"order_by": ("name", "score")}])
+brought_columns = st.sampled_from(
+    [{"numbered_by": "score"}, {"numbered_by": "score", "delay": 1}, {"numbered_by": "score", "delay": 3}]
+)
+"""Rows of all scripts have a score, -3 to 5 or null: numbers in any order, with gaps and repeats."""
+count_windows = st.builds(
+    lambda size, period, offset, over, columns, idle: bm.CountWindows(
+        size, period, offset=offset, over=over, idle=None if over == "stream" else idle, **columns
+    ),
+    st.integers(1, 5),
+    st.none() | st.integers(1, 6),
+    st.sampled_from([0, 0, 1, -2]),
+    st.sampled_from(["key", "key", "stream"]),
+    st.one_of(row_columns, brought_columns),
+    st.sampled_from([None, None, None, 3, 10]),
+)
+count_sessions = st.builds(
+    lambda others, columns: bm.CountSessions(others, **columns),
+    st.integers(0, 3),
+    st.one_of(row_columns, brought_columns),
+)
+row_windows = st.one_of(count_windows, count_windows, count_sessions)
+
+
 def windowings(first: bm.WindowOption) -> st.SearchStrategy[bm.Windowings]:
     """Several windowings: this one and one or two others."""
     others = st.lists(windows, min_size=1, max_size=2)

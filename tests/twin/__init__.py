@@ -3,7 +3,7 @@
 It shares nothing with the engine but the option classes and ``Pane``. An anchor in a comment names its rule.
 """
 
-from tests.twin import as_of, once, suppress, versions
+from tests.twin import as_of, counted, once, suppress, versions
 from tests.twin.run import run
 
-__all__ = ["as_of", "once", "run", "suppress", "versions"]
+__all__ = ["as_of", "counted", "once", "run", "suppress", "versions"]

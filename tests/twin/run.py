@@ -21,7 +21,7 @@ from beamish.windows.option import END_OF_TIME_US
 from tests.said import said, takes_back
 from tests.strategies.formulas import Shown, meaning
 from tests.twin.accumulations import Row
-from tests.twin.duplicates import came_again, id_of
+from tests.twin.duplicates import Again, came_again, id_of
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
@@ -52,7 +52,18 @@ KINDS: dict[type[Stage], Callable[[Flow], Any]] = {}
 
 def twin_of(flow: Flow) -> Any:
     """The twin of a stage."""
-    return KINDS.get(type(flow.stage), Twin)(flow)
+    kind = KINDS.get(type(flow.stage), Twin)
+    return COUNTED[0](flow) if kind is Twin and numbering_of(flow) is not None else kind(flow)
+
+
+COUNTED: list[Callable[[Flow], Any]] = []
+"""The twin of a stage whose windows are of rows."""
+
+
+def numbering_of(flow: Flow) -> Any:
+    """How rows are numbered, where windows are of rows."""
+    window = said(flow).window
+    return None if window is None else window.numbering
 
 
 class Signed(dict[str, Any]):
@@ -204,6 +215,7 @@ class Twin:
         self.window: bm.WindowOption = options.window or inherited(flow)
         self.merging = self.window.merging and not self.inherits
         self.meets = None if self.inherits else self.window
+        self.lateness = options.allowed_lateness.us
         self.signed = any(takes_back(one) for one in flow.inputs)
         self.watermark: float = NO_WATERMARK
         self.clock = 0
@@ -236,16 +248,16 @@ class Twin:
             for pane in twin.step(step)
             if pane.kind is not PaneKind.DROPPED
         ]
-        self.watermark_before_step = self.watermark
+        self.begin_part()
         if self.before:
             self.add_panes(panes)
-            self.watermark_before_step = self.watermark
+            self.begin_part()
         # The merged watermark is the least of the inputs'; that of a stage is the one it stands at.
         own = [follower.next(step, self.clock) for follower in self.followers.values()]
         self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
         # semantics.md#pane-timing, #order-of-output: the clock and the rows are steps of their own, after the
         # watermark's.
-        self.watermark_before_step = self.watermark
+        self.begin_part()
         if step.clock_us is not None:
             if step.clock_us < self.clock:
                 raise bm.ScriptError("the clock goes back")
@@ -254,19 +266,36 @@ class Twin:
             self.add(step.rows, *self.sources[step.input])
         return Shown(self.options.having, self.options.derived).of(self.out[seen:])
 
+    def begin_part(self) -> None:
+        """What has come so far is before all that follows."""
+        self.watermark_before_step = self.watermark
+
+    def progress(self, key: Key) -> float:
+        """How far what the windows of a key are cut of has come."""
+        return self.watermark
+
+    def progress_before(self, key: Key) -> float:
+        """The same before this part of the step."""
+        return self.watermark_before_step
+
     def move_watermark(self, to: float) -> None:
-        if to <= self.watermark:
-            return
-        before, self.watermark = self.watermark, to
+        if to > self.watermark:
+            self.watermark = to
+            self.pass_ends([])
+
+    def pass_ends(self, came: Sequence[Live]) -> None:
+        """What progress does to windows; those that got a row and were not asked are asked with it."""
         for key in self.keys.values():
+            before, now = self.progress_before(key), self.progress(key)
             for window in key.in_order():
-                if self.expired(window.bounds):
+                waits = before < window.end <= now and window.waits_for_end
+                if self.expired(key, window.bounds):
                     # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
-                elif before < window.end <= to and window.waits_for_end:  # semantics.md#when-a-window-is-asked
+                elif waits or any(window is one for one in came):  # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
-            key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(bounds)}
+            key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(key, bounds)}
 
     def move_clock(self, to: int) -> None:
         if to <= self.clock:
@@ -277,9 +306,9 @@ class Twin:
                 if any(target <= to for target in window.trigger.targets()):  # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
 
-    def expired(self, bounds: Bounds) -> bool:
+    def expired(self, key: Key, bounds: Bounds) -> bool:
         # semantics.md#end-of-time: at the end of time everything expires.
-        return self.watermark >= min(bounds[1] + self.options.allowed_lateness.us, END_OF_TIME_US)
+        return self.progress(key) >= min(bounds[1] + self.lateness, END_OF_TIME_US)
 
     def kept(self) -> list[tuple[Key, Bounds, Live | None]]:
         """The windows that it keeps, by key, end and start; None: its trigger has finished (semantics.md#kept-windows)."""
@@ -364,13 +393,20 @@ class Twin:
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
         for bounds in assign(self.window, row.time_us, row.values, row.input) if own is None else own:
-            if self.expired(bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
+            if self.expired(key, bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
             else:
                 arrived.setdefault(name, []).append((bounds, row))
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
-        again = came_again(self, key, pairs)
+        came = self.land(key, pairs)
+        for window in key.in_order():
+            if any(window is one for one in came):  # semantics.md#when-a-window-is-asked
+                self.ask(key, window)
+
+    def land(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Live]:
+        """Rows find their windows, which are shown them; gives those windows."""
+        again = self.came_again(key, pairs)
         for own, row, bounds, reason in again:
             self.drop(key, bounds, reason, row)
             pairs = [(other, one) for other, one in pairs if (other, one) != (own, row) or one is not row]
@@ -391,14 +427,16 @@ class Twin:
                 del landed[bounds]
         for bounds, rows in landed.items():
             window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
-            window.add(rows, self.watermark)
+            window.add(rows, self.progress(key))
             if self.options.deduplication is not None:
                 window.ids += [id_of(self.options.deduplication.columns, row.values) for row in rows]
-            shown = window.trigger.show(len(rows), self.now(bounds))
-            window.waits_for_end |= shown and self.watermark < window.end
-        for window in key.in_order():
-            if window.bounds in landed:  # semantics.md#when-a-window-is-asked
-                self.ask(key, window)
+            shown = window.trigger.show(len(rows), self.now(key, bounds))
+            window.waits_for_end |= shown and self.progress(key) < window.end
+        return [key.live[bounds] for bounds in landed]
+
+    def came_again(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Again]:
+        """Which rows their windows do not take, since they came before."""
+        return came_again(self, key, pairs)
 
     def matched(self, key: Key, bounds: Bounds, rows: Sequence[Row]) -> list[Row]:
         """The rows without removals that find nothing (semantics.md#unmatched-removals)."""
@@ -428,16 +466,16 @@ class Twin:
                 del key.live[part.bounds]
             gone += [part.bounds for part in parts if part.bounds != result]
             equal = [part for part in parts if part.bounds == result]
-            merged = self.merged(parts, result, equal[0] if equal else None)
+            merged = self.merged(key, parts, result, equal[0] if equal else None)
             key.live[result] = merged
             if self.options.retracts_at_merge:
                 vanished += merged.inherited
                 merged.inherited = []
         return into, gone, vanished
 
-    def merged(self, parts: Sequence[Live], result: Bounds, equal: Live | None) -> Live:
+    def merged(self, key: Key, parts: Sequence[Live], result: Bounds, equal: Live | None) -> Live:
         window = Live(result, deepcopy(equal.trigger) if equal else node(self.options.trigger))
-        window.trigger.merge([part.trigger for part in parts], self.now(result))
+        window.trigger.merge([part.trigger for part in parts], self.now(key, result))
         window.rows = [row for part in parts for row in part.rows]
         window.ids = [one for part in parts for one in part.ids]
         window.new = [row for part in parts for row in part.new]
@@ -452,15 +490,15 @@ class Twin:
 
     # Firing
 
-    def now(self, bounds: Bounds, rows: Sequence[Row] = ()) -> Now:
+    def now(self, key: Key, bounds: Bounds, rows: Sequence[Row] = ()) -> Now:
         def value_of(name: str) -> Any:
             return value_of_inputs(self.options.accumulations[name], rows, self.takes, self.meets)
 
-        return Now(*bounds, self.watermark, self.clock, self.merging, value_of)
+        return Now(*bounds, self.progress(key), self.clock, self.merging, value_of)
 
     def ask(self, key: Key, window: Live) -> None:
         """One ask gives at most one firing (semantics.md#when-a-window-is-asked)."""
-        now = self.now(window.bounds, window.rows)
+        now = self.now(key, window.bounds, window.rows)
         if not window.trigger.ready(now):
             return
         window.trigger.fire(now)
@@ -472,7 +510,7 @@ class Twin:
     def emit(self, key: Key, window: Live, *, is_last: bool) -> None:
         """A window has fired, or expired (semantics.md#what-a-firing-gives)."""
         options = self.options
-        timing = self.timing(window)
+        timing = self.timing(key, window)
         gives_pane = (
             bool(window.new)
             or (timing is PaneTiming.ON_TIME and options.on_time is bm.OnTimeBehavior.FIRE_ALWAYS)
@@ -517,12 +555,12 @@ class Twin:
         if options.discards:
             window.rows = []
 
-    def timing(self, window: Live) -> PaneTiming:
+    def timing(self, key: Key, window: Live) -> PaneTiming:
         """semantics.md#pane-timing."""
-        since = self.watermark_before_step if window.new_since is None else window.new_since
+        since = self.progress_before(key) if window.new_since is None else window.new_since
         if window.panes_not_early or since >= window.end:
             return PaneTiming.LATE
-        return PaneTiming.EARLY if self.watermark < window.end else PaneTiming.ON_TIME
+        return PaneTiming.EARLY if self.progress(key) < window.end else PaneTiming.ON_TIME
 
     def timestamp(self, window: Live) -> Any:
         """semantics.md#pane-timestamps."""
@@ -576,7 +614,7 @@ class Twin:
             return dict(row.values)
         return {str(name): dict(row.values) if name == row.input else None for name in self.names}
 
-    def bounds_of(self, bounds: Bounds) -> bm.Window:
+    def bounds_of(self, bounds: Bounds) -> bm.Window | bm.RowWindow:
         if bounds[1] == END_OF_TIME_US:
             return bm.Window(None, None)
         return bm.Window(instant(bounds[0]), instant(bounds[1]))

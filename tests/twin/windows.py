@@ -27,6 +27,17 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
             period = option.before.us + option.after.us
             first, last = ((time_us + by) // period for by in (-back, on))
             return [(k * period, (k + 1) * period + option.after.us) for k in range(first, last + 1)]
+        case bm.CountWindows():
+            # Of numbers, as sliding windows of times (semantics.md#windows-of-rows).
+            period = option.period or option.size
+            start = (time_us - option.offset) // period * period + option.offset
+            windows = []
+            while time_us < start + option.size:
+                windows.append((start, start + option.size))
+                start -= period
+            return windows
+        case bm.CountSessions():
+            return [(time_us, time_us + option.others + 2)]
         case bm.FixedWindows():
             start = (time_us - option.offset.us) // option.size.us * option.size.us + option.offset.us
             return [(start, start + option.size.us)]
@@ -50,7 +61,7 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
 
 def groups(option: bm.WindowOption, windows: Sequence[Bounds]) -> list[tuple[list[Bounds], Bounds]]:
     """Distinct, sorted windows of one key as (members, the window they become); one by itself is a group too."""
-    if not isinstance(option, bm.Sessions):
+    if not isinstance(option, (bm.Sessions, bm.CountSessions)):
         found = [(list(members), result) for members, result in option.merge(windows)]
         grouped = {window for members, _ in found for window in members}
         return found + [([window], window) for window in windows if window not in grouped]

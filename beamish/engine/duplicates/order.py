@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import plain
-from beamish.kernels.order import Key, is_orderable, sort_keys, sort_order
+from beamish.kernels.order import Key, is_orderable, run_starts, sort_keys, sort_order
 
 
-def first_come(at: Ints, time_us: Ints, rows: pa.Table, read: Collection[str]) -> Ints:
-    """Some rows by event time, then by the columns that something reads, by name, then by the others: their places in ``at``.
+def first_come(at: Ints, by: Sequence[Key], rows: pa.Table, read: Collection[str]) -> Ints:
+    """Some rows by some keys, then by the columns that something reads, by name, then by the others: their places in ``at``.
 
     Args:
         at: int64, which rows.
-        time_us: int64, microseconds, one per row of ``rows``.
-        rows: the columns; those whose values have no order are passed over. Only where event times are equal they are looked at.
+        by: one per row of ``rows``, such as its event time; the first the most significant.
+        rows: the columns; those whose values have no order are passed over. Only where keys are equal they are looked at.
         read: the names of the columns that change what comes out.
     """
-    own_us = time_us[at]
-    order = np.argsort(own_us, kind="stable")
-    same = np.diff(own_us[order]) == 0
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    own = [key[at] for key in by]
+    order = sort_order(own)
+    new = run_starts([key[order] for key in own])
+    tied = np.flatnonzero(~new | np.append(~new[1:], False))
     if len(tied):
         of = order[tied]
-        order[tied] = of[sort_order([own_us[of], *_keys(rows.take(pa.array(at[of])), read)])]
+        order = order.copy()
+        order[tied] = of[sort_order([*(key[of] for key in own), *_keys(rows.take(pa.array(at[of])), read)])]
     return order
 
 

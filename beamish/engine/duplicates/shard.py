@@ -107,7 +107,7 @@ class DuplicatesShard(Shard):
         timed = np.flatnonzero(why == TAKEN)
         why[timed[self._remembered.too_old(time_us[timed], watermark_us)]] = OUT_OF_RETENTION
         at = np.flatnonzero(why == TAKEN)
-        at = at[first_come(at, time_us, rows.select(plan.schema.names), plan.schema.names)]
+        at = at[first_come(at, [time_us], rows.select(plan.schema.names), plan.schema.names)]
         own = rows.take(pa.array(at))
         again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
         why[at[again]] = DUPLICATE

@@ -4,7 +4,7 @@ columns (one entry per segment, all int64):
     segment             its number
     windows             number of windows in it
     start_us, end_us    the span from their least start to their greatest end, microseconds since the epoch
-    due_us, wake_us     the least watermark and the least clock at which something in it is due; NEVER_US: none
+    due_us, wake_us     the least watermark (of windows of rows the least reach) and the least clock at which something in it is due; NEVER_US: none
     inherited_panes     1 if its windows have inherited panes, else 0
 metadata (JSON, under ``beamish``): the format, the stage's identity, what of it may change, the clocks, the number of rows
 dropped so far by reason, and how long a span of ends a segment holds.

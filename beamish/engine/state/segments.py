@@ -3,6 +3,10 @@
 A step reads and writes the segments it touches, and expiry drops whole segments. Windows that end at the end of time are
 cut by a hash of their key instead. How long a span is changes with the number of windows (``SegmentPolicy``).
 
+Windows that are counted by key are cut by a hash of their key (reaches.py: parts), since each key has come to a number of its own: those
+of a part that are not full are one segment, and full ones, which are only kept, lie by spans of ends beside it. So a step costs what it
+touches, whatever is kept.
+
 columns of a stored segment (one entry per window):
     <name>          the window table's stored columns (windowing/window_table.py); objects of users' triggers as binary
     key.<name>      its key
@@ -20,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.engine.windowing.reaches import HASHED
 from beamish.engine.windowing.window_table import Pool, WindowTable, columns_under
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.codec import decode, encode
@@ -43,6 +48,7 @@ class SegmentPolicy:
         shortest_us, longest_us: bounds of a span, in microseconds.
         unknown_period_us: the least span where the window option does not say how far apart windows end.
         most_segments: the least span is such that allowed lateness has no more segments than that.
+        shortest_rows, periods: of windows counted by key a span of full ones is at least so many rows and periods long.
     """
 
     few_segments: int = 16
@@ -52,11 +58,14 @@ class SegmentPolicy:
     longest_us: int = 10 * 365 * 86_400_000_000
     unknown_period_us: int = 3_600_000_000
     most_segments: int = 2048
+    shortest_rows: int = 1024
+    periods: int = 16
 
     def least_span_us(self, plan: WindowPlan) -> int:
         """The span that a pipeline begins with, and never goes below."""
-        period = plan.window.period_us or self.unknown_period_us
-        lateness = plan.options.allowed_lateness.us
+        period, lateness = plan.window.period_us or self.unknown_period_us, plan.lateness
+        if plan.counts_rows:
+            return max(period * self.periods, self.shortest_rows)
         return min(max(period, self.shortest_us, lateness // self.most_segments), self.longest_us)
 
     def next_span_us(self, least_us: int, span_us: int, segments: int, windows: int) -> int:
@@ -98,6 +107,28 @@ def segment_numbers(
         hashes = hash_rows(keys.take(key_at[never]).columns, len(never))
         number[never] = _FIRST_HASHED + (hashes % np.uint64(_HASHED_SEGMENTS)).astype(np.int64)
     return number
+
+
+def counted_segments(
+    span: int, end: NDArray[np.int64], part: NDArray[np.int64], full: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """The segment of each of some windows that are counted by key.
+
+    Args:
+        span: how many ends a segment of full windows holds.
+        end: int64, one per window, numbers of rows.
+        part: int64, one per window, the part of its key.
+        full: bool, one per window: whether its end is reached.
+
+    Returns:
+        int64, one per window: even where it is not full.
+    """
+    return np.where(full, (end // span * HASHED + part) * 2 + 1, part * 2)
+
+
+def part_of_counted(segment: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The part of keys that each segment of windows counted by key is of."""
+    return segment // 2 % HASHED
 
 
 def to_stored(plan: WindowPlan, table: WindowTable, rows: WindowIndices) -> pa.Table:

@@ -5,7 +5,7 @@ What is stored where: stored_tables.py; what the index says: index.py; how windo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -23,12 +23,23 @@ from beamish.engine.state.index import (
     without,
     write_index_entry,
 )
-from beamish.engine.state.segments import DEFAULT_POLICY, SegmentPolicy, append_stored, segment_numbers, to_stored
+from beamish.engine.state.segments import (
+    DEFAULT_POLICY,
+    SegmentPolicy,
+    append_stored,
+    counted_segments,
+    part_of_counted,
+    segment_numbers,
+    to_stored,
+)
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import inherited_name, naming_entry, read_entry, segment_name, write_entry
 from beamish.engine.state.takes import note_takes
 from beamish.engine.windowing.inherited_panes import InheritedPanes
-from beamish.engine.windowing.window_table import NO_VALUE, WindowTable
+from beamish.engine.windowing.reaches import Reaches, parts_of_keys
+from beamish.engine.windowing.window_table import NO_VALUE, Pool, WindowTable
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.identity import same_identity
 from beamish.plan.window_plan import WindowPlan
@@ -48,6 +59,7 @@ class State:
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
+        reaches: where windows are of rows, how far the groups of rows have come; else None.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
@@ -62,6 +74,7 @@ class State:
     dropped: dict[str, int]
     span_us: int
     remembered: RememberedIds | None = None
+    reaches: Reaches | None = None
     held: dict[str, Any] | None = None
     changed: bool = False
     is_new: bool = False
@@ -79,30 +92,53 @@ class State:
         if plan.ids_within_us is not None:
             ids = pa.schema([*plan.key_schema, *plan.id_schema])
             remembered = RememberedIds(ids, plan.ids_within_us, store)
+        reaches = Reaches(plan, store) if plan.counts_rows else None
         if stored is None:
             check_no_rows(store)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
-            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered, is_new=True)
+            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered, reaches, is_new=True)
         index, about = stored
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
         dropped, span_us, held = about["dropped"], about["span_us"], about.get("held")
-        return cls(plan, store, policy, index, clocks, dropped, span_us, remembered, held, changed)
+        return cls(plan, store, policy, index, clocks, dropped, span_us, remembered, reaches, held, changed)
 
     def begin_step(self) -> None:
         """Decide how windows are cut into segments in this step."""
         before = self.span_us
         segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
-        self.span_us = self.policy.next_span_us(self.policy.least_span_us(self.plan), before, segments, windows)
+        self.span_us = self.policy.least_span_us(self.plan)
+        if not self.plan.counts_by_key:
+            self.span_us = self.policy.next_span_us(self.span_us, before, segments, windows)
         self.rewrites = self.changed or self.span_us != before
 
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which something in it is due; None: nothing is."""
         due = self.index["due_us"].tolist()
-        ids_us = None if self.remembered is None else self.remembered.next_due_us
-        return min(due if ids_us is None else [*due, ids_us], default=None)
+        if self.reaches is not None:  # then windows wait for rows, or for the end of time
+            due = [END_OF_TIME_US] if due else []
+        of_rows = [one.next_due_us for one in (self.remembered, self.reaches) if one is not None]
+        return min([*due, *(us for us in of_rows if us is not None)], default=None)
+
+    def segments_of(self, end_us: Ints, keys: Pool, key_at: Ints, progress: int | Ints) -> Ints:
+        """The segment of each of some windows.
+
+        Args:
+            end_us: int64, one per window: its end.
+            keys: the pool of keys.
+            key_at: int64, one per window: where its key is in the pool.
+            progress: how far they have come (``windowing/step.py``).
+        """
+        if self.plan.counts_by_key:
+            return counted_segments(self.span_us, end_us, parts_of_keys(keys.take(key_at)), end_us <= progress)
+        return segment_numbers(self.span_us, end_us, keys, key_at)
+
+    @property
+    def part_of_segments(self) -> Ints:
+        """Of windows counted by key the part of the keys of each segment: int64, one per entry of the index."""
+        return part_of_counted(self.index["segment"])
 
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
         """Read segments into the window table; those already in it or not stored are skipped."""
@@ -124,10 +160,19 @@ class State:
             with naming_entry(inherited_name(segment)):
                 inherited.read(panes, rows, table)
 
-    def save(self, table: WindowTable, inherited: InheritedPanes) -> None:
-        """Write back the segments in which something was touched, and the index."""
+    def save(
+        self, table: WindowTable, inherited: InheritedPanes, progress: Callable[[WindowIndices], int | Ints]
+    ) -> None:
+        """Write back the segments in which something was touched, and the index.
+
+        Args:
+            table: the windows in memory.
+            inherited: their inherited panes.
+            progress: how far windows of the table have come.
+        """
         kept = ~table["gone"]
-        target = segment_numbers(self.span_us, table["end_us"], table.keys, table["key_at"])
+        reached = progress(np.arange(len(table)))
+        target = self.segments_of(table["end_us"], table.keys, table["key_at"], reached)
         touched = table["touched"]
         dirty = np.unique(np.concatenate([table["segment"][touched], target[touched & kept]]))
         dirty = dirty[dirty != NO_VALUE]
@@ -142,7 +187,9 @@ class State:
         code = factorize_values(target[rows]).of
         order = np.argsort(code, kind="stable")
         segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
-        entries = [self._save_one(int(target[own[0]]), own, table, inherited) for own in segments if len(own)]
+        entries = [
+            self._save_one(int(target[own[0]]), own, table, inherited, progress(own)) for own in segments if len(own)
+        ]
         written = {entry[0] for entry in entries}
         for segment in known.intersection(dirty.tolist()) - written:
             self.store.remove(segment_name(segment))
@@ -151,29 +198,31 @@ class State:
         self.index = with_rows(without(self.index, dirty), entries)
         if self.remembered is not None:
             self.remembered.save(self.clocks.watermark_us)
+        if self.reaches is not None:
+            self.reaches.save()
         if self.is_new:
             note_takes(self.store, self.plan.takes)
         self.changed = self.is_new = self.rewrites = False
         self._save_index()
 
     def _save_one(
-        self, segment: int, rows: WindowIndices, table: WindowTable, inherited: InheritedPanes
+        self, segment: int, rows: WindowIndices, table: WindowTable, inherited: InheritedPanes, progress: int | Ints
     ) -> tuple[int, ...]:
         """Write a segment; gives its row of the index."""
         write_entry(self.store, segment_name(segment), to_stored(self.plan, table, rows))
         panes = inherited.of(rows, table)
         if panes is not None:
             write_entry(self.store, inherited_name(segment), panes)
-        due, wake = self._due(rows, table)
+        due, wake = self._due(rows, table, progress)
         start, end = int(table["start_us"][rows].min()), int(table["end_us"][rows].max())
         return segment, len(rows), start, end, due, wake, int(panes is not None)
 
-    def _due(self, rows: WindowIndices, table: WindowTable) -> tuple[int, int]:
-        """The least watermark and the least clock at which something is due in these windows."""
+    def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[int, int]:
+        """The least watermark, or reach, and the least clock at which something is due in these windows."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
         waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes
-        waits &= ~table["closed"][rows] & (end > self.clocks.watermark_us)
+        waits &= ~table["closed"][rows] & (end > progress)
         due = int(np.where(waits, end, self.plan.expiry_us(end)).min())
         if not self.plan.options.trigger.needs_clock:
             return due, NEVER_US

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from beamish.engine.windowing.bundle import Bundle
+from beamish.engine.windowing.clock_moves import pass_ends
 from beamish.engine.windowing.dropped_rows import EXPIRED, UNMATCHED_REMOVAL
 from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, timed_rows
 from beamish.engine.windowing.duplicates import drop_remembered, take_ids
@@ -18,43 +19,71 @@ from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import ask
 from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
+from beamish.engine.windowing.numbers import advance, load_passed, number_rows, rows_again
+from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
 from beamish.engine.windowing.unmatched import unmatched
 from beamish.engine.windowing.window_table import NO_ENTRY
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_values
+from beamish.triggers.trigger import WindowIndices
+
+_NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     """Put the rows of a step into their windows and ask the windows that got one."""
     bundle = Bundle.read(step.plan, payloads)
     key_at = step.table.keys.append(bundle.keys)
+    if step.reaches is not None:
+        _add_counted(step, step.reaches, bundle, key_at)
+        return
     timed = timed_rows(bundle)
     drop_untimed(step, bundle, key_at, timed)
-    entries = entries_of(step, bundle, key_at, timed)
-    expired = step.plan.expiry_us(entries.end_us) <= step.watermark_us
+    entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_of(step, bundle, key_at, timed)))
+    ask(step, _add_entries(step, bundle, entries))
+
+
+def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> None:
+    """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
+    step.begin_part()
+    counted = number_rows(step, reaches, bundle, key_at)
+    entries = _in_time(step, bundle, entries_of(step, bundle, key_at, counted))
+    if step.plan.counts_brought:
+        again = rows_again(step, bundle, key_at, np.isin(np.arange(len(key_at)), entries.row))
+        entries, counted = entries.only(~again[entries.row]), counted & ~again
+    came = _add_entries(step, bundle, entries)
+    load_passed(step, reaches, advance(step, reaches, bundle, counted))
+    pass_ends(step, came)
+
+
+def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
+    """Drop the entries whose windows have expired; gives the rest."""
+    expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
-    entries = drop_remembered(step, bundle, entries.only(~expired))
+    return entries.only(~expired)
+
+
+def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
+    """Add entries to their windows; gives those that got one."""
     if not len(entries.row):
-        return
+        return _NO_WINDOWS
     find_targets = find_merging if step.plan.window.merging else find
     target, entries = find_targets(step, bundle, entries)
-    if len(target):
-        _accumulate(step, bundle, entries, target)
+    return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
 
 
-def _accumulate_matched(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> None:
+def _accumulate_matched(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> WindowIndices:
     """Add the entries that are left; windows that were made for those that are not go again."""
     table = step.table
     without = np.setdiff1d(at, target)
     table["gone"][without[table["state_at"][without] == NO_ENTRY]] = True
-    if len(target):
-        _accumulate(step, bundle, entries, target)
+    return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
 
 
-def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> None:
-    """Add entries to the accumulators of their targets (intp, one per entry), and ask these."""
+def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> WindowIndices:
+    """Add entries to the accumulators of their targets (intp, one per entry); gives the windows that got one."""
     table = step.table
     groups = factorize_values(target)
     at = target[groups.first()]
@@ -70,16 +99,15 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
         lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=table["net_rows"][at])
         if lost is not None and lost.any():
             drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)
-            _accumulate_matched(step, bundle, entries.only(~lost), target[~lost], at)
-            return
+            return _accumulate_matched(step, bundle, entries.only(~lost), target[~lost], at)
     step.taken += int(rows.sum())
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
     if step.plan.signed:
         table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
-    table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.watermark_us)
+    table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
     table["touched"][at] = True
     take_ids(step, bundle, entries, groups, at)
     add_times(step, bundle, entries, target)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
-    ask(step, at)
+    return at

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from beamish.engine.event_times import in_range
 from beamish.engine.windowing.packing import unpack
+from beamish.engine.windowing.window_table import NO_VALUE
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups
@@ -24,7 +27,10 @@ class Bundle:
         plan: the stage's plan.
         table: n rows or slices (see packing.py); rows only with event time.
         keys: the key columns, normalised, one row per row of ``table``.
-        time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice.
+        time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice; of a row that is counted and has
+            none NO_VALUE.
+        place: int64[n]: where each stands in what windows are cut of: ``time_us``, or its number (numbers.py).
+        group: int64[n]: where rows are counted, the group (reaches.py) in which each is; else nothing.
         rows: int64[n], number of rows that each stands for.
         signs: int64[n], by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
         first_us, last_us: int64[n], microseconds since the epoch: their earliest and latest event time.
@@ -44,6 +50,8 @@ class Bundle:
     untimed: pa.Table
     untimed_rows: int
     out_of_range_rows: int = 0
+    place: Ints = attrs.field(default=attrs.Factory(lambda bundle: bundle.time_us, takes_self=True))
+    group: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
     def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
@@ -55,9 +63,12 @@ class Bundle:
             keys = table.select(plan.key_schema.names)
             rows = table[ROWS].to_numpy()
             return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows, out_of_range)
-        untimed = table.filter(table[EVENT_TIME].is_null())
-        table = table.filter(table[EVENT_TIME].is_valid()).combine_chunks() if untimed.num_rows else table
-        time = table[EVENT_TIME].to_numpy()
+        if plan.counts_rows:  # with or without an event time
+            untimed, time = table.slice(0, 0), _times_of_counted(table)
+        else:
+            untimed = table.filter(table[EVENT_TIME].is_null())
+            table = table.filter(table[EVENT_TIME].is_valid()).combine_chunks() if untimed.num_rows else table
+            time = table[EVENT_TIME].to_numpy()
         one = np.ones(len(time), dtype=np.int64)
         signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
         return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
@@ -86,12 +97,18 @@ class Bundle:
                     columns.extend(accumulation.combine(Groups.each(groups.count).followed_by(groups), both))
             else:
                 inputs = bound.inputs(table)
-                time = self.time_us[entry]
+                time = self.place[entry]
                 if old is None:
                     columns.extend(accumulation.reduce(inputs, time, groups))
                 else:
                     columns.extend(accumulation.add_rows(old, inputs, time, groups))
         return pa.table(columns, schema=self.plan.state_schema)
+
+
+def _times_of_counted(table: pa.Table) -> Ints:
+    """The event times of rows that are counted; NO_VALUE for those without, or out of range."""
+    time = pc.fill_null(table[EVENT_TIME], NO_VALUE).to_numpy()
+    return np.where(in_range(time), time, NO_VALUE)
 
 
 def plan_keys(plan: WindowPlan, table: pa.Table) -> pa.Table:

@@ -1,34 +1,64 @@
-"""What a clock that moves does to windows: all that it concerns are asked at once, as columns (firing.py)."""
+"""What progress does to windows, and a clock that moves: all that it concerns are asked at once, as columns (firing.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from beamish.engine.windowing.firing import ask, fire
+from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.step import Step
+from beamish.instants import END_OF_TIME_US
+from beamish.triggers.trigger import WindowIndices
 
 
 def move_watermark(step: Step) -> None:
     """Windows whose end or expiry the watermark passes are asked, or give their last pane and go."""
     step.watermark_us = step.state.clocks.watermark_us
-    before, now = step.watermark_before_us, step.watermark_us
-    if now > before:
-        step.load(step.state.index["due_us"] <= now)
-        table = step.table
-        end = table["end_us"]
-        expired = step.plan.expiry_us(end) <= now
-        # Panes of a stage come in before the watermark moves, and may have merged some away
-        # (docs/semantics.md#steps-of-later-stages).
-        open_ = ~table["closed"] & ~table["gone"]
-        passed = open_ & (before < end) & (end <= now)
-        asked = table["asks_at_end"] & passed & ~expired
-        ready = np.flatnonzero(asked)
-        ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
-        last = np.flatnonzero(expired & open_)
-        fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
-        table["gone"][expired] = True
-        table["touched"][expired | passed] = True
-    step.watermark_before_us = now
+    if step.watermark_us > step.watermark_before_us:
+        if step.reaches is None:
+            step.load(step.state.index["due_us"] <= step.watermark_us)
+            pass_ends(step)
+        else:
+            _end_of_keys(step, step.reaches)
+    step.begin_part()
+
+
+def _end_of_keys(step: Step, reaches: Reaches) -> None:
+    """Windows of rows are at their ends where the watermark says that a key is idle, or that nothing comes any more."""
+    everything = np.ones(len(step.state.index["segment"]), dtype=bool)
+    if step.watermark_us == END_OF_TIME_US:
+        step.load(everything)
+        reaches.end()
+    else:
+        idle = reaches.idle(step.watermark_us)
+        if not len(idle):
+            return
+        by_key = step.plan.counts_by_key
+        step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
+        step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
+        reaches.forget(idle)
+    pass_ends(step)
+
+
+def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
+    """Windows whose end or expiry is passed are asked, or give their last pane and go; those ``came`` are asked too, with them."""
+    table, every = step.table, np.arange(len(step.table))
+    before, now = step.progress_before(every), step.progress(every)
+    end = table["end_us"]
+    expired = step.plan.expiry_us(end) <= now
+    # Panes of a stage come in before the watermark moves, and may have merged some away
+    # (docs/semantics.md#steps-of-later-stages).
+    open_ = ~table["closed"] & ~table["gone"]
+    passed = open_ & (before < end) & (end <= now)
+    asked = table["asks_at_end"] & passed
+    if came is not None:
+        asked[came] = True
+    ready = np.flatnonzero(asked & ~expired)
+    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
+    last = np.flatnonzero(expired & open_)
+    fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
+    table["gone"][expired] = True
+    table["touched"][expired | passed] = True
 
 
 def move_clock(step: Step) -> None:

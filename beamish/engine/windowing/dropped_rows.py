@@ -21,6 +21,7 @@ REASONS = (
     DropReason.UNMATCHED_REMOVAL,
     DropReason.DUPLICATE,
     DropReason.OUT_OF_RETENTION,
+    DropReason.NULL_NUMBER,
 )
 (
     EXPIRED,
@@ -30,6 +31,7 @@ REASONS = (
     UNMATCHED_REMOVAL,
     DUPLICATE,
     OUT_OF_RETENTION,
+    NULL_NUMBER,
 ) = range(len(REASONS))
 
 

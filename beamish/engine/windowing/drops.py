@@ -66,7 +66,7 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
     """Drop entries, each from its window."""
     _count(step, reason, int(bundle.rows[entries.row].sum()))
-    if reason not in (UNMATCHED_REMOVAL, DUPLICATE):
+    if reason not in (UNMATCHED_REMOVAL, DUPLICATE) and not step.plan.counts_rows:
         _note_latest(step, bundle.first_us[entries.row])
     if step.plan.options.with_dropped and len(entries.row):
         step.output.add_dropped(
@@ -75,7 +75,7 @@ def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int)
             start_us=entries.start_us,
             end_us=entries.end_us,
             reason=reason,
-            late_by_us=_late_by(step.watermark_us, bundle.time_us[entries.row]),
+            late_by_us=_late_by(step.progress_of_rows(bundle, entries.row), bundle.place[entries.row]),
         )
 
 
@@ -86,19 +86,32 @@ def _note_latest(step: Step, time_us: Ints) -> None:
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
 
 
+def drop_rows(step: Step, bundle: Bundle, key_at: Ints, rows: Flags, reason: int) -> None:
+    """Drop rows that are in no window.
+
+    Args:
+        step: the step they came in.
+        bundle: the rows.
+        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
+        rows: bool, one per row of the bundle: whether it is dropped.
+        reason: why.
+    """
+    if rows.any():
+        _drop_from_no_window(step, bundle.table.filter(pa.array(rows)), int(rows.sum()), key_at[rows], reason)
+
+
 def _drop_from_no_window(step: Step, rows: pa.Table, count: int, key_at: Ints, reason: int) -> None:
     _count(step, reason, count)
     if step.plan.options.with_dropped and rows.num_rows:
         step.output.add_dropped(rows, key_at=key_at, windowless=True, reason=reason)
 
 
-def _late_by(watermark_us: int, time_us: Ints) -> Ints:
-    """The watermark less the event time in microseconds; NO_VALUE without either."""
-    if watermark_us == NO_WATERMARK_US:
-        return np.full(len(time_us), NO_VALUE)
-    # At the end of time a row before the epoch is later than 64 bits can say.
-    late_by = watermark_us - np.maximum(time_us, 0) - np.minimum(time_us, 0) * (watermark_us < END_OF_TIME_US)
-    return np.where(time_us == _NO_TIME_US, NO_VALUE, late_by)
+def _late_by(progress: int | Ints, place: Ints) -> Ints:
+    """The watermark less the event time in microseconds, or the reach less the number; NO_VALUE without either."""
+    known = (np.asarray(progress) != NO_WATERMARK_US) & (place != _NO_TIME_US)
+    # At the end of time what is before the epoch is later than 64 bits can say.
+    late_by = np.where(known, progress, 0) - np.maximum(place, 0) - np.minimum(place, 0) * (progress < END_OF_TIME_US)
+    return np.where(known, late_by, NO_VALUE)
 
 
 def _count(step: Step, reason: int, rows: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.duplicates.order import first_come
+from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import DUPLICATE, OUT_OF_RETENTION
 from beamish.engine.windowing.drops import drop_from_windows
@@ -29,18 +30,21 @@ def drop_remembered(step: Step, bundle: Bundle, entries: Entries) -> Entries:
     if remembered is None or not len(entries.row):
         return entries
     rows = np.unique(entries.row)
-    old = np.zeros(bundle.table.num_rows, dtype=bool)
-    old[rows] = remembered.too_old(bundle.time_us[rows], step.watermark_us)
+    old, again = judge(step, remembered, bundle, rows)
     drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
-    entries = entries.only(~old[entries.row])
+    drop_from_windows(step, bundle, entries.only(again[entries.row]), DUPLICATE)
+    return entries.only(~(old | again)[entries.row])
+
+
+def judge(step: Step, remembered: RememberedIds, bundle: Bundle, rows: Ints) -> tuple[Flags, Flags]:
+    """Rows of a bundle, all with event time: which nobody knows any more, and which came before; bool, one per row of the bundle."""
+    old, again = (np.zeros(bundle.table.num_rows, dtype=bool) for _ in range(2))
+    old[rows] = remembered.too_old(bundle.time_us[rows], step.watermark_us)
     rows = rows[~old[rows]]
     rows = rows[_order(step, bundle, rows)]
     keys = [column.combine_chunks() for column in bundle.keys.take(pa.array(rows)).columns]
-    again = np.zeros(bundle.table.num_rows, dtype=bool)
-    ids = [*keys, *_ids(step, bundle, rows)]
-    again[rows] = remembered.take(ids, bundle.time_us[rows], step.watermark_us)
-    drop_from_windows(step, bundle, entries.only(again[entries.row]), DUPLICATE)
-    return entries.only(~again[entries.row])
+    again[rows] = remembered.take([*keys, *_ids(step, bundle, rows)], bundle.time_us[rows], step.watermark_us)
+    return old, again
 
 
 def came_before(
@@ -125,4 +129,4 @@ def _ids(step: Step, bundle: Bundle, rows: Ints) -> list[pa.Array]:
 
 def _order(step: Step, bundle: Bundle, rows: Ints) -> Ints:
     """Which of some rows of a bundle comes first: their indices among them."""
-    return first_come(rows, bundle.time_us, bundle.table.select(list(step.plan.columns)), step.plan.read_columns)
+    return first_come(rows, [bundle.place], bundle.table.select(list(step.plan.columns)), step.plan.read_columns)

@@ -5,7 +5,7 @@ the window table that it ends up in (lookup.py, merging.py).
 
 columns (one entry per (row, window)):
     row                 int64[n], index into the bundle
-    start_us, end_us    int64[n], microseconds since the epoch: the window that the row itself falls in
+    start_us, end_us    int64[n], microseconds since the epoch, or numbers of rows: the window that the row itself falls in
     key_at              int64[n], where its key is in the window table's pool of keys
 """
 
@@ -46,14 +46,14 @@ def entries_of(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Ent
     """
     own = bundle.table.select(list(step.plan.window.columns))
     if windowed.all():
-        return _assign(step, bundle.time_us, own, key_at)
+        return _assign(step, bundle.place, own, key_at)
     kept = np.flatnonzero(windowed)
-    entries = _assign(step, bundle.time_us[kept], own.take(pa.array(kept)), key_at[kept])
+    entries = _assign(step, bundle.place[kept], own.take(pa.array(kept)), key_at[kept])
     return attrs.evolve(entries, row=kept[entries.row])
 
 
-def _assign(step: Step, time_us: Ints, own: pa.Table, key_at: Ints) -> Entries:
-    """The entries of rows with these event times, the window option's own columns, and keys."""
+def _assign(step: Step, place: Ints, own: pa.Table, key_at: Ints) -> Entries:
+    """The entries of rows with these event times or numbers, the window option's own columns, and keys."""
     with naming_key(step.table, key_at):
-        row, start, end = step.plan.window.assign_columns(time_us, *(column.to_pylist() for column in own.columns))
+        row, start, end = step.plan.window.assign_columns(place, *(column.to_pylist() for column in own.columns))
     return Entries(row, start, end, key_at[row])

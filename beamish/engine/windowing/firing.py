@@ -103,10 +103,10 @@ class _RowsOfWindows:
 def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
     table = step.table
     end = table["end_us"][at]
-    # Where the watermark stood when the pane's first new row came; with no new row, before this step.
-    since = np.where(table["unemitted_rows"][at] > 0, table["unemitted_since_us"][at], step.watermark_before_us)
+    # How far it had come when the pane's first new row came; with no new row, before this step.
+    since = np.where(table["unemitted_rows"][at] > 0, table["unemitted_since_us"][at], step.progress_before(at))
     late = (table["non_early_panes"][at] > 0) | (since >= end)
-    return np.where(late, LATE, np.where(step.watermark_us < end, EARLY, ON_TIME)).astype(np.int8)
+    return np.where(late, LATE, np.where(step.progress(at) < end, EARLY, ON_TIME)).astype(np.int8)
 
 
 def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[np.int8], last: Flags) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from beamish.engine.state.segments import segment_numbers
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import DUPLICATE, WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
@@ -27,14 +26,15 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
         entries: those that are left, n of them.
     """
     table = step.table
-    needed = segment_numbers(step.state.span_us, entries.end_us, table.keys, entries.key_at)
+    progress = step.progress_of_rows(bundle, entries.row)
+    needed = step.state.segments_of(entries.end_us, table.keys, entries.key_at, progress)
     step.load(np.isin(step.state.index["segment"], np.unique(needed)))
     known, windows, own = known_and_own(step, bundle, entries)
     groups = (windows + own).groups()
     code = groups.of[len(known) :]
     first = groups.first()[len(known) :] - len(known)
     new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
-    if step.plan.windows_have_ids:
+    if step.plan.windows_have_ids and not step.plan.counts_rows:
         at = np.arange(len(known))
         closed = table["closed"][np.concatenate([known, new])[code]]
         again = came_before(step, bundle, entries, code, closed=closed, held=known, window_of_held=at)

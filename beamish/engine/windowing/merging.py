@@ -76,7 +76,7 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     closed = step.table["closed"][known]
     open_, open_windows = known[~closed], windows.take(~closed)
     meeting = Meeting.of(step.plan.window, open_windows, own)
-    if step.plan.windows_have_ids:
+    if step.plan.windows_have_ids and not step.plan.counts_rows:
         again = _came_before(step, bundle, entries, meeting, open_=open_, closed=(known[closed], windows.take(closed)))
         drop_from_windows(step, bundle, _in_results(entries, meeting).only(again), DUPLICATE)
         entries, own = entries.only(~again), own.take(~again)
@@ -161,7 +161,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
         "unemitted_rows": m.sum(table["unemitted_rows"]),
         "unemitted_since_us": m.least(table["unemitted_since_us"]),
         "pane_time_us": merged_times(step, m),
-        "asks_at_end": m.any(table["asks_at_end"]) & (table["end_us"][m.into] > step.watermark_us),
+        "asks_at_end": m.any(table["asks_at_end"]) & (table["end_us"][m.into] > step.progress(m.into)),
         "state_at": table.state.append(_merged_state(step, m)),
         "touched": True,
     }

@@ -19,6 +19,7 @@ from beamish.engine.pane_columns import (
 from beamish.engine.updates import Updates
 from beamish.engine.windowing.dropped_rows import DroppedRows
 from beamish.engine.windowing.window_table import NO_VALUE, Pool
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.plan.window_plan import WindowPlan
 
@@ -67,7 +68,7 @@ class Output:
             none = Pool(self._plan.value_schema).take(own["values_at"])
             of_dropped = pane_table(self._plan, own, keys.take(own["key_at"]), none, self._dropped_rows)
             column = {name: entries[~dropped] for name, entries in column.items()}
-        column["pane_time_us"] = pane_times(column["pane_time_us"], column["end_us"])
+        column["pane_time_us"] = pane_times(self._plan, column["pane_time_us"], column["end_us"])
         return Updates(column, keys.take(column["key_at"]), values.take(column["values_at"]), of_dropped)
 
     def _columns(self) -> Block:
@@ -95,10 +96,10 @@ def pane_table(
         keys, values = keys.take(pa.array(row)), pa.table([pairs], schema=plan.output_schema)
     columns = [
         *keys.columns,
-        window_column(column),
+        window_column(column, plan.window_type),
         *values.columns,
         pane_column(column),
-        timestamp_column(pane_times(column["pane_time_us"], column["end_us"]), dropped),
+        timestamp_column(pane_times(plan, column["pane_time_us"], column["end_us"]), dropped),
     ]
     if plan.options.with_dropped:
         dropped_rows = dropped_rows or DroppedRows(plan)
@@ -106,6 +107,11 @@ def pane_table(
     return pa.table(columns, schema=plan.pane_schema)
 
 
-def pane_times(pane_time_us: Ints, end_us: Ints) -> Ints:
-    """The timestamps of panes, int64 microseconds: under a combiner never beyond the window's last microsecond."""
+def pane_times(plan: WindowPlan, pane_time_us: Ints, end_us: Ints) -> Ints:
+    """The timestamps of panes, int64 microseconds: under a combiner never beyond the window's last microsecond.
+
+    Windows of rows end at no time, as the global window.
+    """
+    if plan.counts_rows:
+        end_us = np.full(len(end_us), END_OF_TIME_US)
     return np.where(pane_time_us == NO_VALUE, end_us - 1, np.minimum(pane_time_us, end_us - 1))

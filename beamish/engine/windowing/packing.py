@@ -28,11 +28,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.engine.event_times import in_range
+from beamish.errors import NumericOverflowError
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, hash_rows, normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.plan.window_plan import WindowPlan
+from beamish.windows.numbering import FARTHEST
+from beamish.windows.option import WindowOption
 
 _ABOUT = b"beamish"
 
@@ -50,6 +53,8 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
         the number of each shard that has rows, and its payload.
     """
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
+    if plan.numbering is not None and plan.numbering.numbered_by is not None:
+        _check_numbers(plan.window, rows[plan.numbering.numbered_by])
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     by_key = factorize_rows(keys, rows.num_rows)
     shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
@@ -60,6 +65,20 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
         counts = {name: int(count[to]) for name, count in left_out.items()}
         metadata = json.dumps({"input": number, **counts, **about})
         yield to, to_bytes(table.replace_schema_metadata({_ABOUT: metadata}))
+
+
+def _check_numbers(window: WindowOption, brought: pa.ChunkedArray) -> None:
+    """Check that rows bring numbers that can be counted with.
+
+    Raises:
+        NumericOverflowError: one is too far from 0.
+    """
+    far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
+    if len(far):
+        raise NumericOverflowError(
+            f"window({window!r}): a row is number {far[0].as_py()}, and numbers must be within 2^62 of 0, since windows reach beyond "
+            "them; bring smaller ones, such as the offset less a base"
+        )
 
 
 def about(payload: bytes) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class WindowShard(UpdatingShard):
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         step = self._step(sources_us, clock_us, payloads)
         table = step.output.table(step.table.keys, step.table.values)
-        self._state.save(step.table, step.inherited_panes)
+        self._state.save(step.table, step.inherited_panes, step.progress)
         return table
 
     def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
@@ -54,7 +54,7 @@ class WindowShard(UpdatingShard):
 
     def save(self, held: Mapping[str, Any]) -> None:
         self._state.held = dict(held)
-        self._state.save(self._unsaved.table, self._unsaved.inherited_panes)
+        self._state.save(self._unsaved.table, self._unsaved.inherited_panes, self._unsaved.progress)
 
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
         before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)

@@ -10,11 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.state.state import State
+from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.output import Output
+from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.trigger_tree import TriggerNow
-from beamish.engine.windowing.window_table import WindowTable
+from beamish.engine.windowing.window_table import NO_ENTRY, WindowTable
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Ints
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import WindowIndices
 
@@ -28,6 +32,7 @@ class Step:
         output: what comes out of it.
         watermark_us, clock_us: where the clocks stand now.
         watermark_before_us: where the watermark stood when the current part of the step began.
+        reaches: where windows are of rows, how far the groups of rows have come that are counted together; else None.
         taken: rows put into windows so far, once per window.
         late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; None: none was.
     """
@@ -39,8 +44,12 @@ class Step:
         self.output = Output(plan)
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
+        self.reaches = state.reaches
         self.taken = 0
         self.late_by_us: int | None = None
+        if self.reaches is not None and watermark_before_us == END_OF_TIME_US:
+            self.reaches.end()
+            self.reaches.begin_part()
         state.begin_step()
         if state.rewrites:
             self.load(np.ones(len(state.index["segment"]), dtype=bool))
@@ -48,7 +57,33 @@ class Step:
     def now(self) -> TriggerNow:
         """The clocks, for the windows in the table at this moment."""
         merging = self.plan.window.merging
-        return TriggerNow(self.table.columns, self.watermark_us, self.clock_us, merging, self._values_of)
+        progress = self.progress(np.arange(len(self.table)))
+        return TriggerNow(self.table.columns, progress, self.clock_us, merging, self._values_of)
+
+    def progress(self, at: WindowIndices) -> int | Ints:
+        """How far what windows are cut by has come, for the windows ``at``: the watermark; of windows of rows their group's reach."""
+        return self.watermark_us if self.reaches is None else self.reaches.of(self._groups(self.reaches, at))
+
+    def progress_before(self, at: WindowIndices) -> int | Ints:
+        """The same when the current part of the step began."""
+        return self.watermark_before_us if self.reaches is None else self.reaches.before(self._groups(self.reaches, at))
+
+    def progress_of_rows(self, bundle: Bundle, rows: Ints) -> int | Ints:
+        """The same for the windows of rows of a bundle."""
+        return self.watermark_us if self.reaches is None else self.reaches.of(bundle.group[rows])
+
+    def begin_part(self) -> None:
+        """A part of the step is over: the watermark's, the clock's or the rows'."""
+        self.watermark_before_us = self.watermark_us
+        if self.reaches is not None:
+            self.reaches.begin_part()
+
+    def _groups(self, reaches: Reaches, at: WindowIndices) -> Ints:
+        group = self.table["group"]
+        unknown = at[group[at] == NO_ENTRY]
+        if len(unknown):
+            group[unknown] = reaches.find(self.table.keys.take(self.table["key_at"][unknown]))
+        return group[at]  # type: ignore[no-any-return]
 
     def _values_of(self, name: str, at: WindowIndices) -> pa.Array:
         """The values of an accumulation that panes of these windows would have now."""

@@ -26,7 +26,10 @@ def add_times(step: Step, bundle: Bundle, entries: Entries, target: WindowIndice
     """Entries have come into their targets (intp, one per entry): combine their event times."""
     if not step.plan.combines_timestamps:
         return
-    in_time = step.watermark_us < step.table["end_us"][target]
+    if step.plan.counts_rows:  # as of the global window: all rows count that have an event time
+        in_time = bundle.time_us[entries.row] != NO_VALUE
+    else:
+        in_time = step.watermark_us < step.table["end_us"][target]
     target, row = target[in_time], entries.row[in_time]
     pane_time = step.table["pane_time_us"]
     if step.plan.options.combiner is TimestampCombiner.EARLIEST:

@@ -45,17 +45,26 @@ def trigger_columns(trigger: Trigger, place: str = "trigger") -> Iterator[tuple[
 class TriggerNow:
     """Where the clocks stand, for the windows of the table as it is now.
 
+    ``progress``: the watermark; of windows of rows the reach of each.
     ``values_of(name, windows)`` gives the values of an accumulation that panes of these windows would have.
     """
 
     def __init__(
-        self, columns: Columns, watermark_us: int, clock_us: int, merging: bool, values_of: ValuesOf | None = None
+        self,
+        columns: Columns,
+        progress: int | NDArray[np.int64],
+        clock_us: int,
+        merging: bool,
+        values_of: ValuesOf | None = None,
     ) -> None:
-        self._columns, self._values_of = columns, values_of
-        self.watermark_us = None if watermark_us == NO_WATERMARK_US else watermark_us
+        self._columns, self._progress, self._values_of = columns, progress, values_of
         self.clock_us, self.merging = clock_us, merging
         self.start_us, self.end_us = columns["start_us"], columns["end_us"]
-        self.at_end = self.end_us <= watermark_us
+        self.at_end = self.end_us <= progress
+
+    def watermark_us(self, window: int) -> int | None:
+        progress = self._progress if isinstance(self._progress, int) else int(self._progress[window])
+        return None if progress == NO_WATERMARK_US else progress
 
     def value_is_within(self, name: str, at: NDArray[np.intp], at_least: Any, at_most: Any) -> NDArray[np.bool_]:
         if self._values_of is None:

@@ -5,10 +5,10 @@ where they are, in pools; a window points at its entry (``key_at``, ``state_at``
 an entry appended and a pointer moved.
 
 stored columns (one entry per window; ``_us``: int64, microseconds since the epoch):
-    start_us, end_us    the window
+    start_us, end_us    the window; of windows of rows numbers of rows, not microseconds
     closed              bool: its trigger has finished, rows are dropped until it expires
     unemitted_rows      int64: rows that are in no pane yet
-    unemitted_since_us  the watermark when the first of them came; NEVER_US if there is none
+    unemitted_since_us  the progress (step.py) when the first of them came; NEVER_US if there is none
     net_rows            int64: rows in it less those removed; counted where rows can be removed, else 0
     pane_time_us        timestamp of its next pane under a combiner; NO_VALUE if no row counts for it
     panes               int64: number of panes emitted
@@ -16,12 +16,13 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     has_pane            bool: its last pane stands, it was emitted and not taken back
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
-    asks_at_end         bool: it is asked when the watermark passes its end
+    asks_at_end         bool: it is asked when its progress passes its end
     trigger.../...      the trigger tree's (trigger_tree.py)
 working columns:
     gone                bool: it expired or was merged away; not written back
     touched             bool: it differs from what is stored
     segment             int64: the segment it was read from; NO_VALUE if from none
+    group               int64: of windows of rows the group (reaches.py) whose rows it counts; NO_ENTRY: not looked for yet
     key_at, state_at, values_at, ids_at    int64: its entries in the pools of keys, of accumulators, of the values last
                         emitted (kept where panes are retracted or compared), and of the ids of the rows that it took (kept
                         where those that come again are dropped from it); NO_ENTRY if it has none
@@ -66,6 +67,7 @@ _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "gone": ("bool", False),
     "touched": ("bool", False),
     "segment": ("int64", NO_VALUE),
+    "group": ("int64", NO_ENTRY),
     "key_at": ("int64", NO_ENTRY),
     "state_at": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),

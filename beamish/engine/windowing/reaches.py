@@ -1,0 +1,206 @@
+"""The reach of each group of rows that are counted together: how far their numbers have come (docs/semantics.md#windows-of-rows).
+
+Groups are keys, or the stream, which is one group. They lie in segments by a hash of the key; a step reads those of the keys that
+it touches. A group's index is its place among the groups in memory, and stays what it is for the step.
+
+columns (one entry per group):
+    reach       int64: given numbers: how many rows it has; brought: the greatest number that came + 1, less the delay; NONE before
+                the first row
+    latest_us   int64, microseconds: the latest event time of its rows; NONE: none had one
+cells: the key as ``key.<name>``; of the stream one column that says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.state.records import Records
+from beamish.engine.state.segment_store import SegmentStore
+from beamish.engine.state.segmented import Segmented
+from beamish.engine.state.store import Store
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Ints
+from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.plan.window_plan import WindowPlan
+
+NAME = "reaches"
+"""Before the entries of reaches in a shard's store."""
+NONE = np.iinfo(np.int64).min
+"""No row has come; no event time."""
+NOWHERE = -1
+"""No group."""
+HASHED = 64
+"""Into so many parts keys are cut."""
+
+
+@attrs.frozen(eq=False)
+class Reach(Records):
+    """How far groups have come."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"reach": ("int64", NONE), "latest_us": ("int64", NONE)}
+
+
+def parts_of_keys(keys: pa.Table) -> Ints:
+    """The part of each key (normalised), by the lower bits of its hash; the upper ones say its shard."""
+    hashes = hash_rows(keys.columns, keys.num_rows)
+    return (hashes % np.uint64(HASHED)).astype(np.int64)
+
+
+class Reaches:
+    """The groups of a shard, those that a step has read.
+
+    Args:
+        plan: the stage's plan; its windows are of rows.
+        store: the shard's.
+
+    Raises:
+        StateError: the index cannot be read.
+    """
+
+    def __init__(self, plan: WindowPlan, store: Store) -> None:
+        numbering = plan.numbering
+        assert numbering is not None  # noqa: S101 - windows of rows say how rows are numbered
+        self.by_key = plan.counts_by_key
+        self._idle_us = None if numbering.idle is None else numbering.idle.us
+        fields = (
+            [(f"key.{field.name}", field.type) for field in plan.key_schema] if self.by_key else [("key", pa.int8())]
+        )
+        self._schema = pa.schema(fields)
+        self._segments = SegmentStore(store, NAME, ("due_us",))
+        self._stored = Segmented(self._segments, Reach.none(self._schema))
+        self._touched: set[int] = set()
+        self._before: Ints | None = None
+        self._ended = self._ended_before = False
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which a group may have fallen idle; None: none ever does."""
+        return None if self._idle_us is None else min(self._segments.index["due_us"].tolist(), default=None)
+
+    def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
+        """The group of each key.
+
+        Args:
+            keys: key columns, normalised, n rows.
+            new: whether those that are not there begin.
+
+        Returns:
+            int64[n], indices of groups; NOWHERE: there is none.
+        """
+        cells = self._cells(keys)
+        by_key = factorize_rows(cells.columns, cells.num_rows)
+        one = cells.take(pa.array(by_key.first()))
+        parts = parts_of_keys(one)
+        self._stored.load(np.unique(parts).tolist())
+        known = np.flatnonzero(self._stored.alive)
+        have = self._stored.records.cells.take(pa.array(known))
+        both = [
+            pa.chunked_array([*a.chunks, *b.chunks], a.type) for a, b in zip(have.columns, one.columns, strict=True)
+        ]
+        code = factorize_rows(both, len(known) + len(parts)).of[len(known) :]
+        at = np.full(len(parts), NOWHERE)
+        there = code < len(known)
+        at[there] = known[code[there]]
+        if new and not there.all():
+            first = len(self._stored.alive)
+            at[~there] = np.arange(first, first + int((~there).sum()))
+            self._stored.add(Reach.new(one.take(pa.array(np.flatnonzero(~there)))))
+        return at[by_key.of]
+
+    def _cells(self, keys: pa.Table) -> pa.Table:
+        if self.by_key:
+            return pa.table(keys.columns, schema=self._schema)
+        return pa.table([pa.array(np.zeros(keys.num_rows, np.int8))], schema=self._schema)
+
+    def parts(self, groups: Ints) -> Ints:
+        """The part of each group, where keys are counted by themselves."""
+        return parts_of_keys(self._stored.records.cells.take(pa.array(groups)))
+
+    def of(self, groups: Ints) -> Ints:
+        """The reach of each group now; one that is nowhere has been forgotten, so it is endless."""
+        return self._of(self._reach, groups, ended=self._ended)
+
+    def before(self, groups: Ints) -> Ints:
+        """The same when this part of the step began."""
+        before = self._reach if self._before is None else self._before
+        return self._of(np.append(before, self._reach[len(before) :]), groups, ended=self._ended_before)
+
+    @property
+    def _reach(self) -> Ints:
+        return self._stored.records["reach"]
+
+    def _of(self, reach: Ints, groups: Ints, *, ended: bool) -> Ints:
+        if ended:
+            return np.full(len(groups), END_OF_TIME_US)
+        return np.where(groups == NOWHERE, END_OF_TIME_US, np.append(reach, END_OF_TIME_US)[groups])
+
+    def begin_part(self) -> None:
+        """A part of the step begins: what is reached from now on is new."""
+        self._before, self._ended_before = None, self._ended
+
+    def end(self) -> None:
+        """The end of time has come: all is reached."""
+        self._ended = True
+
+    def counted(self, groups: Ints) -> Ints:
+        """How many rows each group has; of given numbers."""
+        return np.maximum(self._reach[groups], 0)
+
+    def advance(self, groups: Ints, reach: Ints, latest_us: Ints) -> None:
+        """Groups have come so far; it does not go back.
+
+        Args:
+            groups: int64[n], indices of groups, each once.
+            reach: int64[n].
+            latest_us: int64[n], the latest event time of their new rows; NONE: none had one.
+        """
+        self._note_before()
+        records = self._stored.records
+        for name, values in (("reach", reach), ("latest_us", latest_us)):
+            records[name][groups] = np.maximum(records[name][groups], values)
+        self._touched.update(groups.tolist())
+
+    def idle(self, watermark_us: int) -> Ints:
+        """The groups that are idle at a watermark: int64, indices."""
+        if self._idle_us is None:
+            return np.empty(0, dtype=np.int64)
+        self._stored.load_where(self._segments.index["due_us"] <= watermark_us)
+        latest_us = self._stored.records["latest_us"]
+        over = (latest_us != NONE) & (_until_us(latest_us, self._idle_us) <= watermark_us)
+        return np.flatnonzero(self._stored.alive & over)
+
+    def forget(self, groups: Ints) -> None:
+        """Their windows are at their ends, and if there are further rows of them, these are numbered from 0 on."""
+        self._note_before()
+        self._reach[groups] = END_OF_TIME_US
+        self._stored.remove(groups)
+
+    def _note_before(self) -> None:
+        if self._before is None:
+            self._before = self._reach.copy()
+
+    def save(self) -> None:
+        """Write what the step has changed."""
+        at = np.array(sorted(self._touched), dtype=np.int64)
+        at = at[self._stored.alive[at]]
+        self._stored.rewrite(np.unique(parts_of_keys(self._stored.records.cells.take(pa.array(at)))).tolist())
+        self._stored.save(
+            lambda groups: parts_of_keys(groups.cells),
+            lambda groups: groups["reach"] != NONE,
+            lambda groups: {"due_us": self._due_us(groups["latest_us"])},
+        )
+        self._touched.clear()
+        self._before = None
+
+    def _due_us(self, latest_us: Ints) -> int:
+        if self._idle_us is None:
+            return END_OF_TIME_US
+        return int(np.where(latest_us == NONE, END_OF_TIME_US, _until_us(latest_us, self._idle_us)).min())
+
+
+def _until_us(latest_us: Ints, idle_us: int) -> Ints:
+    return np.minimum(latest_us, END_OF_TIME_US - idle_us) + idle_us

@@ -1,0 +1,112 @@
+"""What a window stage whose windows are of rows must keep together (docs/semantics.md#windows-of-rows)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from beamish.errors import PipelineError
+from beamish.kernels.reserved import NO_EVENT_TIME
+from beamish.modes import TimestampCombiner
+from beamish.options import WindowOptions
+from beamish.plan.relation import Relation
+
+
+def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check windows with how they are numbered, or that they are of time.
+
+    Raises:
+        PipelineError: something does not go together.
+    """
+    if options.window is None:
+        _check_not_inherited(takes)
+        return
+    named = options.window.windowings
+    by_rows = [name for name, one in named.items() if one.numbering is not None]
+    if by_rows and len(by_rows) < len(named):
+        of_time = next(name for name in named if name not in by_rows)
+        raise PipelineError(
+            f"window({options.window!r}): {by_rows[0]!r} is of rows, {of_time!r} of time; give each a pipeline of its own"
+        )
+    _check_lateness(options)
+    if options.counts_rows:
+        for one in options.windowings.values() or (options,):
+            _check_counted(one, takes)
+    else:
+        _check_have_time(options, takes)
+
+
+def _check_not_inherited(takes: Sequence[Relation]) -> None:
+    for relation in takes:
+        of = relation.window
+        if of is not None and any(one.numbering is not None for one in of.windowings.values() or (of,)):
+            raise PipelineError(
+                f"a stage that keeps the windows {of!r}: they are over the numbers of the rows before, which panes do not have; give it "
+                "a window of its own, such as .window(bm.CountWindows(10)), or bm.GlobalWindow()"
+            )
+
+
+def _check_lateness(options: WindowOptions) -> None:
+    if options.counts_rows and options.allowed_lateness:
+        raise PipelineError(
+            f"allowed_lateness({options.allowed_lateness!r}) of windows of rows: they end with a row, not at a time; say how many "
+            "rows: .allowed_lateness(rows=100)"
+        )
+    if options.late_rows and not options.counts_rows:
+        raise PipelineError(
+            f"allowed_lateness(rows={options.late_rows}) of {options.window!r}: its windows end at a time; say a duration: "
+            ".allowed_lateness('1 hour')"
+        )
+
+
+def _check_counted(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    window, numbering = options.window, options.window and options.window.numbering
+    assert window is not None and numbering is not None  # noqa: PT018, S101 - it is of rows
+    if any(relation.retracts for relation in takes):
+        raise PipelineError(
+            f"window({window!r}) over rows that are taken back: a row that goes would give all after it other numbers; let the stage "
+            "before be accumulating() or discarding(), or use windows of time"
+        )
+    if takes[0].name is not None and numbering.columns:
+        raise PipelineError(
+            f"window({window!r}) of a merge: whose column is {numbering.columns[0]!r}? Its inputs count together, as they come; leave it "
+            "out, or number the rows before"
+        )
+    if window.merging and not takes[0].keys:
+        raise PipelineError(
+            f"window({window!r}) without keys: rows of other keys end a session, and there are none; say .key_by(...)"
+        )
+    _check_needs_time(options, takes, has=all(relation.event_time != NO_EVENT_TIME for relation in takes))
+
+
+def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has: bool) -> None:
+    """Check that what needs an event time has one."""
+    assert options.window is not None  # noqa: S101 - it is of rows
+    numbering = options.window.numbering
+    needs = [
+        (numbering is not None and numbering.idle is not None, f"window({options.window!r}): idle"),
+        (options.deduplication is not None and options.deduplication.within is not None, "deduplicate(within=...)"),
+        (options.combiner is not TimestampCombiner.END_OF_WINDOW, f"timestamp_combiner({options.combiner!r})"),
+    ]
+    for is_said, what in needs:
+        if is_said and not has:
+            raise PipelineError(
+                f"{what} needs the rows' event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds')), or leave it out"
+            )
+        if is_said and any(relation.is_panes and not relation.has_timestamps for relation in takes):
+            raise PipelineError(
+                f"{what} over panes without timestamp: give the stage before a timestamp_combiner, such as "
+                ".timestamp_combiner(bm.TimestampCombiner.LATEST)"
+            )
+
+
+def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that panes of windows of rows have a time by which they fall into windows of time."""
+    for relation in takes:
+        of = relation.window
+        if of is None or relation.has_timestamps:
+            continue
+        if any(one.numbering is not None for one in of.windowings.values() or (of,)):
+            raise PipelineError(
+                f"window({options.window!r}) over the panes of {of!r}: windows of rows end at no time, so their panes have no timestamp; "
+                "give the stage before .timestamp_combiner(bm.TimestampCombiner.LATEST)"
+            )

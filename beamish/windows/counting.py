@@ -1,0 +1,210 @@
+"""Windows counted in rows: so many rows of a key, or of the stream, and sessions that other rows end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+
+from beamish.durations import Duration, read_positive_or_none
+from beamish.errors import OptionError
+from beamish.windows.numbering import Numbering
+from beamish.windows.option import Bounds, Times, WindowOption
+
+_MOST = 2**40
+"""More rows than that no window has."""
+
+
+def _whole(least: int) -> Any:
+    """A validator: a whole number of rows, at least so many."""
+
+    def check(option: Any, field: attrs.Attribute[Any], value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
+            raise OptionError(
+                f"{type(option).__name__}({field.name}={value!r}): must be a whole number of rows, from {least} to 2^40"
+            )
+
+    return check
+
+
+def _columns(value: Any) -> Any:
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def _check_columns(option: Any, field: attrs.Attribute[Any], value: Sequence[object]) -> None:
+    for name in value:
+        if not isinstance(name, str) or not name:
+            raise OptionError(
+                f"{type(option).__name__}({field.name}={value!r}): must be the name of a column, or several"
+            )
+
+
+def _check_column(option: Any, field: attrs.Attribute[Any], value: object) -> None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise OptionError(f"{type(option).__name__}({field.name}={value!r}): must be the name of a column")
+
+
+def _check_offset(option: Any, field: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MOST:
+        raise OptionError(f"{type(option).__name__}({field.name}={value!r}): must be a whole number of rows")
+
+
+def _check_over(option: Any, field: attrs.Attribute[Any], value: object) -> None:
+    if value not in ("key", "stream"):
+        raise OptionError(
+            f"{type(option).__name__}({field.name}={value!r}): must be 'key' or 'stream', the rows that are counted together"
+        )
+
+
+def _check_numbers(option: CountWindows | CountSessions) -> None:
+    """The rules that how rows are numbered must keep together."""
+    name = type(option).__name__
+    if option.order_by and option.numbered_by is not None:
+        raise OptionError(
+            f"{name}(order_by={option.order_by!r}, numbered_by={option.numbered_by!r}): rows bring their numbers, so nothing puts them "
+            "in order; say one of the two"
+        )
+    if option.delay and option.numbered_by is None:
+        raise OptionError(
+            f"{name}(delay={option.delay!r}): rows that are numbered as they come are never late; say numbered_by too, or leave it out"
+        )
+
+
+@attrs.frozen
+class CountWindows(WindowOption):
+    """Windows of ``size`` rows, a new one every ``period`` rows (Samza's SAMZA-552; Flink's ``countWindow``).
+
+    Rows are numbered 0, 1, 2 and so on, those of each key by themselves, and windows are ``[start, end)`` over these numbers. A window
+    is full, which is its end, with its last row: that gives its on-time pane. Windows of rows come out as numbers: ``window
+    struct<start: bigint, end: bigint>``.
+
+    Args:
+        size: number of rows of a window, at least 1.
+        period: number of rows from one start to the next, at least 1; None: ``size``, windows one after the other; 1: SQL's ``ROWS
+            size-1 PRECEDING``; more than ``size``: rows between windows are in none.
+        over: "key": the rows of each key are counted by themselves; "stream": all rows together, in one shard.
+        order_by: by which columns the rows of a bundle (a micro-batch) are counted; then, as without it, by event time, over the stream
+            by key, and by the columns that are accumulated, in Spark's order.
+        numbered_by: a column of whole numbers that rows bring along, in any order, with gaps; windows are over these.
+        offset: the number at which a window starts.
+        delay: with ``numbered_by``: how many numbers rows may come out of order and still be on time, at least 0.
+        idle: over keys: when the watermark is so far past a key's last event time, its windows come out, and it counts from 0 again;
+            None: each key is kept for ever, as a number or two.
+
+    Raises:
+        OptionError: one of the arguments is wrong, or they do not go together.
+
+    Example:
+        >>> import beamish as bm
+        >>> from beamish.accumulations import Sum
+        >>> sums = bm.Pipeline().key_by("k").window(bm.CountWindows(3)).accumulate(total=Sum("v"))
+        >>> script = bm.testing.TestStream().add([{"k": "a", "v": v} for v in (1, 2, 3, 4)])
+        >>> [(pane.window, pane.values) for pane in sums.run(script)]
+        [(RowWindow(start=0, end=3), {'total': 6})]
+    """
+
+    size: int = attrs.field(validator=_whole(1))
+    period: int | None = attrs.field(default=None, validator=attrs.validators.optional(_whole(1)))
+    over: Literal["key", "stream"] = attrs.field(default="key", kw_only=True, validator=_check_over)
+    order_by: str | Sequence[str] | None = attrs.field(
+        default=None, kw_only=True, converter=_columns, validator=_check_columns
+    )
+    numbered_by: str | None = attrs.field(default=None, kw_only=True, validator=_check_column)
+    offset: int = attrs.field(default=0, kw_only=True, validator=_check_offset)
+    delay: int = attrs.field(default=0, kw_only=True, validator=_whole(0))
+    idle: Duration | None = attrs.field(default=None, kw_only=True, converter=read_positive_or_none)
+
+    def __attrs_post_init__(self) -> None:
+        _check_numbers(self)
+        if self.idle is not None and self.over == "stream":
+            raise OptionError(
+                f"CountWindows(idle={self.idle!r}, over='stream'): a key falls idle, the stream does not; leave one of them out"
+            )
+
+    @property
+    def every(self) -> int:
+        """Number of rows from one start to the next."""
+        return self.size if self.period is None else self.period
+
+    @property
+    def numbering(self) -> Numbering:
+        return Numbering(self.over == "stream", tuple(self.order_by or ()), self.numbered_by, self.delay, self.idle)
+
+    def describe(self) -> str:
+        words = f"of {self.size} rows, a new one every {self.every}"
+        if self.every > self.size:
+            words += "; rows between them are in none"
+        elif self.every < self.size:
+            words += "; a row is in every one that holds its number"
+        return f"{words}; full with the last row, which is the window's end"
+
+    @property
+    def period_us(self) -> int:
+        return self.every
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        _, start, end = self.assign_columns(np.array([timestamp_us], dtype=np.int64))
+        return zip(start.tolist(), end.tolist(), strict=True)
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        size, period = self.size, self.every
+        into_period = (timestamps_us - self.offset % period) % period
+        windows = np.maximum(0, (size - into_period + period - 1) // period)
+        row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
+        before = np.repeat(np.cumsum(windows) - windows, windows)
+        start = (timestamps_us - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
+        return row, start, start + size
+
+
+@attrs.frozen
+class CountSessions(WindowOption):
+    """Sessions that other rows end: a key's rows are one as long as at most ``others`` rows of other keys come between two of them.
+
+    Row n of the stream begins as ``[n, n + others + 2)`` of its key, and windows of a key that overlap merge into their span. So one more
+    row of another key ends the session, at once. All rows are numbered together, in one shard.
+
+    Args:
+        others: number of rows of other keys that leave a session open, at least 0.
+        order_by: as of ``CountWindows``.
+        numbered_by: as of ``CountWindows``.
+        delay: as of ``CountWindows``.
+
+    Raises:
+        OptionError: one of the arguments is wrong, or they do not go together.
+
+    Example:
+        >>> import beamish as bm
+        >>> bm.CountSessions(50).describe()
+        'sessions: rows of a key with at most 50 rows of other keys between them; they grow and merge as rows come'
+    """
+
+    others: int = attrs.field(validator=_whole(0))
+    order_by: str | Sequence[str] | None = attrs.field(
+        default=None, kw_only=True, converter=_columns, validator=_check_columns
+    )
+    numbered_by: str | None = attrs.field(default=None, kw_only=True, validator=_check_column)
+    delay: int = attrs.field(default=0, kw_only=True, validator=_whole(0))
+
+    merging: ClassVar[bool] = True
+
+    def __attrs_post_init__(self) -> None:
+        _check_numbers(self)
+
+    @property
+    def numbering(self) -> Numbering:
+        return Numbering(True, tuple(self.order_by or ()), self.numbered_by, self.delay)  # noqa: FBT003
+
+    def describe(self) -> str:
+        return f"sessions: rows of a key with at most {self.others} rows of other keys between them; they grow and merge as rows come"
+
+    @property
+    def period_us(self) -> int:
+        return self.others + 2
+
+    def assign(self, timestamp_us: int, *values: Any) -> Iterable[Bounds]:
+        yield timestamp_us, timestamp_us + self.others + 2
+
+    def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
+        return np.arange(len(timestamps_us), dtype=np.int64), timestamps_us, timestamps_us + self.others + 2
