@@ -196,6 +196,10 @@ class Pipeline:
         check_says_what_it_is("trigger(trigger)", check_trigger("trigger(trigger)", trigger))
         return self._with(trigger=trigger, allow_data_loss=bool(allow_data_loss))
 
+    @overload
+    def allowed_lateness(self, lateness: DurationLike) -> Pipeline: ...
+    @overload
+    def allowed_lateness(self, *, rows: int) -> Pipeline: ...
     def allowed_lateness(self, lateness: DurationLike | None = None, *, rows: int | None = None) -> Pipeline:
         """Say how far past its end the watermark, or of windows of rows their reach, may be for a window still to take rows.
 
@@ -207,14 +211,14 @@ class Pipeline:
         Raises:
             OptionError: no duration, no number of rows, or a negative one; both, or neither.
         """
-        if (lateness is None) == (rows is None):
+        if rows is None and lateness is not None:
+            return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
+        if not isinstance(rows, int) or lateness is not None:
             raise OptionError(
                 f"allowed_lateness({lateness!r}, rows={rows!r}): a duration, such as '1 hour', or of windows of rows a number of them: "
                 "rows=100"
             )
-        if rows is None:
-            return self._with(allowed_lateness=not_negative("allowed_lateness", lateness or 0))
-        if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= 2**40:
+        if isinstance(rows, bool) or not 0 <= rows <= 2**40:
             raise OptionError(f"allowed_lateness(rows={rows!r}): must be a whole number of rows, from 0 to 2^40")
         return self._with(late_rows=rows)
 
@@ -816,7 +820,7 @@ class Pipeline:
 
         Returns:
             a value that answers with a list, or of a checkpoint with a DataFrame: ``windows(start, end, key=...)``: the windows
-            that it keeps (``bm.KeptWindow``); ``held()``: what its suppresses hold (``bm.Held``); ``versions(as_of=...)``: what
+            (of rows too) that it keeps (``bm.KeptWindow``); ``held()``: what its suppresses hold (``bm.Held``); ``versions(as_of=...)``: what
             its versioned table holds (``bm.StoredVersion``).
 
         Raises:

@@ -15,7 +15,7 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant, instant_us
 from beamish.kernels.named import Named
 from beamish.local import held_after, tables_after, windows_after
-from beamish.pane import PaneKind, Window
+from beamish.pane import PaneKind, RowWindow, Window
 from beamish.script.events import Event
 from beamish.script.panes import windows_of
 from beamish.stages.as_of_join import AsOfStage
@@ -45,7 +45,7 @@ class Held:
 
     name: str
     key: Named[Any]
-    window: Window | None
+    window: Window | RowWindow | None
     kind: PaneKind
     values: Named[Any]
     timestamp: datetime | None
@@ -67,7 +67,7 @@ class KeptWindow:
     """
 
     key: Named[Any]
-    window: Window
+    window: Window | RowWindow
     values: Named[Any] | None
     new_rows: int
     panes: int
@@ -136,7 +136,8 @@ class ScriptState:
         """The windows that it keeps: open ones, and those kept for late rows.
 
         Args:
-            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes); None: no bound.
+            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes; of windows of rows
+                numbers of rows); None: no bound.
             key: only those of keys that have these values in these key columns.
             stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
 
@@ -147,7 +148,8 @@ class ScriptState:
             PipelineError: no stage has windows, or several and none is named.
             OptionError: ``key`` names no key column, or the span is empty.
         """
-        of, span, wanted = window_stage(self.flow, stage), span_us(start, end), dict(key or {})
+        of, wanted = window_stage(self.flow, stage), dict(key or {})
+        span = span_of(of, start, end)
         found = windows_after(self.flow, self.events, self.initial, of, span)
         if found is None:
             return []
@@ -235,7 +237,8 @@ class CheckpointState:
         """The windows that it keeps: open ones, and those kept for late rows.
 
         Args:
-            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes); None: no bound. What
+            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes; of windows of rows
+                numbers of rows); None: no bound. What
                 lies elsewhere is not read.
             key: only those of keys that have these values in these key columns.
             stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
@@ -252,7 +255,8 @@ class CheckpointState:
         """
         from beamish.spark.kept_windows import windows_in_checkpoint
 
-        of, span, wanted = window_stage(self.flow, stage), span_us(start, end), dict(key or {})
+        of, wanted = window_stage(self.flow, stage), dict(key or {})
+        span = span_of(of, start, end)
         return windows_in_checkpoint(of, self.spark, str(self.checkpoint), batch=self.batch, span_us=span, key=wanted)
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> DataFrame:
@@ -303,17 +307,26 @@ def has_windows(flow: Flow) -> bool:
     return isinstance(unsuppressed(flow.stage), WindowStage)
 
 
-def span_us(start: Any, end: Any) -> tuple[int, int]:
-    """A span of time in microseconds; None: without a bound.
+def span_of(of: Flow, start: Any, end: Any) -> tuple[int, int]:
+    """A span of time in microseconds, or of numbers of rows, as the windows of a stage are; None: without a bound.
 
     Raises:
-        OptionError: it is no time, or the span is empty.
+        OptionError: it is no time, or no number, or the span is empty.
     """
-    start_us = -END_OF_TIME_US if start is None else instant_us("windows(start)", start)
-    end_us = END_OF_TIME_US if end is None else instant_us("windows(end)", end)
+    stage = unsuppressed(of.stage)
+    of_rows = isinstance(stage, WindowStage) and stage.options.counts_rows
+    read = _number if of_rows else instant_us
+    start_us = -END_OF_TIME_US if start is None else read("windows(start)", start)
+    end_us = END_OF_TIME_US if end is None else read("windows(end)", end)
     if start_us >= end_us:
         raise OptionError(f"windows(start={start!r}, end={end!r}): the span is empty; end must be after start")
     return start_us, end_us
+
+
+def _number(where: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= END_OF_TIME_US:
+        raise OptionError(f"{where}={value!r}: windows are of rows, so it must be a whole number: the number of a row")
+    return value
 
 
 def check_suppressed(flow: Flow) -> list[str]:

@@ -67,7 +67,7 @@ def read(panes: list[bm.Pane]) -> Iterator[tuple[datetime, Any]]:
         assert_type(pane.index, int)
         assert_type(pane.is_last, bool)
         assert_type(pane.end - pane.start, timedelta)
-        if pane.window is not None and pane.window.start is not None:
+        if isinstance(pane.window, bm.Window) and pane.window.start is not None:
             yield pane.window.start, pane.values["total"]
         yield pane.start, pane.values["total"]
 
@@ -238,7 +238,7 @@ def in_steps(spark: SparkSession) -> list[bm.Pane]:
 
 def refused(spark: SparkSession) -> None:
     """Each line is an error; none is ever run."""
-    scores.allowed_lateness(None)  # type: ignore[arg-type]
+    scores.allowed_lateness(None)  # type: ignore[call-overload]
     scores.key_by(3)  # type: ignore[arg-type]
     scores.key_by(["team", 3])  # type: ignore[list-item]
     scores.event_time(3, bm.BoundedOutOfOrderness(0))  # type: ignore[arg-type]

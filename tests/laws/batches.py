@@ -14,7 +14,7 @@ import attrs
 from beamish import Pane, PaneKind, Pipeline
 from beamish.flow import Flow, Panes
 from beamish.instants import instant, instant_us
-from beamish.pane import Window
+from beamish.pane import RowWindow, Window
 from beamish.script.events import Bundle, Step, as_step
 from beamish.testing import TestStream
 from beamish.windows import GlobalWindow
@@ -66,7 +66,7 @@ def assigned(pipeline: Pipeline, script: TestStream) -> list[tuple[str, Bounds, 
     ]
 
 
-def dropped(panes: Iterable[Pane]) -> Counter[tuple[int, Window | None]]:
+def dropped(panes: Iterable[Pane]) -> Counter[tuple[int, Window | RowWindow | None]]:
     """How often each (row's id, window) is listed as dropped."""
     return Counter((pane.values["id"], pane.window) for pane in panes if pane.kind is PaneKind.DROPPED)
 
@@ -131,7 +131,7 @@ class KeepsDropped(Twin):
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
-        self.dropped: list[tuple[Window | None, Row]] = []
+        self.dropped: list[tuple[Window | RowWindow | None, Row]] = []
 
     def drop(self, key: Key, bounds: Bounds | None, reason: Any, row: Row) -> None:
         self.dropped.append((bounds and self.bounds_of(bounds), row))
@@ -159,6 +159,7 @@ def batch_of_chain(chain: Pipeline, script: TestStream, panes: Sequence[Pane]) -
     }
     kept: dict[KeyAndWindow, list[Row]] = {}
     for (key, window), values in batch(first, script, first.run(script)).items():
+        assert isinstance(window, Window)
         time_us = None if window.end is None else instant_us("end", window.end) - 1
         row = Row(0, time_us or 0, {**keys[key], **values}, before_end=True)
         for own in _windows_of_pane(chain, window, time_us, row):

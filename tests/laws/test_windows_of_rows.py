@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ by_score = [None, None, Deduplication(("score",), None), Deduplication(("name",)
 
 
 @st.composite
-def counted(draw, **what):
+def counted(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     """A pipeline whose windows are of rows; some know rows again, some have no event time."""
     option = draw(what.pop("window", row_windows))
     if option.merging:

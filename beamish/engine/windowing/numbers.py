@@ -87,7 +87,8 @@ def rows_again(step: Step, bundle: Bundle, key_at: Ints, among: Flags) -> Flags:
             drop_rows(step, bundle, key_at, rows, reason)
             again = again & ~rows
         drop_rows(step, bundle, key_at, again, DUPLICATE)
-        return again | untimed | old
+        dropped: Flags = again | untimed | old
+        return dropped
     if step.plan.windows_have_ids and among.any():
         rows = np.flatnonzero(among)
         step.load(_of_keys(step, bundle))
@@ -104,7 +105,8 @@ def _of_keys(step: Step, bundle: Bundle) -> Flags:
     """The segments that may have windows of the keys of a bundle: bool, one per entry of the index."""
     if step.reaches is None or not step.plan.counts_by_key:
         return np.ones(len(step.state.index["segment"]), dtype=bool)
-    return np.isin(step.state.part_of_segments, np.unique(parts_of_keys(bundle.keys)))
+    of_keys: Flags = np.isin(step.state.part_of_segments, np.unique(parts_of_keys(bundle.keys)))
+    return of_keys
 
 
 def advance(step: Step, reaches: Reaches, bundle: Bundle, counted: Flags) -> Ints:

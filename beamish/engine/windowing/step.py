@@ -83,7 +83,7 @@ class Step:
         unknown = at[group[at] == NO_ENTRY]
         if len(unknown):
             group[unknown] = reaches.find(self.table.keys.take(self.table["key_at"][unknown]))
-        return group[at]  # type: ignore[no-any-return]
+        return group[at]
 
     def _values_of(self, name: str, at: WindowIndices) -> pa.Array:
         """The values of an accumulation that panes of these windows would have now."""

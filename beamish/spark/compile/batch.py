@@ -30,7 +30,7 @@ from beamish.spark.compile.stream import union
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.types import spark_schema
-from beamish.spark.rows.watermark_column import SourceRows
+from beamish.spark.rows.watermark_column import SourceRows, event_time_us_of
 from beamish.spark.workers import check_workers
 from beamish.windows.windowings import WINDOWING
 
@@ -61,7 +61,7 @@ def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """What a stage of a batch will do, for explain: subject and words."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
-        if subject in ("takes", "rows", "where", "duplicates", "windows", "columns", "having"):
+        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "columns", "having"):
             yield subject, words
     bare_operator = bare(flow.operator)
     if not isinstance(bare_operator, WindowOperator):
@@ -120,7 +120,7 @@ def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> Dat
         if operator.takes[number].is_panes:
             packer = pane_packer(operator, number, streaming=False, read=iter)
         else:
-            event_time_us = F.unix_micros(column(operator.takes[number].event_time))
+            event_time_us = event_time_us_of(operator.takes[number].event_time)
             rows = select_read(operator, number, SourceRows(rows, event_time_us), report=False)
             packer = source_packer(operator, number)
         packed.append(rows.mapInArrow(packer, spark_schema(PACKED)))

@@ -12,6 +12,7 @@ from pyspark.sql import types as t
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.forms import FromPanes
+from beamish.kernels.reserved import NO_EVENT_TIME
 from beamish.source import Source, StoredPanes
 from beamish.spark.rows.columns import NamedRows, name_columns
 from beamish.spark.rows.given import Given, Told
@@ -163,7 +164,7 @@ def _stored_panes(source: Source, given: Given) -> Source:
         PipelineError: it has one, and they are the panes of a query whose watermark it could not follow.
     """
     panes = {"window", "pane", "timestamp"} <= set(given.columns)
-    if source.event_time is None and panes:
+    if source.event_time in (None, NO_EVENT_TIME) and panes:
         return StoredPanes(keys=source.keys, name=source.name)
     if panes and given.streaming and not isinstance(source.form, FromPanes):
         raise PipelineError(
