@@ -51,7 +51,7 @@ def test_a_transcript_is_what_happens(case: Transcript, runner: str):
 
 def _check_and_run(case: Transcript, run: Runner) -> Sequence[Sequence[Pane]]:
     pipeline = case.build()
-    pipeline.flow.check()
+    pipeline.flow.completed.check()
     return run(pipeline, case.script())
 
 

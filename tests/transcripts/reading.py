@@ -18,8 +18,8 @@ from beamish.instants import instant
 from beamish.testing import TestStream
 
 HERE = Path(__file__).parent
-SEVERAL = ("merge(", "as_of_join(")
-"""How a pipeline of several inputs begins."""
+WHOLE = ("merge(", "as_of_join(", "Pipeline()")
+"""How a pipeline begins that says itself what it takes."""
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ class Transcript:
         """The pipeline."""
         names: dict[str, Any] = {**vars(bm), **vars(triggers), **vars(accumulations), "bm": bm}
         beginning = 'bm.Pipeline().event_time("ts", BoundedOutOfOrderness(0))'
-        return eval(f"({'' if self.pipeline.startswith(SEVERAL) else beginning}\n{self.pipeline})", names)
+        return eval(f"({'' if self.pipeline.startswith(WHOLE) else beginning}\n{self.pipeline})", names)
 
     def script(self) -> TestStream:
         """The script, one event per step."""
@@ -114,7 +114,7 @@ def read(file: str, text: str) -> Iterator[Transcript]:
     for case in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         title, *lines = case.splitlines()
         lines = [line for line in lines if line.strip() and not line.startswith("#")]
-        pipeline = [line for line in lines if line.startswith((".", *SEVERAL))]
+        pipeline = [line for line in lines if line.startswith((".", *WHOLE))]
         refused = None
         steps: list[Step] = []
         for line in lines[len(pipeline) :]:

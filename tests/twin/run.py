@@ -42,8 +42,9 @@ def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
 
 def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     """The same, event by event."""
-    twin = twin_of(pipeline.flow)
-    return [told(pipeline.flow, twin.step(as_step(event))) for event in events]
+    flow = pipeline.flow.completed
+    twin = twin_of(flow)
+    return [told(flow, twin.step(as_step(event))) for event in events]
 
 
 KINDS: dict[type[Stage], Callable[[Flow], Any]] = {}
