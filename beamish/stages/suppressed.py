@@ -97,6 +97,10 @@ class Suppressed(Stage):
         calls = self.of.calls()
         return None if calls is None else (*calls, f".then({self.suppress!r})")
 
+    @property
+    def needs_event_time(self) -> bool:
+        return self.of.needs_event_time
+
     def check(self, takes: Sequence[Relation]) -> None:
         self.of.check_suppressed(takes, self.suppress)
 

@@ -106,6 +106,9 @@ class WindowStage(Suppressible):
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         options, name = self.options, takes[number].name
         asked = list(options.window.columns) if options.window else []
+        for windowing in options.windowings.values() or (options,):
+            numbering = windowing.window and windowing.window.numbering
+            asked += numbering.columns if numbering else ()
         asked += options.deduplication.columns if options.deduplication else ()
         for accumulation in options.accumulations.values():
             asked += accumulation.columns_of(str(name)) if accumulation.names_of_inputs else accumulation.inputs or ()

@@ -30,7 +30,9 @@ def _whole(least: int) -> Any:
 
 
 def _columns(value: Any) -> Any:
-    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def _check_columns(option: Any, field: attrs.Attribute[Any], value: Sequence[object]) -> None:

@@ -309,6 +309,17 @@ def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
 
 
 @pytest.mark.spark
+def test_the_last_departures_are_the_frames_of_spark(root, capsys, spark):
+    with pytest.raises(SystemExit) as ended:
+        run(root, capsys, "last_departures", "--days", "1", "--batches", "3")
+    assert ended.value.code == 0
+    _, *airports, check, _, hundred, _, _, _ = lines(capsys.readouterr().out)
+    assert [line.split(":")[0].strip() for line in airports] == ["EWR", "JFK", "LGA"]
+    assert check == "holds: 841 panes, 841 frames of rowsBetween"
+    assert hundred.startswith("  B6 flights 0 to 99: ")
+
+
+@pytest.mark.spark
 def test_final_sessions_in_sql_equal_the_pipeline_by_hand(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
         run(root, capsys, "final_sessions_sql", "--days", "3", "--batches", "4")
@@ -360,6 +371,7 @@ def test_every_example_is_run_here(root):
         "flights_and_weather",
         "delay_per_session",
         "flights",
+        "last_departures",
         "flights_check",
         "flights_replay",
     }
