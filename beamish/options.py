@@ -12,6 +12,7 @@ from beamish.durations import Duration, read_not_negative
 from beamish.kernels.formulas import Formula
 from beamish.kernels.named import Named
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
+from beamish.retention import Retention
 from beamish.triggers.default import Default
 from beamish.triggers.trigger import Trigger
 from beamish.windows.option import WindowOption
@@ -48,6 +49,7 @@ class WindowOptions:
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
     where: Formula | None = None
     deduplication: Deduplication | None = None
+    retention: Retention | None = None
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
 

@@ -23,6 +23,7 @@ from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, Ret
 from beamish.options import WindowOptions
 from beamish.pane import Pane
 from beamish.plan.changes_plan import ChangesOptions
+from beamish.retention import Retention
 from beamish.source import Source, key_by_call
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
@@ -56,6 +57,7 @@ def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
 _CALLS = {
     "derived": "with_columns",
     "deduplication": "deduplicate",
+    "retention": "retain",
     "mode": "accumulation_mode",
     "on_time": "on_time_behavior",
     "closing": "closing_behavior",
@@ -405,6 +407,46 @@ class Pipeline:
         if len(self.flow.inputs) > 1 or self.flow.stage != WindowStage(WindowOptions(with_dropped=dropped)):
             return self._with(deduplication=options)
         return Pipeline(attrs.evolve(self.flow, stage=DeduplicateStage(options, with_dropped=dropped)))
+
+    def retain(
+        self,
+        *,
+        windows: int | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,  # noqa: A002 - what they are
+    ) -> Pipeline:
+        """Say how much of its past a key may keep: its latest windows, as long as they are together within each budget.
+
+        After a bundle with rows for a key its windows are looked through from the latest, by end and start, back. The latest stays;
+        the first that is over a budget, and all before it, fall out: they give their last pane, as when they expire, and are
+        forgotten. A row that comes for one of them, or one before them, is dropped as ``out_of_retention``.
+
+        Args:
+            windows: so many windows, at least 1; None: no bound.
+            rows: so many rows put into them.
+            bytes: so many bytes of accumulators: numbers and times by their width, text by its length, lists by what is in them.
+
+        Raises:
+            OptionError: nothing is said, or no whole number of at least 1.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> from beamish.triggers import Default
+            >>> latest = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(10))
+            ...     .allowed_lateness("1 hour")
+            ...     .retain(windows=2)
+            ...     .accumulating()
+            ...     .accumulate(n=Count())
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 5}, {"ts": 15}]).add([{"ts": 25}]).add([{"ts": 3}])
+            >>> [(pane.start.second, pane.is_last) for pane in latest.run(script)]
+            [(0, True)]
+        """
+        return self._with(retention=Retention(windows, rows, bytes))
 
     def having(self, condition: pc.Expression) -> Pipeline:
         """Let only the panes out that fulfil a condition, and only their retractions; a second call adds to the first.

@@ -56,6 +56,7 @@ class Said:
     accumulations: Mapping[str, bm.accumulations.Accumulation]
     where: Any = None
     deduplication: Deduplication | None = None
+    retention: Any = None
     derived: Mapping[str, Any] = attrs.Factory(dict)
     having: Any = None
     suppress: bm.Suppress | None = None

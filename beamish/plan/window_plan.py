@@ -101,6 +101,16 @@ class WindowPlan:
         return self.numbering is not None and self.numbering.numbered_by is not None
 
     @property
+    def retains(self) -> bool:
+        """Whether a key keeps only so much of its past, so that its windows lie together."""
+        return self.options.retention is not None
+
+    @property
+    def counts_rows_put_in(self) -> bool:
+        """Whether it is counted how many rows came into each window."""
+        return self.options.retention is not None and self.options.retention.rows is not None
+
+    @property
     def lateness(self) -> int:
         """How far past its end a window takes rows: microseconds, or a number of rows."""
         return self.options.lateness

@@ -75,6 +75,7 @@ class WindowStage(Suppressible):
             _check_windowings_apart(takes)
         _check_names(options, takes)
         _check_retractions(options, takes)
+        _check_retention(options)
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
         _check_within(options, takes)
@@ -344,6 +345,18 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
                 f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} is in two windows, of which neither knows whether it met "
                 f"a row in the other, so only rows of {other} can be kept; the same rows meet in window({same!r}), where those of "
                 f"{within.of} can"
+            )
+
+
+def _check_retention(options: WindowOptions) -> None:
+    """Check that there are windows to choose from."""
+    retention = options.retention
+    if retention is None:
+        return
+    for windowing in options.windowings.values() or (options,):
+        if windowing.window is not None and windowing.window.is_all_of_time:
+            raise PipelineError(
+                f"{retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
             )
 
 

@@ -22,6 +22,11 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
             f"suppress({until!r}) of {options.window!r}: a window of rows closes with a row, not at a time; without early and late "
             "panes it has one pane, the final one"
         )
+    if options.retention is not None:
+        raise PipelineError(
+            f"suppress({until!r}) of a stage with {options.retention.call}: a window that falls out does not close at a time; leave one "
+            "of them out, or limit what is held by buffer=bm.Buffer(...)"
+        )
     if isinstance(until, UntilWindowCloses) and until.grace is not None:
         raise PipelineError(
             f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: say "

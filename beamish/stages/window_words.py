@@ -39,6 +39,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "panes", f"a window fires {options.trigger.describe()}"
     yield "late", _late(options)
     yield "closing", _closing(options)
+    if options.retention is not None:
+        yield "retained", options.retention.describe()
     yield "a pane holds", _mode(options)
     if options.derived:
         yield "columns", f"computed: {shown_formulas(options.derived)}"
@@ -223,6 +225,8 @@ def calls(declared: WindowOptions) -> Iterator[str]:
     ):
         if value != undeclared:
             yield f".{name}({value!r})"
+    if declared.retention is not None:
+        yield f".{declared.retention.call}"
     if declared.only_updated:
         yield ".only_updated_panes()"
     if declared.with_dropped:

@@ -164,7 +164,7 @@ def batch_of_chain(chain: Pipeline, script: TestStream, panes: Sequence[Pane]) -
         row = Row(0, time_us or 0, {**keys[key], **values}, before_end=True)
         for own in _windows_of_pane(chain, window, time_us, row):
             kept.setdefault((key_name(chain, row.values), own), []).append(row)
-    gone = [(window, row) for window, row in twin.dropped if window is not None]
+    gone = [(at, row) for at, row in twin.dropped if isinstance(at, Window)]
     for window, row in sorted(gone, key=lambda one: not _removes(one[1])):
         rows = kept.setdefault((key_name(chain, row.values), window), [])
         if _removes(row):

@@ -8,6 +8,7 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish.deduplication import Deduplication
 from beamish.durations import duration
+from beamish.retention import Retention
 from beamish.triggers import Trigger
 from tests.said import declared
 from tests.strategies.accumulations import accumulations, fold_in_order
@@ -23,6 +24,9 @@ combiners = st.sampled_from(list(bm.TimestampCombiner))
 latenesses = st.one_of(st.just(0), st.integers(0, 12), st.just(1000))
 asked_accumulations = st.sampled_from([a.Count(), a.Sum("score"), a.Max("score")])
 """What an AfterValue looks at; rows of all scripts have a score."""
+retentions = st.sampled_from(
+    [None, None, Retention(windows=1), Retention(windows=2), Retention(rows=3), Retention(3, 5)]
+)
 late_rows = st.sampled_from([0, 0, 1, 3, 8, 1000])
 key_columns = st.sampled_from([(), (), ("team",), ("team",), ("team", "part"), ("part",)])
 

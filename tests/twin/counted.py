@@ -79,6 +79,9 @@ class CountedTwin(Twin):
         for name in gone:
             if not self.ended:
                 del self.groups[name]
+        for key in self.keys.values():
+            if self.name_of(key) in gone:
+                key.fallen = None
 
     # A bundle
 
@@ -118,6 +121,8 @@ class CountedTwin(Twin):
             for bounds in assign(self.window, row.time_us, row.values, row.input):
                 if self.expired(key, bounds):
                     self.drop(key, bounds, DropReason.EXPIRED, row)
+                elif key.has_lost(bounds):
+                    self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
                 else:
                     fits.append((bounds, row))
             pairs.setdefault(id(key), []).extend(fits)
@@ -130,7 +135,7 @@ class CountedTwin(Twin):
             pairs = {
                 of: [pair for pair in own if not any(pair[1] is one for one in again)] for of, own in pairs.items()
             }
-        came = [window for key in self.keys.values() for window in self.land(key, pairs.get(id(key), []))]
+        landed = [(key, self.land(key, pairs.get(id(key), []))) for key in self.keys.values()]
         for key, row in counted:
             group = self.groups.setdefault(self.name_of(key), Group())
             if self.numbering.numbered_by is None:
@@ -140,7 +145,10 @@ class CountedTwin(Twin):
             time_us = self.time_of(row)
             if time_us is not None:
                 group.latest_us = time_us if group.latest_us is None else max(group.latest_us, time_us)
-        self.pass_ends(came)
+        self.pass_ends([window for _, came in landed for window in came])
+        for key, came in landed:
+            if came:
+                self.let_fall(key)
 
     def brought(self, arrived: Sequence[Arrived]) -> list[tuple[Key, Row]]:
         """The rows with the numbers that they bring along."""

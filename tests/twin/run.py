@@ -87,6 +87,8 @@ class Live:
     """The rows not yet in a pane."""
     ids: list[Any] = field(default_factory=list)
     """Of all rows that it took, where rows are known again in their window (semantics.md#duplicates)."""
+    put_in: int = 0
+    """Number of rows that came into it."""
     new_since: float | None = None
     """The watermark at which the first new row came (semantics.md#pane-timing)."""
     waits_for_end: bool = False
@@ -115,6 +117,7 @@ class Live:
             # merging).
             landed = row._replace(before_end=watermark < self.end)
             self.new.append(landed)
+            self.put_in += 1
             if self.new_since is None:
                 self.new_since = watermark
             if removes(row):
@@ -135,12 +138,20 @@ class Key:
 
     Attributes:
         remembered: the ids of its rows, each with the watermark at which it is forgotten (semantics.md#duplicates-within).
+        put_in: how many rows came into the windows whose trigger has finished.
+        fallen: (end, start) of the latest window that fell out (semantics.md#retention).
     """
 
     columns: Mapping[str, Any]
     live: dict[Bounds, Live] = field(default_factory=dict)
     closed: dict[Bounds, list[Any]] = field(default_factory=dict)
     remembered: list[tuple[Any, int]] = field(default_factory=list)
+    put_in: dict[Bounds, int] = field(default_factory=dict)
+    fallen: tuple[int, int] | None = None
+
+    def has_lost(self, bounds: Bounds) -> bool:
+        """Whether the window, or one after it, fell out."""
+        return self.fallen is not None and bounds[::-1] <= self.fallen
 
     def in_order(self) -> list[Live]:
         """By (end, start) (semantics.md#order-of-output)."""
@@ -396,6 +407,8 @@ class Twin:
         for bounds in assign(self.window, row.time_us, row.values, row.input) if own is None else own:
             if self.expired(key, bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
+            elif key.has_lost(bounds):
+                self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
             else:
                 arrived.setdefault(name, []).append((bounds, row))
 
@@ -404,6 +417,31 @@ class Twin:
         for window in key.in_order():
             if any(window is one for one in came):  # semantics.md#when-a-window-is-asked
                 self.ask(key, window)
+        if came:
+            self.let_fall(key)
+
+    def let_fall(self, key: Key) -> None:
+        """Of a key that got a row the latest windows are kept, within the budgets (semantics.md#retention)."""
+        budget = self.options.retention
+        if budget is None:
+            return
+        put_in = {bounds: key.put_in[bounds] for bounds in key.closed} | {
+            at: one.put_in for at, one in key.live.items()
+        }
+        windows = rows = 0
+        gone: list[Bounds] = []
+        for bounds in sorted(put_in, key=lambda bounds: bounds[::-1], reverse=True):
+            windows, rows = windows + 1, rows + put_in[bounds]
+            over = windows > (budget.windows or windows) or rows > (budget.rows or rows)
+            if gone or (over and windows > 1):
+                gone.append(bounds)
+        for bounds in reversed(gone):
+            key.closed.pop(bounds, None)
+            window = key.live.pop(bounds, None)
+            if window is not None:
+                self.emit(key, window, is_last=True)
+        if gone:
+            key.fallen = max([gone[0][::-1], *([key.fallen] if key.fallen else [])])
 
     def land(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Live]:
         """Rows find their windows, which are shown them; gives those windows."""
@@ -479,6 +517,7 @@ class Twin:
         window.trigger.merge([part.trigger for part in parts], self.now(key, result))
         window.rows = [row for part in parts for row in part.rows]
         window.ids = [one for part in parts for one in part.ids]
+        window.put_in = sum(part.put_in for part in parts)
         window.new = [row for part in parts for row in part.new]
         window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
         window.waits_for_end = any(part.waits_for_end for part in parts)
@@ -505,7 +544,7 @@ class Twin:
         window.trigger.fire(now)
         if window.trigger.finished:
             del key.live[window.bounds]
-            key.closed[window.bounds] = window.ids
+            key.closed[window.bounds], key.put_in[window.bounds] = window.ids, window.put_in
         self.emit(key, window, is_last=window.trigger.finished)  # semantics.md#last-panes
 
     def emit(self, key: Key, window: Live, *, is_last: bool) -> None:

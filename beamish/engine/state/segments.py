@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.engine.windowing.reaches import HASHED
+from beamish.engine.windowing.keyed_records import HASHED
 from beamish.engine.windowing.window_table import Pool, WindowTable, columns_under
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.codec import decode, encode
@@ -168,7 +168,7 @@ def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **colu
     rows = stored.num_rows
     all_columns: dict[str, Any] = {name: np.full(rows, value) for name, value in columns.items()}
     for name, (dtype, _) in table.stored.items():
-        if name not in columns:
+        if name not in columns and name in stored.schema.names:  # else it has its value for new windows
             all_columns[name] = _to_numpy(stored[name], dtype)
     all_columns["key_at"] = table.keys.append(columns_under(stored, "key.", table.keys.schema))
     all_columns["state_at"] = table.state.append(columns_under(stored, "state.", table.state.schema, plan.new_state))

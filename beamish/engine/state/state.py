@@ -35,8 +35,10 @@ from beamish.engine.state.segments import (
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import inherited_name, naming_entry, read_entry, segment_name, write_entry
 from beamish.engine.state.takes import note_takes
+from beamish.engine.windowing.fallen import FallenWindows
 from beamish.engine.windowing.inherited_panes import InheritedPanes
-from beamish.engine.windowing.reaches import Reaches, parts_of_keys
+from beamish.engine.windowing.keyed_records import parts_of_keys
+from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.window_table import NO_VALUE, Pool, WindowTable
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
@@ -60,9 +62,11 @@ class State:
         span_us: how long a span of ends a segment holds.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
+        fallen: where keys keep only so much, the latest window of each that fell out; else None.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
+        relaid: whether windows lie by key now and did not, or the other way round.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
@@ -75,9 +79,11 @@ class State:
     span_us: int
     remembered: RememberedIds | None = None
     reaches: Reaches | None = None
+    fallen: FallenWindows | None = None
     held: dict[str, Any] | None = None
     changed: bool = False
     is_new: bool = False
+    relaid: bool = False
     rewrites: bool = False
 
     @classmethod
@@ -93,16 +99,21 @@ class State:
             ids = pa.schema([*plan.key_schema, *plan.id_schema])
             remembered = RememberedIds(ids, plan.ids_within_us, store)
         reaches = Reaches(plan, store) if plan.counts_rows else None
+        fallen = FallenWindows(plan, store) if plan.options.retention is not None else None
         if stored is None:
             check_no_rows(store)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
-            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered, reaches, is_new=True)
+            return cls(
+                plan, store, policy, empty_index(), clocks, {}, span_us, remembered, reaches, fallen, is_new=True
+            )
         index, about = stored
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
         dropped, span_us, held = about["dropped"], about["span_us"], about.get("held")
-        return cls(plan, store, policy, index, clocks, dropped, span_us, remembered, reaches, held, changed)
+        state = cls(plan, store, policy, index, clocks, dropped, span_us, remembered, reaches, fallen, held, changed)
+        state.relaid = about.get("by_key", False) != plan.retains
+        return state
 
     def begin_step(self) -> None:
         """Decide how windows are cut into segments in this step."""
@@ -111,7 +122,7 @@ class State:
         self.span_us = self.policy.least_span_us(self.plan)
         if not self.plan.counts_by_key:
             self.span_us = self.policy.next_span_us(self.span_us, before, segments, windows)
-        self.rewrites = self.changed or self.span_us != before
+        self.rewrites = self.changed or self.relaid or self.span_us != before
 
     @property
     def next_due_us(self) -> int | None:
@@ -119,7 +130,7 @@ class State:
         due = self.index["due_us"].tolist()
         if self.reaches is not None:  # then windows wait for rows, or for the end of time
             due = [END_OF_TIME_US] if due else []
-        of_rows = [one.next_due_us for one in (self.remembered, self.reaches) if one is not None]
+        of_rows = [one.next_due_us for one in (self.remembered, self.reaches, self.fallen) if one is not None]
         return min([*due, *(us for us in of_rows if us is not None)], default=None)
 
     def segments_of(self, end_us: Ints, keys: Pool, key_at: Ints, progress: int | Ints) -> Ints:
@@ -131,13 +142,15 @@ class State:
             key_at: int64, one per window: where its key is in the pool.
             progress: how far they have come (``windowing/step.py``).
         """
+        if self.plan.retains:
+            return parts_of_keys(keys.take(key_at)) * 2
         if self.plan.counts_by_key:
             return counted_segments(self.span_us, end_us, parts_of_keys(keys.take(key_at)), end_us <= progress)
         return segment_numbers(self.span_us, end_us, keys, key_at)
 
     @property
     def part_of_segments(self) -> Ints:
-        """Of windows counted by key the part of the keys of each segment: int64, one per entry of the index."""
+        """Of windows that lie by key the part of the keys of each segment: int64, one per entry of the index."""
         return part_of_counted(self.index["segment"])
 
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
@@ -200,9 +213,11 @@ class State:
             self.remembered.save(self.clocks.watermark_us)
         if self.reaches is not None:
             self.reaches.save()
+        if self.fallen is not None:
+            self.fallen.save(self.clocks.watermark_us)
         if self.is_new:
             note_takes(self.store, self.plan.takes)
-        self.changed = self.is_new = self.rewrites = False
+        self.changed = self.is_new = self.relaid = self.rewrites = False
         self._save_index()
 
     def _save_one(
@@ -241,5 +256,6 @@ class State:
             "dropped": self.dropped,
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
+            **({"by_key": True} if self.plan.retains else {}),
         }
         write_index_entry(self.store, self.index, about)

@@ -21,6 +21,7 @@ from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
 from beamish.engine.windowing.numbers import advance, load_passed, number_rows, rows_again
 from beamish.engine.windowing.reaches import Reaches
+from beamish.engine.windowing.retention import drop_fallen, let_fall
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
 from beamish.engine.windowing.unmatched import unmatched
@@ -42,7 +43,9 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     timed = timed_rows(bundle)
     drop_untimed(step, bundle, key_at, timed)
     entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_of(step, bundle, key_at, timed)))
-    ask(step, _add_entries(step, bundle, entries))
+    came = _add_entries(step, bundle, entries)
+    ask(step, came)
+    let_fall(step, came)
 
 
 def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> None:
@@ -56,13 +59,14 @@ def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> 
     came = _add_entries(step, bundle, entries)
     load_passed(step, reaches, advance(step, reaches, bundle, counted))
     pass_ends(step, came)
+    let_fall(step, came)
 
 
 def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
-    """Drop the entries whose windows have expired; gives the rest."""
+    """Drop the entries whose windows have expired, or fell out; gives the rest."""
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
-    return entries.only(~expired)
+    return drop_fallen(step, bundle, entries.only(~expired))
 
 
 def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
@@ -103,6 +107,8 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     step.taken += int(rows.sum())
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
+    if step.plan.counts_rows_put_in:
+        table["rows"][at] += rows
     if step.plan.signed:
         table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))

@@ -36,6 +36,8 @@ def _end_of_keys(step: Step, reaches: Reaches) -> None:
         by_key = step.plan.counts_by_key
         step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
         step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
+        if step.state.fallen is not None:
+            step.state.fallen.forget(reaches.keys(idle))
         reaches.forget(idle)
     pass_ends(step)
 

@@ -164,7 +164,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
         "asks_at_end": m.any(table["asks_at_end"]) & (table["end_us"][m.into] > step.progress(m.into)),
         "state_at": table.state.append(_merged_state(step, m)),
         "touched": True,
-    }
+    } | ({"rows": m.sum(table["rows"])} if step.plan.counts_rows_put_in else {})
     merge_ids(step, m)
     options.trigger.on_merge_columns(table.trigger, m, step.now())
     table.trigger.finished[m.into] = False

@@ -16,8 +16,9 @@ from beamish.engine.windowing.dropped_rows import DUPLICATE, NULL_EVENT_TIME, NU
 from beamish.engine.windowing.drops import drop_rows
 from beamish.engine.windowing.duplicates import came_before, judge
 from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.keyed_records import HASHED, NOWHERE, parts_of_keys
 from beamish.engine.windowing.keyed_windows import known_and_own
-from beamish.engine.windowing.reaches import HASHED, NONE, NOWHERE, Reaches, parts_of_keys
+from beamish.engine.windowing.reaches import NONE, Reaches
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_VALUE, rows_without_columns
 from beamish.kernels.arrays import Flags, Ints
@@ -103,7 +104,7 @@ def rows_again(step: Step, bundle: Bundle, key_at: Ints, among: Flags) -> Flags:
 
 def _of_keys(step: Step, bundle: Bundle) -> Flags:
     """The segments that may have windows of the keys of a bundle: bool, one per entry of the index."""
-    if step.reaches is None or not step.plan.counts_by_key:
+    if not step.plan.counts_by_key:
         return np.ones(len(step.state.index["segment"]), dtype=bool)
     of_keys: Flags = np.isin(step.state.part_of_segments, np.unique(parts_of_keys(bundle.keys)))
     return of_keys
@@ -135,7 +136,7 @@ def load_passed(step: Step, reaches: Reaches, groups: Ints) -> None:
     wanted = [part * 2]
     late, span = step.plan.lateness, step.state.span_us
     before, now = reaches.before(groups), reaches.of(groups)
-    if late:
+    if late and not step.plan.retains:
         had = before != NONE
         first, last = ((before[had] - late + 1) // span), ((now[had] - late) // span)
         part = part[had]

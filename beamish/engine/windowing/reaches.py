@@ -1,13 +1,11 @@
 """The reach of each group of rows that are counted together: how far their numbers have come (docs/semantics.md#windows-of-rows).
 
-Groups are keys, or the stream, which is one group. They lie in segments by a hash of the key; a step reads those of the keys that
-it touches. A group's index is its place among the groups in memory, and stays what it is for the step.
+Groups are keys, or the stream, which is one group.
 
 columns (one entry per group):
     reach       int64: given numbers: how many rows it has; brought: the greatest number that came + 1, less the delay; NONE before
                 the first row
     latest_us   int64, microseconds: the latest event time of its rows; NONE: none had one
-cells: the key as ``key.<name>``; of the stream one column that says nothing.
 """
 
 from __future__ import annotations
@@ -19,22 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.state.records import Records
-from beamish.engine.state.segment_store import SegmentStore
-from beamish.engine.state.segmented import Segmented
 from beamish.engine.state.store import Store
+from beamish.engine.windowing.keyed_records import NOWHERE, KeyedRecords
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
-from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.plan.window_plan import WindowPlan
 
 NAME = "reaches"
 """Before the entries of reaches in a shard's store."""
 NONE = np.iinfo(np.int64).min
 """No row has come; no event time."""
-NOWHERE = -1
-"""No group."""
-HASHED = 64
-"""Into so many parts keys are cut."""
 
 
 @attrs.frozen(eq=False)
@@ -42,12 +34,6 @@ class Reach(Records):
     """How far groups have come."""
 
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"reach": ("int64", NONE), "latest_us": ("int64", NONE)}
-
-
-def parts_of_keys(keys: pa.Table) -> Ints:
-    """The part of each key (normalised), by the lower bits of its hash; the upper ones say its shard."""
-    hashes = hash_rows(keys.columns, keys.num_rows)
-    return (hashes % np.uint64(HASHED)).astype(np.int64)
 
 
 class Reaches:
@@ -64,61 +50,27 @@ class Reaches:
     def __init__(self, plan: WindowPlan, store: Store) -> None:
         numbering = plan.numbering
         assert numbering is not None  # noqa: S101 - windows of rows say how rows are numbered
-        self.by_key = plan.counts_by_key
         self._idle_us = None if numbering.idle is None else numbering.idle.us
-        fields = (
-            [(f"key.{field.name}", field.type) for field in plan.key_schema] if self.by_key else [("key", pa.int8())]
-        )
-        self._schema = pa.schema(fields)
-        self._segments = SegmentStore(store, NAME, ("due_us",))
-        self._stored = Segmented(self._segments, Reach.none(self._schema))
-        self._touched: set[int] = set()
+        self._groups = KeyedRecords(plan.key_schema if plan.counts_by_key else pa.schema([]), Reach, store, NAME)
         self._before: Ints | None = None
         self._ended = self._ended_before = False
 
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which a group may have fallen idle; None: none ever does."""
-        return None if self._idle_us is None else min(self._segments.index["due_us"].tolist(), default=None)
+        return None if self._idle_us is None else self._groups.next_due
 
     def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
-        """The group of each key.
-
-        Args:
-            keys: key columns, normalised, n rows.
-            new: whether those that are not there begin.
-
-        Returns:
-            int64[n], indices of groups; NOWHERE: there is none.
-        """
-        cells = self._cells(keys)
-        by_key = factorize_rows(cells.columns, cells.num_rows)
-        one = cells.take(pa.array(by_key.first()))
-        parts = parts_of_keys(one)
-        self._stored.load(np.unique(parts).tolist())
-        known = np.flatnonzero(self._stored.alive)
-        have = self._stored.records.cells.take(pa.array(known))
-        both = [
-            pa.chunked_array([*a.chunks, *b.chunks], a.type) for a, b in zip(have.columns, one.columns, strict=True)
-        ]
-        code = factorize_rows(both, len(known) + len(parts)).of[len(known) :]
-        at = np.full(len(parts), NOWHERE)
-        there = code < len(known)
-        at[there] = known[code[there]]
-        if new and not there.all():
-            first = len(self._stored.alive)
-            at[~there] = np.arange(first, first + int((~there).sum()))
-            self._stored.add(Reach.new(one.take(pa.array(np.flatnonzero(~there)))))
-        return at[by_key.of]
-
-    def _cells(self, keys: pa.Table) -> pa.Table:
-        if self.by_key:
-            return pa.table(keys.columns, schema=self._schema)
-        return pa.table([pa.array(np.zeros(keys.num_rows, np.int8))], schema=self._schema)
+        """The group of each key; ``new``: those that are not there begin. int64, NOWHERE: there is none."""
+        return self._groups.find(keys, new=new)
 
     def parts(self, groups: Ints) -> Ints:
         """The part of each group, where keys are counted by themselves."""
-        return parts_of_keys(self._stored.records.cells.take(pa.array(groups)))
+        return self._groups.parts(groups)
+
+    def keys(self, groups: Ints) -> pa.Table:
+        """The keys of groups that are counted by themselves; of the others rows without columns."""
+        return self._groups.keys(groups)
 
     def of(self, groups: Ints) -> Ints:
         """The reach of each group now; one that is nowhere has been forgotten, so it is endless."""
@@ -131,7 +83,7 @@ class Reaches:
 
     @property
     def _reach(self) -> Ints:
-        return self._stored.records["reach"]
+        return self._groups.records["reach"]
 
     def _of(self, reach: Ints, groups: Ints, *, ended: bool) -> Ints:
         if ended:
@@ -159,25 +111,25 @@ class Reaches:
             latest_us: int64[n], the latest event time of their new rows; NONE: none had one.
         """
         self._note_before()
-        records = self._stored.records
+        records = self._groups.records
         for name, values in (("reach", reach), ("latest_us", latest_us)):
             records[name][groups] = np.maximum(records[name][groups], values)
-        self._touched.update(groups.tolist())
+        self._groups.touch(groups)
 
     def idle(self, watermark_us: int) -> Ints:
         """The groups that are idle at a watermark: int64, indices."""
         if self._idle_us is None:
             return np.empty(0, dtype=np.int64)
-        self._stored.load_where(self._segments.index["due_us"] <= watermark_us)
-        latest_us = self._stored.records["latest_us"]
+        self._groups.load_due(watermark_us)
+        latest_us = self._groups.records["latest_us"]
         over = (latest_us != NONE) & (_until_us(latest_us, self._idle_us) <= watermark_us)
-        return np.flatnonzero(self._stored.alive & over)
+        return np.flatnonzero(self._groups.alive & over)
 
     def forget(self, groups: Ints) -> None:
         """Their windows are at their ends, and if there are further rows of them, these are numbered from 0 on."""
         self._note_before()
         self._reach[groups] = END_OF_TIME_US
-        self._stored.remove(groups)
+        self._groups.remove(groups)
 
     def _note_before(self) -> None:
         if self._before is None:
@@ -185,15 +137,7 @@ class Reaches:
 
     def save(self) -> None:
         """Write what the step has changed."""
-        at = np.array(sorted(self._touched), dtype=np.int64)
-        at = at[self._stored.alive[at]]
-        self._stored.rewrite(np.unique(parts_of_keys(self._stored.records.cells.take(pa.array(at)))).tolist())
-        self._stored.save(
-            lambda groups: parts_of_keys(groups.cells),
-            lambda groups: groups["reach"] != NONE,
-            lambda groups: {"due_us": self._due_us(groups["latest_us"])},
-        )
-        self._touched.clear()
+        self._groups.save(lambda groups: groups["reach"] != NONE, lambda groups: self._due_us(groups["latest_us"]))
         self._before = None
 
     def _due_us(self, latest_us: Ints) -> int:

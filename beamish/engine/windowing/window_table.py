@@ -17,6 +17,7 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when its progress passes its end
+    rows                int64: rows put into it, where a budget of them is kept
     trigger.../...      the trigger tree's (trigger_tree.py)
 working columns:
     gone                bool: it expired or was merged away; not written back
@@ -133,7 +134,8 @@ class WindowTable:
 
     def __init__(self, plan: WindowPlan) -> None:
         trigger = plan.options.trigger
-        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **dict(trigger_columns(trigger))}
+        rows = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
+        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **rows, **dict(trigger_columns(trigger))}
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)
         self.trigger = TriggerState(trigger, self.columns)

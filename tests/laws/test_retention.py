@@ -1,0 +1,123 @@
+"""Laws of how much of its past a key keeps (semantics.md#law-retention)."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import DropReason, PaneKind
+from beamish.accumulations import Collect, Count, Last, Sum
+from beamish.engine.state import SegmentPolicy
+from beamish.local import Variation
+from beamish.local import run as run_varied
+from beamish.retention import Retention
+from beamish.script.events import as_step
+from tests.agreement import differences
+from tests.laws.dear import dear
+from tests.said import evolve
+from tests.strategies.pipelines import pipelines, retentions
+from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.windows import windows
+from tests.twin import run
+
+budgets = retentions.filter(bool)
+ending = windows.filter(lambda option: not option.is_all_of_time)
+meeting = st.builds(bm.Sessions, st.integers(2, 6))
+
+
+@st.composite
+def retaining(draw: st.DrawFn, **what: object) -> bm.Pipeline:
+    """A pipeline whose keys keep only so much."""
+    pipeline = draw(pipelines(window=what.pop("window", ending), once=draw(st.integers(0, 3)) == 3, **what))
+    pipeline = evolve(pipeline, retention=draw(budgets))
+    pipeline.flow.check()
+    return pipeline
+
+
+def agree(pipeline, script):
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_let_the_same_windows_fall_out(data):
+    pipeline = data.draw(retaining())
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@dear
+@pytest.mark.parametrize(
+    "window",
+    [ending.filter(lambda option: not isinstance(option, bm.CalendarWindows)), meeting],
+    ids=["any", "sessions"],
+)
+@given(data=st.data())
+def test_engine_and_twin_let_the_same_windows_fall_out_in_long_scripts(window, data):
+    of_one_key = {
+        "watermark": st.just(bm.BoundedOutOfOrderness(0)),
+        "keys": st.just(()),
+        "lateness": st.sampled_from([5, 40, 1000]),
+        "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
+    }
+    pipeline = data.draw(
+        retaining(window=window, **of_one_key).filter(lambda one: one.flow.stage.options.deduplication is None)
+    )
+    agree(pipeline, data.draw(dense_scripts))
+
+
+@dear
+@given(st.data())
+def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_kept(data):
+    pipeline = data.draw(retaining())
+    script = data.draw(scripts(pipeline))
+    how = Variation(
+        shards=data.draw(st.integers(1, 4)),
+        packs=data.draw(st.integers(1, 3)),
+        round_trip=data.draw(st.booleans()),
+        adapt=lambda operator: attrs.evolve(operator, policy=SegmentPolicy(few_segments=0, shortest_us=1)),
+    )
+    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+
+
+@dear
+@given(st.data())
+def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
+    window = st.one_of(st.builds(bm.FixedWindows, st.integers(1, 5)), meeting)
+    pipeline = data.draw(retaining(window=window, with_dropped=st.just(True)))  # noqa: FBT003
+    pipeline = evolve(pipeline, deduplication=None)
+    script = data.draw(scripts(pipeline))
+    events, number = [], 0
+    for event in script.events:
+        rows = []
+        for row in as_step(event).rows:
+            number += 1
+            rows.append({**row, "number": number})
+        events.append(attrs.evolve(event, rows=tuple(rows)) if rows else event)
+    panes = run_varied(pipeline.flow, events)
+    gone = {pane.values["number"] for pane in panes if pane.reason is DropReason.OUT_OF_RETENTION}
+    left = [
+        attrs.evolve(event, rows=tuple(row for row in as_step(event).rows if row["number"] not in gone))
+        if as_step(event).rows
+        else event
+        for event in events
+    ]
+    shown = [
+        [pane for pane in some if pane.kind is not PaneKind.DROPPED]
+        for some in (panes, run_varied(pipeline.flow, left))
+    ]
+    assert not differences(*shown, pipeline), repr(pipeline)
+
+
+@dear
+@given(st.data())
+def test_a_budget_that_is_never_reached_changes_nothing(data):
+    pipeline = data.draw(retaining())
+    script = data.draw(scripts(pipeline))
+    ample = evolve(pipeline, retention=Retention(10**6, 10**6, 10**9))
+    found = differences(evolve(pipeline, retention=None).run(script), ample.run(script), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), *found])
