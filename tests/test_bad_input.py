@@ -877,6 +877,10 @@ COUNTED_AT_ONCE = [
     (lambda: START.allowed_lateness(rows=-1), ["allowed_lateness(rows=-1)"]),
     (lambda: START.allowed_lateness(rows="5"), ["rows='5'"]),
     (lambda: START.allowed_lateness("1 hour", rows=5), ["'1 hour'", "rows=5"]),
+    (START.retain, ["retain()", "retain(windows=100)"]),
+    (lambda: START.retain(windows=0), ["retain(windows=0)", "at least 1"]),
+    (lambda: START.retain(rows=2.5), ["retain(rows=2.5)"]),
+    (lambda: START.retain(bytes=True), ["retain(bytes=True)"]),
     (START.allowed_lateness, ["allowed_lateness(None, rows=None)", "a duration"]),
 ]
 
@@ -911,6 +915,14 @@ COUNTED_TOGETHER = [
     (
         lambda: COUNTED.discarding().trigger(AfterWatermark()).allowed_lateness(rows=3).explain(),
         ["allowed lateness '3 rows'", "would be dropped"],
+    ),
+    (
+        lambda: PLAIN.retain(windows=3).suppress(bm.UntilWindowCloses()),
+        ["retain(windows=3)", "does not close at a time"],
+    ),
+    (
+        lambda: PLAIN.retain(windows=3).window(bm.GlobalWindow()).explain(),
+        ["retain(windows=3)", "all of time is one window"],
     ),
     (lambda: COUNTED.suppress(bm.UntilWindowCloses()).explain(), ["suppress(", "a window of rows closes with a row"]),
     (lambda: COUNTED.then(bm.Pipeline().accumulate(most=Max("n"))).explain(), ["the numbers of the rows before"]),

@@ -80,7 +80,13 @@ LAWS = ("tests/laws/test_twin.py",)
 """The longest; only they may be left out."""
 _SUPPRESS = (
     ("tests/test_suppress.py", "tests/test_transcripts.py"),
-    ("tests/laws/test_suppress.py", "tests/laws/test_suppress_comes_to_the_same.py"),
+    (
+        "tests/laws/test_suppress_segments.py",
+        "tests/laws/test_suppress_in_time.py",
+        "tests/laws/test_suppress_changes_between_runs.py",
+        "tests/laws/test_suppress.py",
+        "tests/laws/test_suppress_comes_to_the_same.py",
+    ),
 )
 _VERSIONS = (
     ("tests/test_as_of_join.py", "tests/test_transcripts.py"),

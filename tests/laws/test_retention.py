@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ meeting = st.builds(bm.Sessions, st.integers(2, 6))
 
 
 @st.composite
-def retaining(draw: st.DrawFn, **what: object) -> bm.Pipeline:
+def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     """A pipeline whose keys keep only so much."""
     pipeline = draw(pipelines(window=what.pop("window", ending), once=draw(st.integers(0, 3)) == 3, **what))
     pipeline = evolve(pipeline, retention=draw(budgets))

@@ -36,6 +36,7 @@ CHOSEN = {
     "merges": "A late match takes back the early outer row",
     "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",
     "refusals": "Without allowed lateness OrFinally of AfterWatermark loses nothing",
+    "retention": "Sessions are judged by their bounds, and a row by its own",
     "rows": "Brought numbers come in any order, with gaps; what comes late is taken within the allowed lateness, and dropped beyond",
     "rules_table": "With the next pane retractions stand right before it, after the panes of earlier windows",
     "sessions": "AfterWatermark goes back to waiting for the end: a second ON_TIME pane",
