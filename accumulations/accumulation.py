@@ -15,7 +15,7 @@ added by ``add_rows`` to accumulations that do not pre-aggregate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,10 @@ from beamish.kernels.type_names import arrow_type
 
 if TYPE_CHECKING:
     from beamish.accumulations.adapters.one_input import MergedInput
+
+
+KeptRows: TypeAlias = tuple[NDArray[np.int64], pa.Array, NDArray[np.int64]]
+"""Rows that accumulators keep: their event times or numbers, the rows, the number of the accumulator of each."""
 
 
 class Accumulation:
@@ -256,6 +260,18 @@ class Accumulation:
             the state's columns, one entry per group.
         """
         return [rows.merge_accumulators(self, state[0], groups)]
+
+    def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
+        """The rows that it keeps: their struct types, by the input that they are of; "" where there is one; none: it keeps no rows."""
+        return {}
+
+    def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
+        """The rows that accumulators keep, of one of the ``kept``.
+
+        Returns:
+            their event times or numbers (int64), the rows (structs), and the number of the accumulator that each is of (int64).
+        """
+        raise NotImplementedError(f"{type(self).__name__} keeps no rows")
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         """The values, one per accumulator."""

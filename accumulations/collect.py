@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.accumulations.accumulation import KeptRows
 from beamish.accumulations.arguments import check_orderable, column_field, flag_field
 from beamish.accumulations.columnar import ListColumnar
 from beamish.kernels.arrays import Flags
-from beamish.kernels.buffers import column_of, list_column, list_lengths, plain, plain_type, struct_column, valid
+from beamish.kernels.buffers import (
+    column_of,
+    list_column,
+    list_lengths,
+    numbers,
+    plain,
+    plain_type,
+    struct_column,
+    valid,
+)
+from beamish.kernels.groups import Groups
+from beamish.kernels.lists import items_of
 from beamish.kernels.order import Keys, sort_keys
 
 
@@ -62,6 +74,13 @@ class Collect(ListColumnar):
     def keys_of(self, items: pa.Array) -> Keys:
         keys = [key for part in items.flatten() for key in sort_keys(part)]
         return [~key for key in keys] if self.descending else keys
+
+    def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
+        return {"": pa.struct([(self.column, types[0])])}
+
+    def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
+        items, of = items_of(state[0], Groups.each(len(state[0])))
+        return numbers(items.field("time")), struct_column([items.field("value")], [self.column]), of.of
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return list_column(state[0].flatten().field("value"), list_lengths(state[0]))

@@ -38,7 +38,7 @@ from beamish.modes import (
 )
 from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
 from beamish.pipeline import Pipeline
-from beamish.state import CheckpointState, Held, KeptWindow, ScriptState, StoredVersion
+from beamish.state import CheckpointState, Held, KeptRow, KeptWindow, ScriptState, StoredVersion
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.versioned_table import Validity, Version, VersionedTable
@@ -90,6 +90,7 @@ __all__ = [
     "FixedWindows",
     "GlobalWindow",
     "Held",
+    "KeptRow",
     "KeptWindow",
     "Listener",
     "NumericOverflowError",

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.came_out import came_out
+from beamish.engine.kept_rows import kept_rows
 from beamish.engine.kept_windows import kept_windows, window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
@@ -122,6 +123,21 @@ def windows_after(
         if below is stage:
             plan = window_plan(operator)
             return pa.concat_tables([kept_windows(plan, store, span_us) for store in stores])
+    return None
+
+
+def rows_after(
+    flow: Flow, events: Sequence[Event], initial: Any, *, stage: Flow, span: tuple[int, int], of: str | None
+) -> pa.Table | None:
+    """The rows that a stage keeps in its windows after a script (``engine/kept_rows.py``); None: no row came.
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong, or nothing keeps rows.
+    """
+    for below, (operator, stores) in zip(flow.flows, _stores_after(flow, events, initial), strict=False):
+        if below is stage:
+            plan = window_plan(operator)
+            return pa.concat_tables([kept_rows(plan, store, span, of) for store in stores])
     return None
 
 

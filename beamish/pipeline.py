@@ -862,7 +862,7 @@ class Pipeline:
 
         Returns:
             a value that answers with a list, or of a checkpoint with a DataFrame: ``windows(start, end, key=...)``: the windows
-            (of rows too) that it keeps (``bm.KeptWindow``); ``held()``: what its suppresses hold (``bm.Held``); ``versions(as_of=...)``: what
+            (of rows too) that it keeps (``bm.KeptWindow``); ``rows(start, end, key=..., of=...)``: the rows in them (``bm.KeptRow``); ``held()``: what its suppresses hold (``bm.Held``); ``versions(as_of=...)``: what
             its versioned table holds (``bm.StoredVersion``).
 
         Raises:

@@ -14,7 +14,7 @@ from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant, instant_us
 from beamish.kernels.named import Named
-from beamish.local import held_after, tables_after, windows_after
+from beamish.local import held_after, rows_after, tables_after, windows_after
 from beamish.pane import PaneKind, RowWindow, Window
 from beamish.script.events import Event
 from beamish.script.panes import windows_of
@@ -72,6 +72,21 @@ class KeptWindow:
     new_rows: int
     panes: int
     closed: bool
+
+
+@attrs.frozen
+class KeptRow:
+    """A row that a stage keeps in its windows.
+
+    Attributes:
+        key: the key columns; under several windowings also ``windowing``.
+        place: its event time; in windows of rows its number.
+        row: its columns, so far as they are kept.
+    """
+
+    key: Named[Any]
+    place: datetime | int
+    row: Named[Any]
 
 
 @attrs.frozen
@@ -162,6 +177,44 @@ class ScriptState:
             assert window is not None  # noqa: S101 - a window that is kept has bounds, if none
             if all(own[name] == value for name, value in wanted.items()):
                 kept.append(KeptWindow(own, window, None if about[-1] else Named(row), *about))
+        return kept
+
+    def rows(
+        self,
+        start: Any = None,
+        end: Any = None,
+        *,
+        key: Mapping[str, Any] | None = None,
+        of: str | None = None,
+        stage: int | None = None,
+    ) -> list[KeptRow]:
+        """The rows that it keeps in its windows, each once in however many it is; rows of closed windows are gone.
+
+        Args:
+            start, end: only rows in this span (seconds since the epoch or aware datetimes; of windows of rows numbers of rows); None: no
+                bound.
+            key: only those of keys that have these values in these key columns.
+            of: what keeps them: a ``Collect``, by its name, or an input of ``CoGroup`` or a join; None: the only thing that does.
+            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+
+        Returns:
+            them by key, time or number, and row.
+
+        Raises:
+            PipelineError: no stage has windows, or several and none is named; nothing keeps rows, or several things and none is named.
+            OptionError: ``key`` names no key column, or the span is empty.
+        """
+        below, wanted = window_stage(self.flow, stage), dict(key or {})
+        found = rows_after(self.flow, self.events, self.initial, stage=below, span=span_of(below, start, end), of=of)
+        if found is None:
+            return []
+        *names, place, row = found.schema.names
+        check_key(names, wanted, "rows")
+        kept = []
+        for one in found.to_pylist():
+            own = Named({name: one[name] for name in names})
+            if all(own[name] == value for name, value in wanted.items()):
+                kept.append(KeptRow(own, one[place], Named(one[row])))
         return kept
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> list[StoredVersion]:
@@ -258,6 +311,41 @@ class CheckpointState:
         of, wanted = window_stage(self.flow, stage), dict(key or {})
         span = span_of(of, start, end)
         return windows_in_checkpoint(of, self.spark, str(self.checkpoint), batch=self.batch, span_us=span, key=wanted)
+
+    def rows(
+        self,
+        start: Any = None,
+        end: Any = None,
+        *,
+        key: Mapping[str, Any] | None = None,
+        of: str | None = None,
+        stage: int | None = None,
+    ) -> DataFrame:
+        """The rows that it keeps in its windows, each once in however many it is; rows of closed windows are gone.
+
+        Args:
+            start, end: only rows in this span (seconds since the epoch or aware datetimes; of windows of rows numbers of rows); None: no
+                bound.
+            key: only those of keys that have these values in these key columns.
+            of: what keeps them: a ``Collect``, by its name, or an input of ``CoGroup`` or a join; None: the only thing that does.
+            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+
+        Returns:
+            the key columns (under several windowings also ``windowing``), ``time`` (of windows of rows ``number``, bigint), ``row`` (a struct
+            of the columns that are kept).
+
+        Raises:
+            PipelineError: no stage has windows, or several and none is named; nothing keeps rows, or several things and none is named.
+            OptionError: ``key`` names no key column, or the span is empty.
+            StateError: the checkpoint is another pipeline's, or too old to be read without rows.
+        """
+        from beamish.spark.kept_windows import rows_in_checkpoint
+
+        below, wanted = window_stage(self.flow, stage), dict(key or {})
+        span = span_of(below, start, end)
+        return rows_in_checkpoint(
+            below, self.spark, str(self.checkpoint), batch=self.batch, span=span, key=wanted, of=of
+        )
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> DataFrame:
         """What its versioned table holds.

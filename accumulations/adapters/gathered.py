@@ -7,7 +7,7 @@ the product of the two lists, which is computed by index arithmetic over all pan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.accumulation import Accumulation, KeptRows
 from beamish.accumulations.adapters.one_input import MergedInput
 from beamish.accumulations.columnar import Columnar
 from beamish.errors import ColumnError
@@ -35,7 +35,7 @@ from beamish.kernels.buffers import (
 )
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
-from beamish.kernels.lists import gather_lists, merge_lists
+from beamish.kernels.lists import gather_lists, items_of, merge_lists
 from beamish.kernels.order import Keys, is_orderable, sort_keys
 from beamish.kernels.reserved import INPUT
 
@@ -127,6 +127,14 @@ class Gathered(Columnar):
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         return [merge_lists(lists, groups, _keys) for lists in state]
+
+    def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
+        return {side.name: row for side, row in zip(self.sides, self.row_types(types), strict=True)}
+
+    def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
+        lists = state[[side.name for side in self.sides].index(name)]
+        items, of = items_of(lists, Groups.each(len(lists)))
+        return numbers(items.field("time")), items.field("row"), of.of
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         lists = [list_column(items.flatten().field("row"), list_lengths(items)) for items in state]

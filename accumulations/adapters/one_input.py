@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.accumulation import Accumulation, KeptRows
 from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import flags, numbers, struct_column
@@ -145,6 +145,12 @@ class OneInput(Accumulation):
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         return self.declared.inner.combine(groups, state)
+
+    def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
+        return self.declared.inner.kept(self._types(types))
+
+    def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
+        return self.declared.inner.kept_rows(state, self._types(types), name)
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.declared.inner.extract_columns(state, self._types(types))

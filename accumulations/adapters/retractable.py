@@ -7,7 +7,7 @@ the multiset of the rows, which are accumulated when a value is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.accumulation import Accumulation, KeptRows
 from beamish.accumulations.adapters.python import add_rows
 from beamish.accumulations.columnar import Columnar
 from beamish.kernels.arrays import Ints
@@ -134,6 +134,12 @@ class Retracting(_Retractable):
 class Multiset(_Retractable):
     """Rows kept as a list of (event time, values, times), accumulated when a value is asked for."""
 
+    def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
+        return self.inner.kept(types)
+
+    def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
+        return self.inner.kept_rows(self._as_inner(state), types, name)
+
     def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
         columns = [
             ("time", pa.int64()),
@@ -152,12 +158,15 @@ class Multiset(_Retractable):
         return [_count_items(*items_of(state[0], groups))]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return self.inner.extract_columns(self._as_inner(state), types)
+
+    def _as_inner(self, state: Sequence[pa.Array]) -> list[pa.Array]:
+        """What the accumulation itself would hold of these rows."""
         items, groups = items_of(state[0], Groups.each(len(state[0])))
         *columns, times = items.flatten()
         rows = np.repeat(np.arange(len(items), dtype=np.int64), np.maximum(numbers(times), 0))
         time, *values = (pick(column, rows) for column in columns)
-        inner = self.inner.reduce(values, numbers(time), groups[rows])
-        return self.inner.extract_columns(inner, types)
+        return self.inner.reduce(values, numbers(time), groups[rows])
 
 
 def _count_items(items: pa.Array, groups: Groups) -> pa.Array:

@@ -55,7 +55,7 @@ def key_names(names: Sequence[str]) -> list[str]:
     return list(names[: list(names).index("window")])
 
 
-def check_key(names: Sequence[str], key: Mapping[str, Any]) -> None:
+def check_key(names: Sequence[str], key: Mapping[str, Any], call: str = "windows") -> None:
     """Check that the key columns have these names.
 
     Raises:
@@ -63,7 +63,7 @@ def check_key(names: Sequence[str], key: Mapping[str, Any]) -> None:
     """
     for name in key:
         if name not in names:
-            raise OptionError(f"windows(key={dict(key)!r}): {name!r} is no key column; they are {list(names)}")
+            raise OptionError(f"{call}(key={dict(key)!r}): {name!r} is no key column; they are {list(names)}")
 
 
 def kept_windows(plan: WindowPlan, store: Store, span_us: tuple[int, int]) -> pa.Table:
@@ -90,12 +90,18 @@ def kept_windows(plan: WindowPlan, store: Store, span_us: tuple[int, int]) -> pa
     return pa.concat_tables(each)
 
 
-def _kept(plan: WindowPlan, store: Store, since_us: int, until_us: int) -> pa.Table:
+def open_windows(plan: WindowPlan, store: Store, span: tuple[int, int]) -> WindowTable:
+    """The windows of the segments of a shard that overlap a span (microseconds, or numbers of rows), as a table of windows."""
     state = State.open(plan, store)
     table = WindowTable(plan)
     index = state.index
-    overlaps = (index["start_us"] < until_us) & (index["end_us"] > since_us)
+    overlaps = (index["start_us"] < span[1]) & (index["end_us"] > span[0])
     state.load(index["segment"][overlaps].tolist(), table, InheritedPanes())
+    return table
+
+
+def _kept(plan: WindowPlan, store: Store, since_us: int, until_us: int) -> pa.Table:
+    table = open_windows(plan, store, (since_us, until_us))
     at = np.flatnonzero((table["start_us"] < until_us) & (table["end_us"] > since_us))
     keys = table.keys.take(table["key_at"][at])
     by_key = [key for name in keys.schema.names for key in sort_keys(plain(keys[name].combine_chunks()))]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from beamish.engine.kept_rows import kept_rows, rows_schema
 from beamish.engine.kept_windows import check_key, kept_schema, kept_windows, key_names, window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.state import DictStore
@@ -23,6 +24,7 @@ from beamish.engine.windowing.packing import shard_of
 from beamish.engine.windowing.several import StoreUnder
 from beamish.errors import StateError
 from beamish.flow import Flow
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
 from beamish.plan.window_plan import WindowPlan
 from beamish.spark.checkpoint import stateful_operators, store_of
@@ -59,14 +61,46 @@ def windows_in_checkpoint(
         StateError: the checkpoint has no such stage, or is too old to be read without rows.
         OptionError: ``key`` names no key column.
     """
+    return _of_stage(of, spark, checkpoint, batch).windows(span_us, key)
+
+
+def rows_in_checkpoint(
+    stage: Flow,
+    spark: SparkSession,
+    checkpoint: str,
+    *,
+    batch: int | None,
+    span: tuple[int, int],
+    key: Mapping[str, Any],
+    of: str | None,
+) -> DataFrame:
+    """The rows that a stage keeps in its windows, as rows in ``rows_schema`` (``engine/kept_rows.py``).
+
+    Args:
+        stage: the stage, with what it takes.
+        spark: the session that reads it.
+        checkpoint: its folder.
+        batch: the number of the batch after which it is read; None: the last one.
+        span: only rows in this span, microseconds since the epoch, or numbers.
+        key: only those with these values in these key columns.
+        of: what keeps them.
+
+    Raises:
+        StateError: the checkpoint has no such stage, or is too old to be read without rows.
+        OptionError: ``key`` names no key column.
+        PipelineError: nothing keeps rows, or not that.
+    """
+    return _of_stage(stage, spark, checkpoint, batch).rows(span, key, of)
+
+
+def _of_stage(of: Flow, spark: SparkSession, checkpoint: str, batch: int | None) -> _StoredWindows:
+    """What a checkpoint has of a stage."""
     why: StateError | None = None
     for entries in stateful_operators(spark, checkpoint, batch):
         try:
-            stored = _StoredWindows.read(of, entries)
+            return _StoredWindows.read(of, entries)
         except StateError as error:  # it is of another stage
             why = why or error
-        else:
-            return stored.windows(span_us, key)
     raise why or StateError(
         f"windows(): the checkpoint {checkpoint!r} has no state; give the folder of the query's option checkpointLocation"
     )
@@ -119,6 +153,19 @@ class _StoredWindows:
             return kept_windows(plan, store_of(of_shard), span_us)
 
         found = rows.applyInArrow(windows, spark_schema(schema))
+        return reduce(lambda df, name: df.where(column(name).eqNullSafe(F.lit(key[name]))), key, found)
+
+    def rows(self, span: tuple[int, int], key: Mapping[str, Any], of: str | None) -> DataFrame:
+        """The rows in a span, of keys with some values."""
+        plan, schema = self.plan, rows_schema(self.plan, of)
+        check_key(plan.output_key_schema.names, key, "rows")
+        holds = all(one.window.holds_its_rows for one in plan.windowings.values() or (plan,))
+        entries = self._needed(span if holds else (-END_OF_TIME_US, END_OF_TIME_US), key).groupBy("shard")
+
+        def rows(of_shard: pa.Table) -> pa.Table:
+            return kept_rows(plan, store_of(of_shard), span, of)
+
+        found = entries.applyInArrow(rows, spark_schema(schema))
         return reduce(lambda df, name: df.where(column(name).eqNullSafe(F.lit(key[name]))), key, found)
 
     def _needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:

@@ -85,6 +85,11 @@ class WindowOption:
         return False
 
     @property
+    def holds_its_rows(self) -> bool:
+        """Whether a window holds the event times, or the numbers, of its rows; not so of any of one's own."""
+        return type(self).__module__.startswith("beamish.windows.")
+
+    @property
     def numbering(self) -> Numbering | None:
         """How rows are numbered, where windows are counted in rows: bounds are then numbers; None: they are of time."""
         return None

@@ -86,6 +86,29 @@ def test_a_checkpoint_is_asked_by_number_and_key_as_of_a_batch(spark, events, tm
         state.windows(0.5)
 
 
+def test_the_rows_that_a_checkpoint_keeps_are_those_of_a_script(spark, events, tmp_path):
+    lasts = (
+        bm.Pipeline()
+        .key_by("k")
+        .window(bm.CountWindows(2, 1, order_by="i"))
+        .trigger(Always())
+        .accumulating()
+        .accumulate(vs=Collect("v"))
+    )
+    written(events.stream().transform(lasts), tmp_path)
+    rows = lasts.state(spark, tmp_path / "checkpoint").rows()
+    assert dict(rows.dtypes) == {"k": "string", "number": "bigint", "row": "struct<v:bigint>"}
+    script = TestStream()
+    for batch in FILES:
+        script = script.add(batch)
+    kept = {(one.key["k"], one.place, one.row["v"]) for one in lasts.state(script).rows()}
+    assert (
+        {(row.k, row.number, row.row.v) for row in rows.collect()} == kept == {("a", 5, 6), ("b", 2, 30), (None, 0, 7)}
+    )
+    some = lasts.state(spark, tmp_path / "checkpoint").rows(2, 6, key={"k": "a"}, of="vs")
+    assert [(row.k, row.number) for row in some.collect()] == [("a", 5)]
+
+
 def test_a_batch_numbers_its_rows_as_spark_does(spark, events):
     rows = spark.read.parquet(str(events.folder))
     lasts = bm.Pipeline().key_by("k").window(bm.CountWindows(2, 1, order_by="i")).accumulate(vs=Collect("v"))
