@@ -546,7 +546,8 @@ class Pipeline:
         """Take the rows of a stored table of panes: by ``pane.kind`` a RETRACTION takes back the pane that it repeats.
 
         Their columns are the keys, ``window_start``, ``window_end``, the values and ``timestamp``, which is usually the event
-        time; dropped rows are left out. To go on with panes in the query that gives them, say ``first.then(second)``.
+        time; dropped rows are left out. To go on with panes in the query that gives them, say ``first.then(second)``. Without it an
+        event time over such a table is refused; to take each of its rows by itself, drop its column ``pane``.
 
         Raises:
             PipelineError: it takes no rows of a source, or they are said to be changes otherwise.

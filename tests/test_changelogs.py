@@ -125,6 +125,7 @@ def test_changes_of_a_table_are_versions_too_and_rows_of_a_join():
 
 # What is refused
 
+STORED_PANE = {**ROW, "pane": {"kind": "RETRACTION", "timing": "EARLY", "index": 0}}
 WHOLE = {"op": "u", "before": ROW, "after": ROW}
 
 
@@ -181,6 +182,11 @@ REFUSED = {
             .run(TestStream().add([ROW]))
         ),
         ["from_panes()", "'pane'"],
+    ),
+    "panes as plain rows": (
+        bm.PipelineError,
+        lambda: PLAIN.window(bm.FixedWindows(9)).accumulate(n=Count()).run(TestStream().add([STORED_PANE])),
+        ["event_time('ts') over a table of panes", "bm.Pipeline().from_panes()", "df.drop('pane')"],
     ),
     "live of a part": (
         bm.OptionError,
