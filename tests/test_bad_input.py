@@ -90,6 +90,14 @@ class NoAssign(bm.WindowOption):
     pass
 
 
+@attrs.frozen
+class OfColumns(bm.WindowOption):
+    columns: object
+
+    def assign(self, timestamp_us, *values):
+        yield timestamp_us, timestamp_us + 1
+
+
 class Opaque(bm.WindowOption):
     def __init__(self):
         self.held = object()
@@ -216,6 +224,16 @@ AT_ONCE = [
         "window that never says",
         lambda: START.window(NoAssign()),
         ["window(option)=NoAssign()", "assign(self, timestamp_us)"],
+    ),
+    (
+        "window of one column, not several",
+        lambda: START.window(OfColumns("gap")),
+        ["window(option)=OfColumns(", "OfColumns.columns is 'gap'", "tuple of names", "columns = ('gap',)"],
+    ),
+    (
+        "windowing of no names",
+        lambda: START.window({"a": OfColumns((3,))}),
+        ["'a'=OfColumns(", "columns is (3,)", "tuple of names", "columns = ('gap',)"],
     ),
     ("windowing that never says", lambda: START.window({"a": NoAssign()}), ["'a'=NoAssign()", "assign(self,"]),
     ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n=Count)", "Count(...)"]),
@@ -390,6 +408,7 @@ TOGETHER = [
         ["not one of several windowings", "merge of its own"],
     ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
+    ("columns 3", PLAIN.accumulate(n=Range(("a", 3))), ["column is ('a', 3)", "several names"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
     (

@@ -196,7 +196,7 @@ def assigned(option: WindowOption, timestamps_us: Times, columns: Sequence[Seque
 
 
 def check_window(where: str, option: WindowOption) -> None:
-    """Check that an option says which windows a row falls in.
+    """Check that an option says which windows a row falls in, and by which columns.
 
     Raises:
         OptionError: its class does not.
@@ -207,6 +207,10 @@ def check_window(where: str, option: WindowOption) -> None:
             f"{where}={option!r}: {kind.__name__} does not define assign; write assign(self, timestamp_us), which gives the row's "
             "windows as (start, end) in microseconds"
         )
+    columns = option.columns
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) and name for name in columns):
+        fix = f"; write columns = ({columns!r},)" if isinstance(columns, str) and columns else ", such as columns = ('gap',)"
+        raise OptionError(f"{where}={option!r}: {kind.__name__}.columns is {columns!r}: must be a tuple of names of columns{fix}")
 
 
 def _depth(option: WindowOption, method: str) -> int:
