@@ -83,7 +83,8 @@ class Pipeline:
     ``bm.merge(...)`` gives one that takes several inputs, ``first.then(second)`` one of several stages; further calls are
     about the last stage.
 
-    Each call gives a new pipeline; none is changed. The same value is applied to a streaming or batch DataFrame
+    Each call gives a new pipeline; none is changed. A call said again replaces what it said before, ``key_by`` too, so a pipeline is
+    easily varied; ``accumulate``, ``where``, ``having`` and ``with_columns`` add to what they said. The same value is applied to a streaming or batch DataFrame
     (``df.transform(pipeline)``) and to a scripted test stream without Spark (``pipeline.run(script)``).
 
     Example:
@@ -148,7 +149,7 @@ class Pipeline:
         return self._with_input(event_time=column, watermark=watermark)
 
     def key_by(self, *columns: str | Column | Sequence[str | Column]) -> Pipeline:
-        """Window the rows of each key by themselves.
+        """Window the rows of each key by themselves. A second call replaces the first.
 
         Args:
             columns: names of columns, one by one or as one list, of any types but arrays and maps; on Spark also Column
