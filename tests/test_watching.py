@@ -2,6 +2,7 @@
 
 import builtins
 import io
+import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -103,6 +104,27 @@ def test_in_a_terminal_progress_is_one_view_that_ends_with_the_query(monkeypatch
     last = shown.getvalue().rpartition("scores: batch 3")[2]
     assert "2 early, 1 on time, 1 late" in last
     assert "1 expired, 1 null_event_time" in last
+
+
+def test_in_a_notebook_progress_is_one_output_that_changes(monkeypatch):
+    from rich.console import Console
+
+    outputs = []
+
+    def display(first, *, display_id):
+        assert display_id
+        outputs.append([first])
+        return SimpleNamespace(update=outputs[-1].append)
+
+    monkeypatch.setitem(sys.modules, "IPython.display", cast("Any", SimpleNamespace(display=display)))
+    monkeypatch.setattr(module, "_console", lambda: Console(force_jupyter=True))
+    assert bm.progress(Query()).rows == 8
+    ((first, *tables),) = outputs
+    assert (first, len(tables)) == ("no batch yet", len(BATCHES))
+    console = Console(file=io.StringIO(), width=100)
+    console.print(tables[-1])
+    assert "1 expired, 1 null_event_time" in cast("io.StringIO", console.file).getvalue()
+    assert set(tables[-1]._repr_mimebundle_((), ())) == {"text/plain", "text/html"}
 
 
 def test_prometheus_text_has_the_fields_names(tmp_path):
