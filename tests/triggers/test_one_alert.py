@@ -1,0 +1,44 @@
+"""Alerts, once and otherwise, as the table of README.md#one-alert says."""
+
+import pyarrow.compute as pc
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.testing import TestStream
+from beamish.triggers import AfterEach, AfterValue, Default, Never, Repeatedly
+
+NOT_LAST, AT_LEAST_3 = ~pc.field("pane", "is_last"), pc.field("clicks") >= 3
+THREE, FIVE = AfterValue("clicks", at_least=3), AfterValue("clicks", at_least=5)
+ONCE = AfterEach(THREE, Never())
+VISITS = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness("30 seconds"))
+    .key_by("user")
+    .window(bm.Sessions("10 seconds"))
+    .accumulating()
+    .accumulate(clicks=Count())
+)
+GROWS, MERGES, STAYS = (0, 5, 9, 14, 18, 60), (0, 12, 24, 6), (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "having", "grows", "merges"),
+    [
+        (ONCE, NOT_LAST, [3], [3]),
+        (ONCE, AT_LEAST_3, [3, 5], [3, 3]),
+        (AfterEach(THREE, FIVE, Never()), NOT_LAST, [3, 5], [3]),
+        (Default(), AT_LEAST_3, [5], [3]),
+        (Repeatedly(THREE), AT_LEAST_3, [3, 4, 5, 5], [3, 3]),
+    ],
+)
+def test_an_alert_comes_as_often_as_it_is_wanted_however_its_session_grows(trigger, having, grows, merges):
+    alerts = VISITS.trigger(trigger).having(having)
+
+    def counts(seconds):
+        script = TestStream()
+        for second in seconds:
+            script = script.add([{"ts": second, "user": "ann"}])
+        return [pane.values["clicks"] for pane in alerts.run(script.advance_watermark_to_infinity())]
+
+    assert (counts(GROWS), counts(MERGES), counts(STAYS)) == (grows, merges, [])
