@@ -196,6 +196,26 @@ ON_SPARK = {
         late: expired 5.0 2024-05-01 10:09:00 north 25
         late: null_event_time None None south 5
     """,
+    "stored_panes": """
+        ten minutes, all that was ever said:
+          north 10:00 PANE       40
+          north 10:30 PANE       30
+          north 10:00 RETRACTION 40
+          north 10:00 PANE       45
+          south 10:00 PANE       10
+          south 11:00 PANE       20
+          south 10:00 RETRACTION 10
+          south 10:00 PANE       12
+          south 11:20 PANE       1
+        hours, what holds:
+          north 10:00 75 euros in 2 ten minutes, at best 45
+          south 10:00 12 euros in 1 ten minutes, at best 12
+          south 11:00 21 euros in 2 ten minutes, at best 20
+        the same, of the live panes, by Spark:
+          north 10:00 75 euros
+          south 10:00 12 euros
+          south 11:00 21 euros
+    """,
     "replayed_files": """
         each payment once, as it came:
           1 09:10 ann 20
