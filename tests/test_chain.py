@@ -24,6 +24,8 @@ TOTALS = (
     .accumulate(total=Sum("score"))
 )
 BY_TOTAL = bm.Pipeline().key_by("total").accumulate(users=Count())
+
+
 class Apart(OwnGap):
     merging = False  # what merges takes no retractions
 

@@ -25,6 +25,8 @@ DROPPED = {
 """The name of each reason's count."""
 COUNTED = ("rows", *PANES.values(), "retractions", *DROPPED.values(), "live_windows", "shards")
 """What is added up over shards."""
+BY_SHARD = ("shard", "live_windows", "next_due_ms")
+"""What is told of each shard."""
 GREATEST, LEAST = ("max_late_by_ms", "watermark_ms", "clock_ms"), ("next_due_ms",)
 """Of what the greatest, or the least, of all shards counts."""
 
@@ -60,11 +62,12 @@ def counts_of_output(table: pa.Table) -> dict[str, int]:
 
 
 def counts_of_step(
-    shard: Shard, table: pa.Table, dropped_before: Mapping[str, int], clock_us: int | None
+    number: int, shard: Shard, table: pa.Table, dropped_before: Mapping[str, int], clock_us: int | None
 ) -> dict[str, int | None]:
     """All that is counted of a step.
 
     Args:
+        number: the shard's.
         shard: after the step.
         table: what came out of it.
         dropped_before: the shard's ``dropped`` before it.
@@ -80,6 +83,7 @@ def counts_of_step(
         "max_late_by_ms": _ms(counts.late_by_us),
         "live_windows": counts.windows,
         "shards": 1,
+        "shard": int(number),
         "watermark_ms": _ms(shard.watermark_us),
         "next_due_ms": _ms(shard.next_due_us),
         "clock_ms": _ms(clock_us),

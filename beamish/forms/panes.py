@@ -53,7 +53,6 @@ class FromPanes(InputForm):
         yield data, -1 if kind == PaneKind.RETRACTION else 1
 
 
-
 def is_of_panes(fields: Iterable[str]) -> bool:
     """Whether a struct ``pane`` with these fields is that of a pipeline's panes."""
     return {"kind", "timing", "index"} <= set(fields)

@@ -169,7 +169,9 @@ def read_window(window: Any) -> Bounds:
     return start, end
 
 
-def assigned(option: WindowOption, timestamps_us: Times, columns: Sequence[Sequence[Any]]) -> tuple[Times, Times, Times]:
+def assigned(
+    option: WindowOption, timestamps_us: Times, columns: Sequence[Sequence[Any]]
+) -> tuple[Times, Times, Times]:
     """What ``assign_columns`` gives, checked.
 
     Raises:
@@ -209,8 +211,14 @@ def check_window(where: str, option: WindowOption) -> None:
         )
     columns = option.columns
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) and name for name in columns):
-        fix = f"; write columns = ({columns!r},)" if isinstance(columns, str) and columns else ", such as columns = ('gap',)"
-        raise OptionError(f"{where}={option!r}: {kind.__name__}.columns is {columns!r}: must be a tuple of names of columns{fix}")
+        fix = (
+            f"; write columns = ({columns!r},)"
+            if isinstance(columns, str) and columns
+            else ", such as columns = ('gap',)"
+        )
+        raise OptionError(
+            f"{where}={option!r}: {kind.__name__}.columns is {columns!r}: must be a tuple of names of columns{fix}"
+        )
 
 
 def _depth(option: WindowOption, method: str) -> int:

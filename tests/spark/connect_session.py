@@ -133,8 +133,9 @@ def sinks(spark):
             found = database.execute("SELECT team, plays FROM plays ORDER BY 1").fetchall()
         assert found == [(None, 1), ("blue", 1), ("red", 2)], found
         first, *_ = query.recentProgress
-        counted = BatchCounts.read(first, "beamish").counts
-        assert (counted["rows"], counted["panes_early"]) == (4, 3), counted
+        counted = BatchCounts.read(first, "beamish")
+        assert (counted.counts["rows"], counted.counts["panes_early"]) == (4, 3), counted
+        assert sum(shard["live_windows"] for shard in counted.shards.values()) == 3, counted
 
 
 def duplicates(spark):

@@ -258,7 +258,9 @@ def test_a_stored_table_of_panes_is_refused_as_plain_rows_and_each_way_out_runs(
     assert counted(bm.live(written), plain.from_panes()) == net
     stream = spark.readStream.schema(written.schema).parquet(str(tmp_path / "first"))
     for df in (stream, stream.drop("window")):
-        with pytest.raises(bm.PipelineError, match=r"reads such a table already, from_panes\(\) is all.*drop\('pane'\)"):
+        with pytest.raises(
+            bm.PipelineError, match=r"reads such a table already, from_panes\(\) is all.*drop\('pane'\)"
+        ):
             df.transform(plain)
 
 

@@ -39,7 +39,11 @@ def live(panes: DataFrame, keys: Sequence[str] | None, as_of_us: int | None) -> 
         rows = rows.where(by.isNull() | (by <= F.timestamp_micros(F.lit(as_of_us))))
     table = PaneTable(call, rows, table.ledger, table.is_known)
     found = _found(table, checked=not table.is_known and keys is None)
-    return found.withMetadata("pane", attrs.evolve(table.ledger, follows=Follows.ONCE).metadata) if table.is_known else found
+    return (
+        found.withMetadata("pane", attrs.evolve(table.ledger, follows=Follows.ONCE).metadata)
+        if table.is_known
+        else found
+    )
 
 
 def _found(table: PaneTable, *, checked: bool) -> DataFrame:
