@@ -87,7 +87,8 @@ with tempfile.TemporaryDirectory() as name:
     by_hour = written(again.transform(hours), "hours")
     print("hours, what holds:")
     for row in bm.live(by_hour).orderBy("shop", "window.start").collect():
-        print(f"  {row.shop} {row.window.start:%H:%M} {row.euros} euros in {row.sold_in} ten minutes, at best {row.best}")
+        hour = f"{row.shop} {row.window.start:%H:%M}"
+        print(f"  {hour} {row.euros} euros in {row.sold_in} ten minutes, at best {row.best}")
 
     print("the same, of the live panes, by Spark:")
     by_spark = bm.live(stored).groupBy("shop", F.date_trunc("hour", "window.start").alias("hour")).agg(F.sum("euros"))

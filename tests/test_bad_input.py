@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import attrs
 import numpy as np
@@ -92,7 +93,7 @@ class NoAssign(bm.WindowOption):
 
 @attrs.frozen
 class OfColumns(bm.WindowOption):
-    columns: object
+    columns: Any
 
     def assign(self, timestamp_us, *values):
         yield timestamp_us, timestamp_us + 1

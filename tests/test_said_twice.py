@@ -19,18 +19,18 @@ PLAIN = (
 )
 ROWS = [{"ts": 1, "team": team, "x": 1} for team in "rssbbbgggggg"]
 REPLACED = {
-    "event_time": lambda of, first: of.event_time("ts" if first else "at", bm.BoundedOutOfOrderness(int(first))),
+    "event_time": lambda of, first: of.event_time("ts" if first else "at", bm.BoundedOutOfOrderness(first)),
     "key_by": lambda of, first: of.key_by("a", "b") if first else of.key_by("c"),
     "key_by, none": lambda of, first: of.key_by(*["a"] * first),
     "window": lambda of, first: of.window(bm.Sessions(5) if first else bm.FixedWindows(5)),
     "trigger": lambda of, first: of.trigger(Always() if first else Repeatedly(AfterCount(5))),
-    "allowed_lateness": lambda of, first: of.allowed_lateness(int(first)),
+    "allowed_lateness": lambda of, first: of.allowed_lateness(first),
     "mode": lambda of, first: of.discarding() if first else of.accumulating_and_retracting(),
     "on_time_behavior": lambda of, first: of.on_time_behavior(list(bm.OnTimeBehavior)[first]),
     "closing_behavior": lambda of, first: of.closing_behavior(list(bm.ClosingBehavior)[first]),
     "timestamp_combiner": lambda of, first: of.timestamp_combiner(list(bm.TimestampCombiner)[first]),
     "accumulate, of one name": lambda of, first: of.accumulate(n=Sum("x") if first else Count()),
-    "with_columns, of one name": lambda of, first: of.with_columns(x=pc.field("n") + int(first)),
+    "with_columns, of one name": lambda of, first: of.with_columns(x=pc.field("n") + first),
 }
 ADDED = {
     "accumulate": (lambda of: of.accumulate(a=Count()), lambda of: of.accumulate(b=Sum("x"))),
@@ -42,8 +42,8 @@ ADDED = {
 
 @pytest.mark.parametrize("call", REPLACED.values(), ids=REPLACED)
 def test_a_call_said_again_replaces_what_it_said_before(call):
-    once = call(PLAIN, False)
-    assert call(call(PLAIN, True), False) == once != call(PLAIN, True)
+    once, otherwise = call(PLAIN, 0), call(PLAIN, 1)
+    assert call(otherwise, 0) == once != otherwise
 
 
 @pytest.mark.parametrize(("one", "other"), ADDED.values(), ids=ADDED)

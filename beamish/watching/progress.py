@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Protocol
 
 from beamish.errors import OptionError
@@ -90,8 +91,7 @@ class _Live:
 def _view(query: Any, every: int) -> Iterator[View]:
     console, title = _console(), str(query.name or "query")
     if console is not None and console.is_jupyter:
-        from IPython.display import display  # what rich would do itself needs ipywidgets
-
+        display: Any = import_module("IPython.display").display  # what rich would do by itself needs ipywidgets
         yield _Live(display("no batch yet", display_id=True), title)
         return
     if console is not None:

@@ -177,7 +177,7 @@ def assigned(
     Raises:
         UserFunctionError: it is no three columns of whole numbers, equally long, or a window does not start before it ends.
     """
-    given = option.assign_columns(timestamps_us, *columns)
+    given: Any = option.assign_columns(timestamps_us, *columns)
     parts = given if isinstance(given, tuple) else (given,)
     kinds = [str(getattr(part, "dtype", type(part).__name__)) for part in parts]
     if kinds != ["int64"] * 3 or len({len(part) for part in parts}) > 1:
@@ -185,7 +185,7 @@ def assigned(
             f"{option!r}.assign_columns(...) gave {', '.join(kinds)}: must be row, start and end, each an int64 array, equally long; "
             "start and end are microseconds since the epoch: of datetime64 take .astype('datetime64[us]').astype('int64')"
         )
-    row, start, end = given
+    row, start, end = parts
     wrong = np.flatnonzero(start >= end)
     if len(wrong):
         at = wrong[0]
