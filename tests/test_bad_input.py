@@ -1070,6 +1070,40 @@ def test_a_trigger_whose_on_fire_gives_no_pair_is_named(gives):
         assert fragment in str(caught.value)
 
 
+@attrs.frozen
+class Wrong(Trigger):
+    state: Any = 0
+    fires: Any = False
+    wakes: Any = None
+
+    def create(self):
+        return self.state
+
+    def on_rows(self, state, count, context):
+        return self.state
+
+    def should_fire(self, state, context):
+        return self.fires
+
+    def wakes_at(self, state):
+        return self.wakes
+
+
+@pytest.mark.parametrize(
+    ("trigger", "words"),
+    [
+        (Wrong(fires=None), ["should_fire gave None", "True or False", "{'team': 'red'}"]),
+        (Wrong(fires="yes"), ["should_fire gave 'yes'", "True or False"]),
+        (Wrong(wakes=5.5), ["wakes_at gave 5.5", "None, or whole microseconds"]),
+        (Wrong(wakes=EPOCH), ["wakes_at gave datetime", "whole microseconds since the epoch"]),
+        (Wrong(state=ValueError), ["a trigger of your own", "a builtins.type", "checkpoint", "None, bool, int"]),
+    ],
+    ids=str,
+)
+def test_a_trigger_that_gives_what_it_must_not_is_named(trigger, words):
+    refused(bm.UserFunctionError, lambda: PLAIN.trigger(trigger, allow_data_loss=True).discarding().run(ONE_ROW), words)
+
+
 def test_aware_datetimes_and_seconds_are_the_same_times():
     at = datetime(2024, 1, 1, tzinfo=UTC)
     assert TestStream().advance_watermark_to(at) == TestStream().advance_watermark_to(at.timestamp())

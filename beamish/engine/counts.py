@@ -62,12 +62,11 @@ def counts_of_output(table: pa.Table) -> dict[str, int]:
 
 
 def counts_of_step(
-    number: int, shard: Shard, table: pa.Table, dropped_before: Mapping[str, int], clock_us: int | None
+    shard: Shard, table: pa.Table, dropped_before: Mapping[str, int], clock_us: int | None
 ) -> dict[str, int | None]:
     """All that is counted of a step.
 
     Args:
-        number: the shard's.
         shard: after the step.
         table: what came out of it.
         dropped_before: the shard's ``dropped`` before it.
@@ -83,7 +82,6 @@ def counts_of_step(
         "max_late_by_ms": _ms(counts.late_by_us),
         "live_windows": counts.windows,
         "shards": 1,
-        "shard": int(number),
         "watermark_ms": _ms(shard.watermark_us),
         "next_due_ms": _ms(shard.next_due_us),
         "clock_ms": _ms(clock_us),

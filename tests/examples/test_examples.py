@@ -105,6 +105,17 @@ IN_PROCESS = {
         130 seconds: {'blue': 25, 'red': 25}
         6 writes in place of 50
     """,
+    "custom_trigger": """
+        00:00 to 00:10  EARLY   1 clicks
+        00:00 to 00:15  EARLY   2 clicks
+        00:00 to 00:21  EARLY   4 clicks
+        00:30 to 00:40  EARLY   1 clicks
+        00:22 to 00:40  EARLY   2 clicks
+        00:40 to 00:50  EARLY   1 clicks
+        00:40 to 00:55  EARLY   2 clicks
+        00:00 to 00:40  ON_TIME 7 clicks
+        00:40 to 00:55  ON_TIME 2 clicks
+    """,
     "custom_window": """
         buoy   00:00:00 to 00:18:20  4 signals
         phone  00:00:00 to 00:00:18  2 signals

@@ -70,7 +70,7 @@ def test_shuffle_partitions_that_nobody_set_are_warned_of(spark):
 
 
 def test_a_number_of_partitions_that_the_platform_chooses_is_no_number_of_shards():
-    platform = cast("Any", SimpleNamespace(conf=SimpleNamespace(get=lambda name: "auto")))
+    platform = cast("Any", SimpleNamespace(conf={"spark.sql.shuffle.partitions": "auto"}))
     with pytest.raises(bm.SparkSetupError, match=r"(?s)is 'auto'.*apply\(df, shards=8\).*spark\.conf\.set\("):
         session.shard_count(platform, None)
     assert session.shard_count(platform, 3) == 3

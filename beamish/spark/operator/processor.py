@@ -128,7 +128,9 @@ class ShardProcessor(StatefulProcessor):
         dropped = shard.dropped
         table = shard.step(sources_us, clock_us, payloads)
         table = came_out(table, note.rows, shard.watermark_us)
-        counts = counts_of_step(number, shard, table, dropped, clock_us) if self._observed else None
+        counts = None
+        if self._observed:
+            counts = {"shard": int(number), **counts_of_step(shard, table, dropped, clock_us)}
         now = attrs.evolve(note, rows=note.rows + table.num_rows)
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
