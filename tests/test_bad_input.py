@@ -411,6 +411,7 @@ TOGETHER = [
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
     ("columns 3", PLAIN.accumulate(n=Range(("a", 3))), ["column is ('a', 3)", "several names"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
+    ("columns ''", PLAIN.accumulate(n=Range(("a", ""))), ["column is ('a', '')", "several names"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
     (
         "fold of sessions without merge",
