@@ -47,6 +47,8 @@ _T = TypeVar("_T")
 
 
 def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
+    if isinstance(value, type) and issubclass(value, kind):
+        raise OptionError(f"{where}={value.__name__}: a class; write {value.__name__}(...)")
     if not isinstance(value, kind):
         raise OptionError(f"{where}={value!r}: must be a {kind.__name__}, such as {example}")
     check_says_what_it_is(where, value)
@@ -308,10 +310,6 @@ class Pipeline:
                 f"accumulate({', '.join(given)}): say what its column is called: accumulate(n={given[0]})"
             )
         for name, accumulation in accumulations.items():
-            if isinstance(accumulation, type) and issubclass(accumulation, Accumulation):
-                raise OptionError(
-                    f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)"
-                )
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         before = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
         return self._with(accumulations={**before, **accumulations})
