@@ -183,7 +183,9 @@ class Accumulation:
                 f"accumulate({name}={self!r}): {kind.__name__} defines {one} without {other}; what one makes of an accumulator the "
                 "other makes one of again"
             )
-        if not (self.column is None or (isinstance(self.column, Sequence) and self.column and all(self.column))):
+        names = [self.column] if isinstance(self.column, str) else self.column
+        several = isinstance(names, (list, tuple)) and names and all(isinstance(one, str) and one for one in names)
+        if names is not None and not several:
             raise PipelineError(
                 f"accumulate({name}={self!r}): {type(self).__name__}.column is {self.column!r}: must be the name of a column, "
                 "several names, or None for the whole row as a dict"

@@ -203,8 +203,8 @@ def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
     ``panes_late``, ``retractions``, ``dropped_due_to_lateness``, ``dropped_due_to_closed_window``, ``dropped_no_event_time``,
     ``dropped_event_time_out_of_range`` and those of the other reasons; over the shards that the batch called (``shards``) the sum of
     ``live_windows``, the greatest ``watermark_ms``, ``clock_ms`` and ``max_late_by_ms`` (how far behind the watermark the furthest
-    row was, among those dropped from windows), the least ``next_due_ms``. With
-    fixed windows, ``rows`` and the dropped ones are together the rows that came, batch by batch.
+    row was, among those dropped from windows), the least ``next_due_ms``; ``by_shard``, a text, has ``live_windows`` and
+    ``next_due_ms`` of each as JSON. With fixed windows, ``rows`` and the dropped ones are together the rows that came, batch by batch.
 
     Args:
         panes: what ``pipeline.apply`` gave, as it is. Of a chain each stage below is observed as well, by ``name.0`` and so on. Of

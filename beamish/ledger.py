@@ -73,6 +73,9 @@ def live(panes: Iterable[Pane], *, as_of: InstantLike | None = None) -> list[Pan
 def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | None = None) -> Any:
     """The panes that are live: given, and neither taken back nor replaced.
 
+    Of sessions, and other windows that merge, the pipeline must be ``accumulating_and_retracting()``. Under ``accumulating()`` nothing says
+    that a session merged away, so a list, and a table that does not keep the metadata of columns, have it as live still.
+
     Args:
         panes: a batch DataFrame of panes, such as a stored table of them; or the rows of a test, from the first one on.
         keys: of a DataFrame: the columns that, with the window, say which row one is; default: as for ``bm.changelog``.
@@ -86,8 +89,7 @@ def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | 
         ColumnError: ``panes`` are none, or were written before rows said what they do, or where the watermark stood.
         OptionError: a list in which a row takes one back that is not there, since it does not begin with the first; ``as_of`` is no
             time.
-        PipelineError: the DataFrame streams; or its pipeline is accumulating over windows that merge, so that what is gone
-            cannot be told.
+        PipelineError: the DataFrame streams; or it is known that its pipeline is accumulating over windows that merge.
 
     Example:
         ``bm.live(pipeline.run(script))``

@@ -10,7 +10,7 @@ import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.deduplication import read_deduplication
-from beamish.durations import DurationLike, not_negative
+from beamish.durations import Duration, DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain
 from beamish.flow import Flow, Input, Panes
@@ -48,6 +48,8 @@ _T = TypeVar("_T")
 
 
 def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
+    if isinstance(value, type) and issubclass(value, kind):
+        raise OptionError(f"{where}={value.__name__}: a class; write {value.__name__}(...)")
     if not isinstance(value, kind):
         raise OptionError(f"{where}={value!r}: must be a {kind.__name__}, such as {example}")
     check_says_what_it_is(where, value)
@@ -86,7 +88,8 @@ class Pipeline:
     ``bm.merge(...)`` gives one that takes several inputs, ``first.then(second)`` one of several stages; further calls are
     about the last stage.
 
-    Each call gives a new pipeline; none is changed. The same value is applied to a streaming or batch DataFrame
+    Each call gives a new pipeline; none is changed. A call said again replaces what it said before, ``key_by`` too, so a pipeline is
+    easily varied; ``accumulate``, ``where``, ``having`` and ``with_columns`` add to what they said. The same value is applied to a streaming or batch DataFrame
     (``df.transform(pipeline)``) and to a scripted test stream without Spark (``pipeline.run(script)``).
 
     Example:
@@ -151,7 +154,7 @@ class Pipeline:
         return self._with_input(event_time=column, watermark=watermark)
 
     def key_by(self, *columns: str | Column | Sequence[str | Column]) -> Pipeline:
-        """Window the rows of each key by themselves.
+        """Window the rows of each key by themselves. A second call replaces the first.
 
         Args:
             columns: names of columns, one by one or as one list, of any types but arrays and maps; on Spark also Column
@@ -214,7 +217,7 @@ class Pipeline:
             OptionError: no duration, no number of rows, or a negative one; both, or neither.
         """
         if rows is None and lateness is not None:
-            return self._with(allowed_lateness=not_negative("allowed_lateness", lateness))
+            return self._with(allowed_lateness=not_negative("allowed_lateness", lateness), late_rows=0)
         if not isinstance(rows, int) or lateness is not None:
             raise OptionError(
                 f"allowed_lateness({lateness!r}, rows={rows!r}): a duration, such as '1 hour', or of windows of rows a number of them: "
@@ -222,7 +225,7 @@ class Pipeline:
             )
         if isinstance(rows, bool) or not 0 <= rows <= 2**40:
             raise OptionError(f"allowed_lateness(rows={rows!r}): must be a whole number of rows, from 0 to 2^40")
-        return self._with(late_rows=rows)
+        return self._with(late_rows=rows, allowed_lateness=Duration(0))
 
     def accumulation_mode(self, mode: AccumulationMode) -> Pipeline:
         """Say how a pane relates to the window's last one; needed where a window may have several panes.
@@ -325,10 +328,6 @@ class Pipeline:
                 f"accumulate({', '.join(given)}): say what its column is called: accumulate(n={given[0]})"
             )
         for name, accumulation in accumulations.items():
-            if isinstance(accumulation, type) and issubclass(accumulation, Accumulation):
-                raise OptionError(
-                    f"accumulate({name}={accumulation.__name__}): a class; write {accumulation.__name__}(...)"
-                )
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
         before = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
         return self._with(accumulations={**before, **accumulations})
@@ -604,7 +603,8 @@ class Pipeline:
         """Take the rows of a stored table of panes: by ``pane.kind`` a RETRACTION takes back the pane that it repeats.
 
         Their columns are the keys, ``window_start``, ``window_end``, the values and ``timestamp``, which is usually the event
-        time; dropped rows are left out. To go on with panes in the query that gives them, say ``first.then(second)``.
+        time; dropped rows are left out. To go on with panes in the query that gives them, say ``first.then(second)``. Without it an
+        event time over such a table is refused; to take each of its rows by itself, drop its column ``pane``.
 
         Raises:
             PipelineError: it takes no rows of a source, or they are said to be changes otherwise.

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import attrs
 import numpy as np
@@ -88,6 +89,14 @@ class NoShouldFire(Trigger):
 
 class NoAssign(bm.WindowOption):
     pass
+
+
+@attrs.frozen
+class OfColumns(bm.WindowOption):
+    columns: Any
+
+    def assign(self, timestamp_us, *values):
+        yield timestamp_us, timestamp_us + 1
 
 
 class Opaque(bm.WindowOption):
@@ -217,8 +226,24 @@ AT_ONCE = [
         lambda: START.window(NoAssign()),
         ["window(option)=NoAssign()", "assign(self, timestamp_us)"],
     ),
+    (
+        "window of one column, not several",
+        lambda: START.window(OfColumns("gap")),
+        ["window(option)=OfColumns(", "OfColumns.columns is 'gap'", "tuple of names", "columns = ('gap',)"],
+    ),
+    (
+        "windowing of no names",
+        lambda: START.window({"a": OfColumns((3,))}),
+        ["'a'=OfColumns(", "columns is (3,)", "tuple of names", "columns = ('gap',)"],
+    ),
     ("windowing that never says", lambda: START.window({"a": NoAssign()}), ["'a'=NoAssign()", "assign(self,"]),
-    ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n=Count)", "Count(...)"]),
+    ("accumulate a class", lambda: START.accumulate(n=Count), ["accumulate(n)=Count:", "a class", "Count(...)"]),
+    ("a class of windows", lambda: START.window(bm.Sessions), ["window(option)=Sessions:", "write Sessions(...)"]),
+    (
+        "a class of watermarks",
+        lambda: bm.Pipeline().event_time("ts", bm.ProcessingTimeLag),
+        ["event_time(watermark)=ProcessingTimeLag:", "write ProcessingTimeLag(...)"],
+    ),
     ("column 3", lambda: Sum(3), ["3", "column"]),
     ("top 0", lambda: TopN(0, "x"), ["0", "at least 1"]),
     ("no probability", lambda: Quantiles("x", (1.5,)), ["1.5"]),
@@ -390,7 +415,9 @@ TOGETHER = [
         ["not one of several windowings", "merge of its own"],
     ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
+    ("columns 3", PLAIN.accumulate(n=Range(("a", 3))), ["column is ('a', 3)", "several names"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
+    ("columns ''", PLAIN.accumulate(n=Range(("a", ""))), ["column is ('a', '')", "several names"]),
     ("no result type", PLAIN.accumulate(n=NoResultType()), ["NoResultType", "result_type"]),
     (
         "fold of sessions without merge",
@@ -1202,6 +1229,40 @@ def test_a_trigger_whose_on_fire_gives_no_pair_is_named(gives):
         PLAIN.trigger(FiresWrong(gives), allow_data_loss=True).discarding().run(ONE_ROW)
     for fragment in (f"on_fire gave {gives!r}", "must be a pair", "whether the trigger is finished", "{'team': 'red'}"):
         assert fragment in str(caught.value)
+
+
+@attrs.frozen
+class Wrong(Trigger):
+    state: Any = 0
+    fires: Any = False
+    wakes: Any = None
+
+    def create(self):
+        return self.state
+
+    def on_rows(self, state, count, context):
+        return self.state
+
+    def should_fire(self, state, context):
+        return self.fires
+
+    def wakes_at(self, state):
+        return self.wakes
+
+
+@pytest.mark.parametrize(
+    ("trigger", "words"),
+    [
+        (Wrong(fires=None), ["should_fire gave None", "True or False", "{'team': 'red'}"]),
+        (Wrong(fires="yes"), ["should_fire gave 'yes'", "True or False"]),
+        (Wrong(wakes=5.5), ["wakes_at gave 5.5", "None, or whole microseconds"]),
+        (Wrong(wakes=EPOCH), ["wakes_at gave datetime", "whole microseconds since the epoch"]),
+        (Wrong(state=ValueError), ["a trigger of your own", "a builtins.type", "checkpoint", "None, bool, int"]),
+    ],
+    ids=str,
+)
+def test_a_trigger_that_gives_what_it_must_not_is_named(trigger, words):
+    refused(bm.UserFunctionError, lambda: PLAIN.trigger(trigger, allow_data_loss=True).discarding().run(ONE_ROW), words)
 
 
 def test_aware_datetimes_and_seconds_are_the_same_times():

@@ -2,12 +2,15 @@
 
 import pickle
 
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
+from beamish.kernels.reserved import PREFIX
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
+from tests.own.windows import OwnGap
 from tests.said import evolve
 
 TOTALS = (
@@ -21,6 +24,12 @@ TOTALS = (
     .accumulate(total=Sum("score"))
 )
 BY_TOTAL = bm.Pipeline().key_by("total").accumulate(users=Count())
+
+
+class Apart(OwnGap):
+    merging = False  # what merges takes no retractions
+
+
 SCRIPT = TestStream().add([{"ts": 1, "user": "ann", "score": 1}]).advance_watermark_to_infinity()
 
 
@@ -78,6 +87,35 @@ def test_stages_that_do_not_go_together_are_refused_when_run_and_when_explained(
 def test_a_column_that_the_panes_do_not_have_is_named():
     with pytest.raises(bm.ColumnError, match=r"there is no column 'score'"):
         TOTALS.then(bm.Pipeline().accumulate(s=Sum("score"))).run(SCRIPT)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        bm.Pipeline().accumulate(most=Max("score")),
+        bm.Pipeline().key_by("score").accumulate(n=Count()),
+        bm.Pipeline().window(Apart()).accumulating().accumulate(n=Count()),
+        bm.Pipeline().where(pc.field("score") > 1).accumulate(n=Count()),
+        bm.Pipeline().accumulate(n=Count()).having(pc.field("score") > 1),
+        bm.Pipeline().key_by("score").versions("1 day"),
+    ],
+    ids=str,
+)
+def test_the_columns_that_there_are_in_place_of_a_missing_one_are_the_users(second):
+    with pytest.raises(bm.ColumnError, match="the columns are") as caught:
+        TOTALS.then(second).run(SCRIPT)
+    assert "total" in str(caught.value) or "having" in str(caught.value)
+    assert PREFIX not in str(caught.value)
+
+
+def test_nor_are_those_of_a_changelog_or_a_merge_private():
+    changes = bm.Pipeline().from_changelog("diff").event_time("ts", bm.BoundedOutOfOrderness(0))
+    row = {"ts": 1, "user": "ann", "_diff": 1}
+    with pytest.raises(bm.ColumnError, match=r"the columns are \['ts', 'user'\]$"):
+        changes.window(bm.FixedWindows(5)).accumulate(s=Sum("score")).run(TestStream().add([row]))
+    both = bm.merge(a=TOTALS, b=changes.key_by("user")).window(Apart()).accumulating().accumulate(n=Count())
+    with pytest.raises(bm.ColumnError, match=r"the columns are \['user', 'a.user', 'a.total', 'b.ts', 'b.user'\]$"):
+        both.run(TestStream().add([{"ts": 1, "user": "ann", "score": 1}], input="a").add([row], input="b"))
 
 
 def test_dropped_rows_do_not_go_on_to_the_next_stage():

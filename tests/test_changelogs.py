@@ -105,6 +105,17 @@ def test_stored_panes_are_taken_in_with_their_retractions():
     assert [(pane.key["total"], pane.values["teams"]) for pane in panes] == [(5, ["blue"]), (6, ["red"])]
 
 
+def test_sessions_that_merged_away_are_live_unless_the_pipeline_retracts():
+    visits = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.Sessions(10)).accumulate(n=Count())
+    script = TestStream().add([{"ts": 0}, {"ts": 12}]).add([{"ts": 6}])
+
+    def live(pipeline):
+        return [(pane.start.second, pane.end.second, pane.values["n"]) for pane in bm.live(pipeline.run(script))]
+
+    assert live(visits.trigger(Always()).accumulating()) == [(0, 10, 1), (12, 22, 1), (0, 22, 3)]
+    assert live(visits.trigger(Always()).accumulating_and_retracting()) == [(0, 22, 3)]
+
+
 def test_changes_of_a_table_are_versions_too_and_rows_of_a_join():
     rates = bm.Pipeline().from_changelog("flink").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
     orders = bm.Pipeline().from_changelog("spark").event_time("ts", bm.BoundedOutOfOrderness(0))
@@ -125,6 +136,7 @@ def test_changes_of_a_table_are_versions_too_and_rows_of_a_join():
 
 # What is refused
 
+STORED_PANE = {**ROW, "pane": {"kind": "RETRACTION", "timing": "EARLY", "index": 0}}
 WHOLE = {"op": "u", "before": ROW, "after": ROW}
 
 
@@ -181,6 +193,11 @@ REFUSED = {
             .run(TestStream().add([ROW]))
         ),
         ["from_panes()", "'pane'"],
+    ),
+    "panes as plain rows": (
+        bm.PipelineError,
+        lambda: PLAIN.window(bm.FixedWindows(9)).accumulate(n=Count()).run(TestStream().add([STORED_PANE])),
+        ["event_time('ts') over a table of panes", "bm.Pipeline().from_panes()", "df.drop('pane')"],
     ),
     "live of a part": (
         bm.OptionError,

@@ -25,7 +25,7 @@ from tests.strategies import merges
 from tests.strategies.triggers import triggers as drawn_triggers
 from tests.strategies.triggers import value_triggers
 from tests.strategies.watermarks import watermarks
-from tests.strategies.windows import windowings, windows
+from tests.strategies.windows import row_windows, windowings, windows
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,7 +50,7 @@ KINDS = [
         "window option",
         bm,
         bm.WindowOption,
-        st.one_of(windows, windows.flatmap(windowings), merges.meetings(merges.NAMES).map(itemgetter(0))),
+        st.one_of(windows, row_windows, windows.flatmap(windowings), merges.meetings(merges.NAMES).map(itemgetter(0))),
     ),
     Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies)),
     Kind(

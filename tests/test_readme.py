@@ -1,36 +1,17 @@
-"""What the README, and the page for those who come from Spark, say is so: their Python runs, block after block, and prints what
-stands below it."""
+"""What the README and other pages say is so: their Python runs, block after block, and prints what stands below it."""
 
-import contextlib
-import io
 import re
 
 import pytest
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(readme):
-    """Each Python block with the text block that follows it, if one does before the next Python block."""
-    found = []
-    for language, body in FENCE.findall(readme):
-        if language == "python":
-            found.append([body, ""])
-        elif language == "text" and found:
-            found[-1][1] = body
-    return found
+from tests.pages import run_page
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["README.md", "docs/from-spark.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/from-spark.md", "docs/notebooks.md"])
 def test_python_in_a_page_prints_what_stands_below_it(root, spark, name):
     spark.sql("drop view if exists panes")
-    names = {"__name__": "page"}
-    for code, expected in blocks((root / name).read_text()):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, name, "exec"), names)
-        assert printed.getvalue().rstrip() == expected.rstrip(), code
+    assert run_page(name, (root / name).read_text(), without=".remote(")
 
 
 def test_readme_links_to_files_that_are_there(root):

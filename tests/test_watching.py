@@ -2,6 +2,9 @@
 
 import builtins
 import io
+import json
+import sys
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,8 +17,10 @@ from beamish.watching.prometheus import PrometheusMetrics
 from beamish.watching.totals import BatchCounts, Totals
 
 
-def batch(number, rows, counts, watermark="2024-05-01T10:00:00.000Z"):
-    """A progress of Spark's; ``counts`` None: nothing was observed."""
+def batch(number, rows, counts, *shards, watermark="2024-05-01T10:00:00.000Z"):
+    """A progress of Spark's; ``counts`` None: nothing was observed. Of each shard its number, windows and due, in seconds."""
+    told = [{"shard": shard, "live_windows": kept, "next_due_ms": due * 1000} for shard, kept, due in shards]
+    counts = counts and {**counts, "by_shard": json.dumps(told)}
     observed = {} if counts is None else {"beamish": SimpleNamespace(asDict=lambda: counts)}
     return SimpleNamespace(
         batchId=number,
@@ -29,20 +34,14 @@ def batch(number, rows, counts, watermark="2024-05-01T10:00:00.000Z"):
 
 
 BATCHES = [
-    batch(
-        0, 5, {"rows": 4, "panes_early": 2, "dropped_no_event_time": 1, "live_windows": 3, "shards": 2}, watermark=None
-    ),
-    batch(
-        1,
-        3,
-        {"rows": 2, "panes_late": 1, "retractions": 2, "dropped_due_to_lateness": 1, "live_windows": 7, "shards": 2},
-    ),
-    batch(2, 0, {"panes_on_time": 1, "live_windows": 1, "shards": 1}),  # only one shard was called
+    batch(0, 5, {"rows": 4, "panes_early": 2, "dropped_no_event_time": 1}, (0, 3, 60), (1, 2, 50), watermark=None),
+    batch(1, 3, {"rows": 2, "panes_late": 1, "retractions": 2, "dropped_due_to_lateness": 1}, (0, 4, 60), (1, 3, 50)),
+    batch(2, 0, {"panes_on_time": 1}, (1, 1, 70)),  # only one shard was called
     batch(3, 0, None),
 ]
 LINE = (
     "batch 3: rows 8 (4 per second); watermark 2024-05-01 10:00:00, 5 minutes behind the clock; panes 2 early, 1 on time, 1 late; "
-    "retractions 2; dropped 1 expired, 1 null_event_time; live windows 7; state 1.0 MiB\n"
+    "retractions 2; dropped 1 expired, 1 null_event_time; live windows 5; state 1.0 MiB\n"
 )
 
 
@@ -69,12 +68,15 @@ def at_once(monkeypatch):
     monkeypatch.setattr(module, "_POLL_SECONDS", 0)
 
 
-def test_counts_add_up_and_gauges_are_of_the_last_batch_that_called_all_shards():
+def test_counts_add_up_and_gauges_are_of_what_each_shard_told_last():
     totals = Totals()
     for one in BATCHES:
         totals.add(BatchCounts.read(one, "beamish"))
     assert (totals.batches, totals.rows, totals.taken, totals.retractions, totals.all_dropped) == (4, 8, 6, 2, 2)
-    assert (totals.live_windows, totals.lag_seconds, totals.next_due) == (7, 300, None)
+    assert (totals.live_windows, totals.lag_seconds) == (4 + 1, 300)
+    assert totals.next_due == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    totals.add(BatchCounts.read(batch(0, 1, {"rows": 1}, (2, 1, 20)), "beamish"))  # from another checkpoint
+    assert totals.live_windows == 1
 
 
 def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):
@@ -105,6 +107,27 @@ def test_in_a_terminal_progress_is_one_view_that_ends_with_the_query(monkeypatch
     assert "1 expired, 1 null_event_time" in last
 
 
+def test_in_a_notebook_progress_is_one_output_that_changes(monkeypatch):
+    from rich.console import Console
+
+    outputs = []
+
+    def display(first, *, display_id):
+        assert display_id
+        outputs.append([first])
+        return SimpleNamespace(update=outputs[-1].append)
+
+    monkeypatch.setitem(sys.modules, "IPython.display", cast("Any", SimpleNamespace(display=display)))
+    monkeypatch.setattr(module, "_console", lambda: Console(force_jupyter=True))
+    assert bm.progress(Query()).rows == 8
+    ((first, *tables),) = outputs
+    assert (first, len(tables)) == ("no batch yet", len(BATCHES))
+    console = Console(file=io.StringIO(), width=100)
+    console.print(tables[-1])
+    assert "1 expired, 1 null_event_time" in cast("io.StringIO", console.file).getvalue()
+    assert set(tables[-1]._repr_mimebundle_((), ())) == {"text/plain", "text/html"}
+
+
 def test_prometheus_text_has_the_fields_names(tmp_path):
     metrics = PrometheusMetrics(None, tmp_path / "beamish.prom")
     for one in BATCHES:
@@ -116,7 +139,7 @@ def test_prometheus_text_has_the_fields_names(tmp_path):
         'beamish_dropped_total{query="scores",reason="expired"} 1.0',
         'beamish_input_rows_total{query="scores"} 8.0',
         'beamish_watermark_lag_seconds{query="scores"} 300.0',
-        'beamish_live_windows{query="scores"} 7.0',
+        'beamish_live_windows{query="scores"} 5.0',
         'beamish_state_bytes{query="scores"} 1.048576e+06',
     } <= set(text)
 

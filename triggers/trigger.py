@@ -218,7 +218,12 @@ class Trigger:
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         """Which of the windows ``at`` would fire: bool, one for each."""
-        answers = [self._call(i, "should_fire", self._state(s, i), _context(now, i)) for i in at.tolist()]
+        answers = []
+        for i in at.tolist():
+            answer = self._call(i, "should_fire", self._state(s, i), _context(now, i))
+            if not isinstance(answer, (bool, np.bool_)):
+                raise self._wrong(i, f"should_fire gave {answer!r}: it must be True or False")
+            answers.append(answer)
         return np.array(answers, dtype=bool)
 
     def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
@@ -226,12 +231,9 @@ class Trigger:
         for i in at.tolist():
             fired = self._call(i, "on_fire", self._state(s, i), _context(now, i))
             if not isinstance(fired, tuple) or len(fired) != 2 or not isinstance(fired[1], (bool, np.bool_)):
-                result = UserFunctionError(
-                    f"{self!r}.on_fire gave {fired!r}: it must be a pair, (state, whether the trigger is finished); fix it and restart "
-                    "from the checkpoint; no data was lost"
+                raise self._wrong(
+                    i, f"on_fire gave {fired!r}: it must be a pair, (state, whether the trigger is finished)"
                 )
-                result.group = i
-                raise result
             s["state"][i], s.finished[i] = (fired[0],), fired[1]
 
     def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
@@ -250,12 +252,12 @@ class Trigger:
         try:
             return getattr(self, method)(*arguments)
         except Exception as error:
-            result = UserFunctionError(
-                f"{self!r}.{method}{arguments!r} raised {type(error).__name__}: {error}; fix it and restart from "
-                "the checkpoint; no data was lost"
-            )
-            result.group = window
-            raise result from error
+            raise self._wrong(window, f"{method}{arguments!r} raised {type(error).__name__}: {error}") from error
+
+    def _wrong(self, window: int, words: str) -> UserFunctionError:
+        result = UserFunctionError(f"{self!r}.{words}; fix it and restart from the checkpoint; no data was lost")
+        result.group = window
+        return result
 
     def clear(self, s: State, at: WindowIndices) -> None:
         """Forget what was counted and waited for in the windows ``at``, sub-triggers included."""
@@ -278,8 +280,13 @@ class Trigger:
         """The least clock at which the windows ``at`` want to be asked: int64, NEVER_US for none."""
         least = np.full(len(at), NEVER_US, dtype=np.int64)
         if type(self).wakes_at is not Trigger.wakes_at:
-            wakes = [self._call(i, "wakes_at", self._state(s, i)) for i in at.tolist()]
-            least[:] = [NEVER_US if wake is None else wake for wake in wakes]
+            for place, i in enumerate(at.tolist()):
+                wake = self._call(i, "wakes_at", self._state(s, i))
+                if wake is not None and not isinstance(wake, (int, np.integer)):
+                    raise self._wrong(
+                        i, f"wakes_at gave {wake!r}: it must be None, or whole microseconds since the epoch"
+                    )
+                least[place] = NEVER_US if wake is None else wake
         for part, state in zip(self.parts, s.parts, strict=True):
             least = np.minimum(least, part.wakes_at_columns(state, at))
         return least

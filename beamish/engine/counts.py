@@ -25,6 +25,8 @@ DROPPED = {
 """The name of each reason's count."""
 COUNTED = ("rows", *PANES.values(), "retractions", *DROPPED.values(), "live_windows", "shards")
 """What is added up over shards."""
+BY_SHARD = ("shard", "live_windows", "next_due_ms")
+"""What is told of each shard."""
 GREATEST, LEAST = ("max_late_by_ms", "watermark_ms", "clock_ms"), ("next_due_ms",)
 """Of what the greatest, or the least, of all shards counts."""
 

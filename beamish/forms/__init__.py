@@ -14,6 +14,6 @@ They have one vocabulary: ``deleted``, ``sequence_by``, and reasons for dropped 
 
 from beamish.forms.changelog import FORMATS, FromChangelog
 from beamish.forms.form import InputForm, Unfolded
-from beamish.forms.panes import FromPanes
+from beamish.forms.panes import FromPanes, is_of_panes, not_as_rows
 
-__all__ = ["FORMATS", "FromChangelog", "FromPanes", "InputForm", "Unfolded"]
+__all__ = ["FORMATS", "FromChangelog", "FromPanes", "InputForm", "Unfolded", "is_of_panes", "not_as_rows"]

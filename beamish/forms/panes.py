@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
-from beamish.errors import ColumnError
+from beamish.errors import ColumnError, PipelineError
 from beamish.forms.form import InputForm, Unfolded
 from beamish.pane import PaneKind
 
@@ -51,3 +51,17 @@ class FromPanes(InputForm):
             elif name not in ("pane", "dropped"):
                 data[name] = value
         yield data, -1 if kind == PaneKind.RETRACTION else 1
+
+
+def is_of_panes(fields: Iterable[str]) -> bool:
+    """Whether a struct ``pane`` with these fields is that of a pipeline's panes."""
+    return {"kind", "timing", "index"} <= set(fields)
+
+
+def not_as_rows(event_time: Any) -> PipelineError:
+    """What is raised where panes are taken for rows of data."""
+    return PipelineError(
+        f"event_time({event_time!r}) over a table of panes (their column 'pane' says so): as plain rows a RETRACTION would count as a "
+        f"pane does, and so would a pane that another replaced; say bm.Pipeline().from_panes().event_time({event_time!r}, ...). To "
+        "take each row by itself all the same, drop or rename that column first: df.drop('pane')"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ _SIMPLE = {
 _WORD = re.compile(r"\s*(`[^`]+`|\w+|[<>(),:])\s*")
 
 
-def arrow_type(where: str, words: str) -> pa.DataType:
+def arrow_type(where: str, words: Any) -> pa.DataType:
     """Read a type as Spark writes it.
 
     Args:
@@ -41,7 +42,7 @@ def arrow_type(where: str, words: str) -> pa.DataType:
     Raises:
         OptionError: it is none Spark knows.
     """
-    tokens = _WORD.findall(words)
+    tokens = _WORD.findall(words) if isinstance(words, str) else []
     if not tokens or _WORD.sub("", words):
         raise _unknown(where, words)
     try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from beamish.accumulations.adapters.one_input import MergedInput, merged_name
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import cast_table
-from beamish.kernels.reserved import INPUT
+from beamish.kernels.reserved import INPUT, is_reserved
 from beamish.plan.relation import Relation
 
 
@@ -89,9 +89,8 @@ def find_column(schema: pa.Schema, where: str, name: Any) -> pa.Field:
         )
     found = schema.get_all_field_indices(name)
     if not found:
-        raise ColumnError(
-            f"{where}: there is no column {name!r}; the columns are {schema.names}{_of_struct(schema, name)}"
-        )
+        known = [one for one in schema.names if not is_reserved(one)]
+        raise ColumnError(f"{where}: there is no column {name!r}; the columns are {known}{_of_struct(schema, name)}")
     if len(found) > 1:
         raise ColumnError(f"{where}: there are {len(found)} columns {name!r}; rename or drop the others")
     return schema.field(found[0])

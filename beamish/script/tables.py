@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
+from beamish.forms import is_of_panes, not_as_rows
 from beamish.instants import instant_us
 from beamish.kernels.reserved import EVENT_TIME, NO_EVENT_TIME, PREFIX, SIGN, is_reserved
 from beamish.kernels.spelling import respelled
@@ -76,6 +77,7 @@ def script_rows(flow: Flow, events: Sequence[Event], initial: Any = None) -> Scr
     Raises:
         ColumnError: a column is missing, or has a name of beamish's own.
         ScriptError: a column holds values that cannot be of one type, or an event time that is no time.
+        PipelineError: they are panes, which are not taken as such.
     """
     steps, tables, begins = [as_step(event) for event in events], {}, {}
     given = flow.initial(initial)
@@ -101,12 +103,20 @@ def _tables(source: Source, bundles: Sequence[Sequence[Row]]) -> list[pa.Table]:
     """The bundles of a source as tables; of rows that say what they do the rows of data, with ``SIGN``."""
     form = source.form
     if form is None:
-        return tables_of(bundles, source.event_time)
+        tables = tables_of(bundles, source.event_time)
+        _check_no_panes(source, tables)
+        return tables
     unfolded = [[one for row in bundle for one in form.unfold(row)] for bundle in bundles]
     tables = tables_of([[row for row, _ in bundle] for bundle in unfolded], source.event_time)
     signs = [pa.array([sign for _, sign in bundle], pa.int8()) for bundle in unfolded]
     at = [table.schema.get_field_index(EVENT_TIME) for table in tables]
     return [table.add_column(i, SIGN, sign) for table, i, sign in zip(tables, at, signs, strict=True)]
+
+
+def _check_no_panes(source: Source, tables: Sequence[pa.Table]) -> None:
+    for field in tables[0].schema if tables else ():
+        if field.name == "pane" and pa.types.is_struct(field.type) and is_of_panes([one.name for one in field.type]):
+            raise not_as_rows(source.event_time)
 
 
 def _spelled(bundles: Sequence[Sequence[Row]], asked: Sequence[Any]) -> list[Sequence[Row]]:

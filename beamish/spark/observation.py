@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.engine.counts import COUNTED, DROPPED, GREATEST, LEAST, PANES
+from beamish.engine.counts import BY_SHARD, COUNTED, DROPPED, GREATEST, LEAST, PANES
 from beamish.errors import ColumnError, OptionError
 
 _REBUILD = "_beamish_observed"
 """An attribute of a DataFrame that a pipeline gave: makes the same one, observed, of the name of the observation."""
-_COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in (*COUNTED, *GREATEST, *LEAST)])
+_COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in ("shard", *COUNTED, *GREATEST, *LEAST)])
 
 
 def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> DataFrame:
@@ -50,15 +50,19 @@ def observe(panes: DataFrame, name: Any) -> DataFrame:
     if "dropped" in panes.columns:
         counts |= {column: F.count_if(F.col("dropped.reason") == reason) for reason, column in DROPPED.items()}
         counts["max_late_by_ms"] = F.max(F.floor(F.col("dropped.late_by") / 1000))
-    unknown = F.max(F.lit(None).cast("bigint"))
-    return panes.observe(name, *(counts.get(column, unknown).alias(column) for column in (*COUNTED, *GREATEST, *LEAST)))
+    unknown, no_shards = F.max(F.lit(None).cast("bigint")), F.max(F.lit(None).cast("string")).alias("by_shard")
+    columns = (counts.get(column, unknown).alias(column) for column in (*COUNTED, *GREATEST, *LEAST))
+    return panes.observe(name, *columns, no_shards)
 
 
 def with_observation(operated: DataFrame, name: str) -> DataFrame:
     """The panes' bytes, observed; ``operated`` has what was counted beside them."""
     count = F.from_json("counts", _COUNTS)
     added = dict.fromkeys(COUNTED, F.sum) | dict.fromkeys(GREATEST, F.max) | dict.fromkeys(LEAST, F.min)
+    of_shard = F.when(F.col("counts").isNotNull(), F.struct(*(F.col(f"counts.{column}") for column in BY_SHARD)))
     observed = operated.withColumn("counts", count).observe(
-        name, *(add(F.col(f"counts.{column}")).alias(column) for column, add in added.items())
+        name,
+        *(add(F.col(f"counts.{column}")).alias(column) for column, add in added.items()),
+        F.to_json(F.sort_array(F.collect_list(of_shard))).alias("by_shard"),
     )
     return observed.select("panes")

@@ -66,12 +66,22 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
 
     Raises:
         OptionError: it is not a whole number of at least 1.
+        SparkSetupError: it is not asked for, and the number of shuffle partitions is none.
     """
     if asked is not None and (type(asked) is not int or asked < 1):
         raise OptionError(
             f"apply(shards={asked!r}): must be a whole number of at least 1; leave it out for one per shuffle partition"
         )
-    return asked or int(str(spark.conf.get(_PARTITIONS)))
+    if asked is not None:
+        return asked
+    said = str(spark.conf.get(_PARTITIONS))
+    if not said.isdecimal():
+        raise SparkSetupError(
+            f"{_PARTITIONS} is {said!r}, as some platforms have it: state is cut into parts for good, so say how many, the number of "
+            "cores that the query is to grow to: apply(df, shards=8), or\n"
+            f'    spark.conf.set("{_PARTITIONS}", 8)'
+        )
+    return int(said)
 
 
 def warn_of_default_partitions(spark: SparkSession) -> None:

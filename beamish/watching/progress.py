@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Protocol
 
 from beamish.errors import OptionError
@@ -72,10 +73,10 @@ class _Lines:
 
 
 class _Live:
-    """One view that changes."""
+    """One view that changes: ``shown`` has a method ``update``."""
 
-    def __init__(self, live: Any, title: str) -> None:
-        self._live, self._title = live, title
+    def __init__(self, shown: Any, title: str) -> None:
+        self._shown, self._title = shown, title
 
     def show(self, batch: int, totals: Totals) -> None:
         from rich.table import Table
@@ -83,17 +84,21 @@ class _Live:
         table = Table(title=f"{self._title}: batch {batch}", show_header=False, title_justify="left")
         for subject, words in totals.words():
             table.add_row(subject, words)
-        self._live.update(table)
+        self._shown.update(table)
 
 
 @contextmanager
 def _view(query: Any, every: int) -> Iterator[View]:
-    console = _console()
+    console, title = _console(), str(query.name or "query")
+    if console is not None and console.is_jupyter:
+        display: Any = import_module("IPython.display").display  # what rich would do by itself needs ipywidgets
+        yield _Live(display("no batch yet", display_id=True), title)
+        return
     if console is not None:
         from rich.live import Live
 
         with Live(console=console, refresh_per_second=4) as live:
-            yield _Live(live, str(query.name or "query"))
+            yield _Live(live, title)
         return
     lines = _Lines(every)
     yield lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +25,7 @@ class BatchCounts:
         watermark: where the watermark stood in it; None: there was none yet.
         state_bytes: memory that the state store uses.
         counts: what ``bm.observe`` counted in it, by name; empty: it is not observed, or no shard was called. None: not known.
+        shards: what each shard that was called has, by its number: ``live_windows`` and ``next_due_ms``, as far as there is such.
     """
 
     batch: int
@@ -33,11 +35,13 @@ class BatchCounts:
     watermark: datetime | None
     state_bytes: int
     counts: Mapping[str, int | None]
+    shards: Mapping[int, Mapping[str, int]] = {}
 
     @classmethod
     def read(cls, progress: Any, name: str) -> BatchCounts:
         """Read a ``StreamingQueryProgress`` of Spark's; ``name`` as it was given to ``bm.observe``."""
-        counts = _counts(progress.observedMetrics.get(name))
+        counts = dict(_counts(progress.observedMetrics.get(name)))
+        by_shard = counts.pop("by_shard", None)
         stated = progress.eventTime.get("watermark")
         watermark_ms = counts.get("watermark_ms")
         watermark = None if watermark_ms is None else _at_ms(watermark_ms)
@@ -51,6 +55,7 @@ class BatchCounts:
             watermark,
             sum(operator.memoryUsedBytes for operator in progress.stateOperators),
             counts,
+            {one["shard"]: one for one in json.loads(by_shard or "[]")},
         )
 
 
@@ -68,9 +73,7 @@ class Totals:
         taken: rows put into windows, once per window.
         watermark: where it stands; None: there is none yet.
         began: when the last batch began.
-        live_windows: windows that are kept; None: not known yet.
         state_bytes: memory that the state store uses.
-        next_due: the watermark at which something is due next; None: nothing is, or it is not known.
         max_late_by_ms: how far the row furthest behind the watermark was, among dropped ones; None: there was none.
         is_observed: whether a batch was counted so far.
     """
@@ -84,12 +87,10 @@ class Totals:
     taken: int = 0
     watermark: datetime | None = None
     began: datetime | None = None
-    live_windows: int | None = None
     state_bytes: int = 0
-    next_due: datetime | None = None
     max_late_by_ms: int | None = None
     is_observed: bool = False
-    _shards: int = 0
+    _shards: dict[int, Mapping[str, int]] = attrs.Factory(dict)
 
     def add(self, seen: BatchCounts) -> None:
         """Add a batch."""
@@ -109,13 +110,21 @@ class Totals:
         late_by_ms = counts.get("max_late_by_ms")
         if late_by_ms is not None:
             self.max_late_by_ms = max(late_by_ms, self.max_late_by_ms or late_by_ms)
-        # Where only some shards were called, their windows and dues are not all there are.
-        shards = counts.get("shards") or 0
-        if shards and shards >= self._shards:
-            self._shards = shards
-            self.live_windows = counts.get("live_windows")
-            due_ms = counts.get("next_due_ms")
-            self.next_due = None if due_ms is None else _at_ms(due_ms)
+        if seen.batch == 0:  # another checkpoint under the same name
+            self._shards.clear()
+        self._shards.update(seen.shards)  # a shard that was not called is as it was
+
+    @property
+    def live_windows(self) -> int | None:
+        """Windows that are kept, in the shards that were called so far; None: none was, or they are not counted."""
+        kept = [shard["live_windows"] for shard in self._shards.values() if "live_windows" in shard]
+        return sum(kept) if kept else None
+
+    @property
+    def next_due(self) -> datetime | None:
+        """The watermark at which something is due next in these shards; None: nothing is, or it is not known."""
+        due = [shard["next_due_ms"] for shard in self._shards.values() if "next_due_ms" in shard]
+        return _at_ms(min(due)) if due else None
 
     @property
     def lag_seconds(self) -> float | None:
@@ -151,7 +160,7 @@ class Totals:
         yield "state", f"{self.state_bytes / 2**20:,.1f} MiB"
 
 
-def _counts(observed: Any) -> Mapping[str, int | None]:
+def _counts(observed: Any) -> Mapping[str, Any]:
     """An observation as Spark gives it: a row; on Spark Connect (seen in 4.3) a row of its values and its schema."""
     if observed is None:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ class WindowOption:
     __repr__ = plain_repr
 
     def assign(self, timestamp_us: int, /, *values: Any) -> Iterable[Bounds]:
-        """The windows of one row: ``(start, end)`` pairs in microseconds, start before end; none: no window."""
+        """The windows of one row: ``(start, end)`` pairs of whole microseconds since the epoch, start before end; none: no window."""
         raise NotImplementedError(f"{type(self).__name__}.assign(timestamp_us) is not written")
 
     def merge(self, windows: Sequence[Bounds], /) -> Iterable[tuple[Sequence[Bounds], Bounds]]:
@@ -142,11 +143,7 @@ class WindowOption:
         bounds: list[Bounds] = []
         for row, arguments in enumerate(zip(timestamps_us.tolist(), *columns, strict=True)):
             try:
-                for start, end in self.assign(*arguments):
-                    if not -END_OF_TIME_US <= start < end <= END_OF_TIME_US:
-                        raise ValueError(f"window ({start}, {end}): start must be before end, and both within 64 bits")
-                    rows.append(row)
-                    bounds.append((int(start), int(end)))
+                own = [read_window(window) for window in self.assign(*arguments)]
             except Exception as error:
                 result = UserFunctionError(
                     f"{self!r}.assign{arguments!r} raised {type(error).__name__}: {error}; fix it and restart "
@@ -154,12 +151,65 @@ class WindowOption:
                 )
                 result.group = row
                 raise result from error
+            rows.extend([row] * len(own))
+            bounds.extend(own)
         table = np.array(bounds, dtype=np.int64).reshape(-1, 2)
         return np.array(rows, dtype=np.int64), table[:, 0].copy(), table[:, 1].copy()
 
 
+def read_window(window: Any) -> Bounds:
+    """A window that a function of a user's gave.
+
+    Raises:
+        TypeError: it is no pair of whole numbers.
+        ValueError: it does not start before it ends, or is not within 64 bits.
+    """
+    try:
+        first, last = window
+    except (TypeError, ValueError):
+        raise TypeError(f"window {window!r}: must be a pair; give each window of the row: yield start, end") from None
+    try:
+        start, end = operator.index(first), operator.index(last)
+    except TypeError:
+        raise TypeError(
+            f"window ({first!r}, {last!r}): start and end must be whole numbers of microseconds since the epoch; of seconds take "
+            "int(seconds * 1_000_000)"
+        ) from None
+    if not -END_OF_TIME_US <= start < end <= END_OF_TIME_US:
+        raise ValueError(f"window ({start}, {end}): start must be before end, and both within 64 bits")
+    return start, end
+
+
+def assigned(
+    option: WindowOption, timestamps_us: Times, columns: Sequence[Sequence[Any]]
+) -> tuple[Times, Times, Times]:
+    """What ``assign_columns`` gives, checked.
+
+    Raises:
+        UserFunctionError: it is no three columns of whole numbers, equally long, or a window does not start before it ends.
+    """
+    given: Any = option.assign_columns(timestamps_us, *columns)
+    parts = given if isinstance(given, tuple) else (given,)
+    kinds = [str(getattr(part, "dtype", type(part).__name__)) for part in parts]
+    if kinds != ["int64"] * 3 or len({len(part) for part in parts}) > 1:
+        raise UserFunctionError(
+            f"{option!r}.assign_columns(...) gave {', '.join(kinds)}: must be row, start and end, each an int64 array, equally long; "
+            "start and end are microseconds since the epoch: of datetime64 take .astype('datetime64[us]').astype('int64')"
+        )
+    row, start, end = parts
+    wrong = np.flatnonzero(start >= end)
+    if len(wrong):
+        at = wrong[0]
+        error = UserFunctionError(
+            f"{option!r}.assign_columns(...) gave the window ({start[at]}, {end[at]}): start must be before end"
+        )
+        error.group = int(row[at])
+        raise error
+    return row, start, end
+
+
 def check_window(where: str, option: WindowOption) -> None:
-    """Check that an option says which windows a row falls in.
+    """Check that an option says which windows a row falls in, and by which columns.
 
     Raises:
         OptionError: its class does not.
@@ -169,6 +219,16 @@ def check_window(where: str, option: WindowOption) -> None:
         raise OptionError(
             f"{where}={option!r}: {kind.__name__} does not define assign; write assign(self, timestamp_us), which gives the row's "
             "windows as (start, end) in microseconds"
+        )
+    columns = option.columns
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) and name for name in columns):
+        fix = (
+            f"; write columns = ({columns!r},)"
+            if isinstance(columns, str) and columns
+            else ", such as columns = ('gap',)"
+        )
+        raise OptionError(
+            f"{where}={option!r}: {kind.__name__}.columns is {columns!r}: must be a tuple of names of columns{fix}"
         )
 
 

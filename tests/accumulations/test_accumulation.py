@@ -235,7 +235,7 @@ def test_result_types_are_read_in_sparks_words(words, type_):
 
 
 @pytest.mark.parametrize(
-    "words", ["", "list", "array<", "array<int>>", "decimal(10", "struct<a>", "bigint!", "map<int>"]
+    "words", ["", "list", "array<", "array<int>>", "decimal(10", "struct<a>", "bigint!", "map<int>", int, pa.int64()]
 )
 def test_other_words_are_refused(words):
     with pytest.raises(OptionError, match="is no type of Spark's"):

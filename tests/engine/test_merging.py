@@ -1,5 +1,7 @@
 """Sessions too far apart for one number, and users' windows that fail."""
 
+from typing import Any
+
 import attrs
 import numpy as np
 import pytest
@@ -8,9 +10,11 @@ import beamish as bm
 from beamish.accumulations import Count
 from beamish.engine.windowing.keyed_windows import KeyedWindows
 from beamish.engine.windowing.window_groups import group_windows
+from beamish.instants import EPOCH
 from beamish.testing import TestStream
 
 FAR = 2**61
+ZERO = np.array([0])
 
 
 def test_sessions_of_all_of_time_and_many_keys_are_grouped_as_near_ones_are():
@@ -21,6 +25,34 @@ def test_sessions_of_all_of_time_and_many_keys_are_grouped_as_near_ones_are():
     assert result.key.tolist() == [0, 0, 1, 1, 2, 3]
     assert result.start_us.tolist() == [-FAR, FAR, 0, 10, FAR, -5]
     assert result.end_us.tolist() == [-FAR + 13, FAR + 10, 10, 20, FAR + 10, 5]
+
+
+@attrs.frozen
+class Given(bm.WindowOption):
+    """Gives what it was told to, of whatever row; ``merged`` as what a merge becomes."""
+
+    window: Any
+    merged: Any = None
+
+    @property
+    def merging(self):
+        return self.merged is not None
+
+    def assign(self, timestamp_us):
+        yield self.window
+
+    def merge(self, windows):
+        yield windows, self.merged
+
+
+@attrs.frozen(eq=False)
+class InColumns(bm.WindowOption):
+    """The same in columns."""
+
+    given: Any
+
+    def assign_columns(self, timestamps_us):
+        return self.given
 
 
 @attrs.frozen
@@ -40,6 +72,20 @@ class Failing(bm.WindowOption):
     [
         (Failing(empty=True), r"key \{'team': 'red'\}: Failing\(empty=True\)\.assign\(.*start must be before end"),
         (Failing(), r"Failing\(empty=False\)\.merge\(.*raised ZeroDivisionError: no"),
+        (
+            Given((0.0, 60.0)),
+            r"key \{'team': 'red'\}: .*assign\(1000000,\).*\(0\.0, 60\.0\): .*whole.*microseconds.*int\(seconds \* 1_000_000\)",
+        ),
+        (Given((EPOCH, EPOCH)), r"window \(datetime\.datetime\(1970.*whole numbers of microseconds since the epoch"),
+        (Given(5), r"window 5: must be a pair.*yield start, end"),
+        (Given((0, 1, 2)), r"window \(0, 1, 2\): must be a pair"),
+        (Given((0, 5), (0.0, 5)), r"\.merge\(\[\(0, 5\)\]\) raised.*\(0\.0, 5\): start and end must be whole numbers"),
+        (Given((0, 5), (5, 5)), r"\.merge\(.*window \(5, 5\): start must be before end"),
+        (InColumns((ZERO, ZERO, ZERO + 0.5)), r"assign_columns\(\.\.\.\) gave int64, int64, float64: must be.*int64"),
+        (InColumns((ZERO, ZERO, ZERO.astype("M8[us]"))), r"gave int64, int64, datetime64\[us\]: .*astype\('int64'\)"),
+        (InColumns((ZERO, ZERO, np.array([1, 2]))), r"gave int64, int64, int64: must be.*equally long"),
+        (InColumns([ZERO, ZERO, ZERO]), r"gave list: must be row, start and end"),
+        (InColumns((ZERO, ZERO, ZERO)), r"key \{'team': 'red'\}: .*the window \(0, 0\): start must be before end"),
     ],
 )
 def test_what_a_users_window_raises_is_told_with_where(option, words):
@@ -48,3 +94,10 @@ def test_what_a_users_window_raises_is_told_with_where(option, words):
     )
     with pytest.raises(bm.UserFunctionError, match=words):
         pipeline.run(TestStream().add([{"ts": 1, "team": "red"}]))
+
+
+def test_whole_numbers_of_numpy_are_bounds_of_a_users_window():
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).accumulate(n=Count())
+    script = TestStream().add([{"ts": 1}]).advance_watermark_to_infinity()
+    of_numpy = Given((np.int64(0), np.int32(5)))
+    assert pipeline.window(of_numpy).run(script) == pipeline.window(Given((0, 5))).run(script)

@@ -105,6 +105,17 @@ IN_PROCESS = {
         130 seconds: {'blue': 25, 'red': 25}
         6 writes in place of 50
     """,
+    "custom_trigger": """
+        00:00 to 00:10  EARLY   1 clicks
+        00:00 to 00:15  EARLY   2 clicks
+        00:00 to 00:21  EARLY   4 clicks
+        00:30 to 00:40  EARLY   1 clicks
+        00:22 to 00:40  EARLY   2 clicks
+        00:40 to 00:50  EARLY   1 clicks
+        00:40 to 00:55  EARLY   2 clicks
+        00:00 to 00:40  ON_TIME 7 clicks
+        00:40 to 00:55  ON_TIME 2 clicks
+    """,
     "custom_window": """
         buoy   00:00:00 to 00:18:20  4 signals
         phone  00:00:00 to 00:00:18  2 signals
@@ -195,6 +206,26 @@ ON_SPARK = {
         south 2024-05-01 10:10:00 50 ON_TIME
         late: expired 5.0 2024-05-01 10:09:00 north 25
         late: null_event_time None None south 5
+    """,
+    "stored_panes": """
+        ten minutes, all that was ever said:
+          north 10:00 PANE       40
+          north 10:30 PANE       30
+          north 10:00 RETRACTION 40
+          north 10:00 PANE       45
+          south 10:00 PANE       10
+          south 11:00 PANE       20
+          south 10:00 RETRACTION 10
+          south 10:00 PANE       12
+          south 11:20 PANE       1
+        hours, what holds:
+          north 10:00 75 euros in 2 ten minutes, at best 45
+          south 10:00 12 euros in 1 ten minutes, at best 12
+          south 11:00 21 euros in 2 ten minutes, at best 20
+        the same, of the live panes, by Spark:
+          north 10:00 75 euros
+          south 10:00 12 euros
+          south 11:00 21 euros
     """,
     "replayed_files": """
         each payment once, as it came:

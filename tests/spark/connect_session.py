@@ -21,6 +21,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from beamish.watching.totals import BatchCounts
 from tests.agreement import differences
+from tests.pages import run_page
 from tests.spark.test_flow import TREES
 from tests.spark.test_versions import SCRIPT as AS_OF
 from tests.spark.test_versions import join, rate
@@ -132,8 +133,9 @@ def sinks(spark):
             found = database.execute("SELECT team, plays FROM plays ORDER BY 1").fetchall()
         assert found == [(None, 1), ("blue", 1), ("red", 2)], found
         first, *_ = query.recentProgress
-        counted = BatchCounts.read(first, "beamish").counts
-        assert (counted["rows"], counted["panes_early"]) == (4, 3), counted
+        counted = BatchCounts.read(first, "beamish")
+        assert (counted.counts["rows"], counted.counts["panes_early"]) == (4, 3), counted
+        assert sum(shard["live_windows"] for shard in counted.shards.values()) == 3, counted
 
 
 def duplicates(spark):
@@ -187,6 +189,13 @@ def as_of(spark):
     assert sorted((row.cur, row.rate) for row in held) == [("CHF", 9.0), ("EUR", 1.1), ("USD", 2.0)]
 
 
+def notebook(spark):
+    """The cells of docs/notebooks.md: the one that makes a session gets the one there is."""
+    page = Path(__file__).parents[2] / "docs" / "notebooks.md"
+    assert run_page(page.name, page.read_text(), without=".master(")
+    assert not spark.streams.active
+
+
 def main():
     spark = (
         SparkSession.builder.remote("local[2]")
@@ -200,7 +209,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, changelog, sinks, duplicates, chain, merge, tree, as_of):
+    for part in (pipeline, changelog, sinks, duplicates, chain, merge, tree, as_of, notebook):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well

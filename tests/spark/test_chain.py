@@ -239,6 +239,41 @@ def run_into(panes, folder):
     sink.trigger(availableNow=True).start(str(folder)).awaitTermination()
 
 
+def test_a_stored_table_of_panes_is_refused_as_plain_rows_and_each_way_out_runs(scored, spark, tmp_path):
+    run_into(scored.stream().transform(TOTALS), tmp_path / "first")
+    written = spark.read.parquet(str(tmp_path / "first"))
+    plain = SECOND.window(bm.FixedWindows(100))
+
+    def counted(df, pipeline=plain):
+        return {row["user"]: row["panes"] for row in df.transform(pipeline).collect()}
+
+    words = r"event_time\('timestamp'\) over a table of panes.*RETRACTION.*from_panes\(\).*df\.drop\('pane'\)"
+    for df in (written, written.select("user", "pane", "timestamp"), spark.createDataFrame(written.collect())):
+        with pytest.raises(bm.PipelineError, match=words):
+            df.transform(plain)
+    each = dict(map(tuple, written.groupBy("user").count().collect()))
+    assert counted(written.drop("pane")) == counted(written.withColumnRenamed("pane", "was")) == each
+    net = {"ann": 1, "bob": 2, "cid": 1}
+    assert counted(written, plain.from_panes()) == counted(bm.live(written)) == net
+    assert counted(bm.live(written), plain.from_panes()) == net
+    stream = spark.readStream.schema(written.schema).parquet(str(tmp_path / "first"))
+    for df in (stream, stream.drop("window")):
+        with pytest.raises(
+            bm.PipelineError, match=r"reads such a table already, from_panes\(\) is all.*drop\('pane'\)"
+        ):
+            df.transform(plain)
+
+
+def test_panes_that_nothing_replaces_are_plain_rows_too(scored, spark, tmp_path):
+    once = TOTALS.trigger(Default()).allowed_lateness(0).with_dropped()
+    run_into(scored.stream().transform(once.discarding()), tmp_path / "first")
+    written = spark.read.parquet(str(tmp_path / "first"))
+    with pytest.raises(bm.PipelineError, match="over a table of panes"):
+        written.transform(SECOND)
+    found = written.transform(bm.panes).transform(SECOND).select("user", "panes")
+    assert sorted(map(tuple, found.collect())) == [("ann", 1), ("bob", 2)]
+
+
 def test_an_event_time_over_a_batch_of_panes_is_taken(scored, spark):
     rows = spark.read.parquet(str(scored.folder)).transform(TOTALS).transform(SECOND)
     found = sorted((row["user"], row["window"].start.second, row["panes"]) for row in rows.collect())

@@ -48,3 +48,7 @@ def test_a_merge_of_stages_runs_on_spark_connect(done):
 
 def test_an_as_of_join_runs_on_spark_connect_and_its_table_is_read_from_the_checkpoint(done):
     assert "as_of" in done.stdout.split(), done.stderr[-3000:]
+
+
+def test_the_cells_of_a_notebook_run_on_spark_connect(done):
+    assert "notebook" in done.stdout.split(), done.stderr[-3000:]

@@ -1,5 +1,7 @@
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -65,6 +67,13 @@ def test_shuffle_partitions_that_nobody_set_are_warned_of(spark):
         assert pipeline.apply(rows).isStreaming
     finally:
         spark.conf.set(name, before)
+
+
+def test_a_number_of_partitions_that_the_platform_chooses_is_no_number_of_shards():
+    platform = cast("Any", SimpleNamespace(conf={"spark.sql.shuffle.partitions": "auto"}))
+    with pytest.raises(bm.SparkSetupError, match=r"(?s)is 'auto'.*apply\(df, shards=8\).*spark\.conf\.set\("):
+        session.shard_count(platform, None)
+    assert session.shard_count(platform, 3) == 3
 
 
 def test_before_spark_4_2_the_clock_comes_with_a_warning(monkeypatch):

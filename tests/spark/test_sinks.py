@@ -12,6 +12,7 @@ import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
 from beamish.errors import ColumnError, PipelineError
 from beamish.triggers import AfterWatermark, Always
+from beamish.watching.totals import BatchCounts, Totals
 from tests.servers.killing import sessions as sessions_of
 from tests.servers.query import SESSIONS
 
@@ -102,8 +103,32 @@ def test_counts_add_up_in_each_batch_with_and_without_dropped_rows(files, tmp_pa
     exposed = (tmp_path / "beamish.prom").read_text()
     assert f'beamish_dropped_total{{query="{query.id}",reason="expired"}} 2.0' in exposed
     with urllib.request.urlopen(f"http://127.0.0.1:{listener.port}/metrics") as served:
-        assert f'beamish_live_windows{{query="{query.id}"}} 3.0' in served.read().decode()
+        assert f'beamish_live_windows{{query="{query.id}"}} 1.0' in served.read().decode()
     listener.close()
+
+
+def test_gauges_are_right_where_a_batch_calls_some_of_the_shards(files, tmp_path):
+    """Six keys with a window each, of which one ends in a batch without rows."""
+    source = files(ts=TIME, team=pa.string(), score=pa.int32())
+    source.add(row(5, "team 0"), *(row(15, f"team {number}") for number in range(1, 6)))
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("team")
+        .window(bm.FixedWindows(10))
+        .accumulate(n=Count())
+    )
+    panes = bm.observe(pipeline.apply(source.stream(), shards=4))
+    query = start(panes, lambda batch, _: batch.collect(), tmp_path / "checkpoint")
+    query.awaitTermination()
+    totals, windows, called = Totals(), [], []
+    for batch in query.recentProgress:
+        seen = BatchCounts.read(batch, "beamish")
+        totals.add(seen)
+        windows.append(totals.live_windows)
+        called.append(len(seen.shards))
+    assert (windows, called) == ([6, 5], [4, 1])
+    assert totals.next_due == datetime.fromtimestamp(20, UTC)
 
 
 def check_counts(batch, table):

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from beamish.engine.windowing.keyed_records import HASHED
 from beamish.engine.windowing.window_table import Pool, WindowTable, columns_under
+from beamish.errors import UserFunctionError
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.codec import decode, encode
+from beamish.kernels.codec import ALLOWED, decode, encode
 from beamish.kernels.codes import hash_rows
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import WindowIndices
@@ -181,7 +182,12 @@ def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **colu
 
 def _to_arrow(column: NDArray[Any]) -> pa.Array:
     if column.dtype == object:
-        return pa.array([None if cell is None else encode(cell) for cell in column.tolist()], pa.binary())
+        try:
+            return pa.array([None if cell is None else encode(cell) for cell in column.tolist()], pa.binary())
+        except TypeError as error:
+            raise UserFunctionError(
+                f"a trigger of your own: its state is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+            ) from error
     return pa.array(column)
 
 

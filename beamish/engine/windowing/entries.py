@@ -19,6 +19,7 @@ from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.error_context import naming_key
 from beamish.engine.windowing.step import Step
 from beamish.kernels.arrays import Flags, Ints
+from beamish.windows.option import assigned
 
 
 @attrs.define
@@ -55,5 +56,5 @@ def entries_of(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Ent
 def _assign(step: Step, place: Ints, own: pa.Table, key_at: Ints) -> Entries:
     """The entries of rows with these event times or numbers, the window option's own columns, and keys."""
     with naming_key(step.table, key_at):
-        row, start, end = step.plan.window.assign_columns(place, *(column.to_pylist() for column in own.columns))
+        row, start, end = assigned(step.plan.window, place, [column.to_pylist() for column in own.columns])
     return Entries(row, start, end, key_at[row])

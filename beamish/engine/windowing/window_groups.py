@@ -8,7 +8,7 @@ from beamish.engine.windowing.keyed_windows import KeyedWindows
 from beamish.errors import UserFunctionError
 from beamish.kernels.arrays import Ints
 from beamish.kernels.order import sort_order
-from beamish.windows.option import Bounds, WindowOption
+from beamish.windows.option import Bounds, WindowOption, read_window
 
 
 def group_windows(option: WindowOption, windows: KeyedWindows) -> tuple[Ints, KeyedWindows]:
@@ -76,7 +76,7 @@ def _merge_one_key(option: WindowOption, bounds: list[Bounds]) -> dict[Bounds, B
     becomes = {window: window for window in bounds}
     try:
         for parts, result in option.merge(sorted(becomes)):
-            becomes.update((part, (int(result[0]), int(result[1]))) for part in parts)
+            becomes.update(dict.fromkeys(parts, read_window(result)))
     except Exception as error:
         raise UserFunctionError(
             f"{option!r}.merge({sorted(becomes)!r}) raised {type(error).__name__}: {error}; fix it and restart from the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -37,11 +38,20 @@ def live(panes: DataFrame, keys: Sequence[str] | None, as_of_us: int | None) -> 
         by = F.col("pane.watermark")
         rows = rows.where(by.isNull() | (by <= F.timestamp_micros(F.lit(as_of_us))))
     table = PaneTable(call, rows, table.ledger, table.is_known)
+    found = _found(table, checked=not table.is_known and keys is None)
+    return (
+        found.withMetadata("pane", attrs.evolve(table.ledger, follows=Follows.ONCE).metadata)
+        if table.is_known
+        else found
+    )
+
+
+def _found(table: PaneTable, *, checked: bool) -> DataFrame:
     ledger = table.ledger
     if ledger.follows is Follows.ADDING:
         return table.rows.where("pane.kind = 'PANE'")
     if ledger.slot is not None:
-        return _latest(table, checked=not table.is_known and keys is None)
+        return _latest(table, checked=checked)
     if ledger.follows is Follows.REPLACING:
         return _last_of_bags(table)
     return _left_over(table)

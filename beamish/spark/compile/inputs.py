@@ -11,8 +11,10 @@ from pyspark.sql import types as t
 
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
-from beamish.forms import FromPanes
+from beamish.forms import is_of_panes, not_as_rows
 from beamish.kernels.reserved import NO_EVENT_TIME
+from beamish.plan.ledger import Ledger
+from beamish.plan.relation import Follows
 from beamish.source import Source, StoredPanes
 from beamish.spark.rows.columns import NamedRows, name_columns
 from beamish.spark.rows.given import Given, Told
@@ -161,18 +163,36 @@ def _stored_panes(source: Source, given: Given) -> Source:
     """The source; the panes of another query where it has no event time and they look like it.
 
     Raises:
-        PipelineError: it has one, and they are the panes of a query whose watermark it could not follow.
+        PipelineError: it has one, and they are panes that it does not take as such, or whose watermark it could not follow.
     """
-    panes = {"window", "pane", "timestamp"} <= set(given.columns)
-    if source.event_time in (None, NO_EVENT_TIME) and panes:
-        return StoredPanes(keys=source.keys, name=source.name)
-    if panes and given.streaming and not isinstance(source.form, FromPanes):
+    if source.event_time in (None, NO_EVENT_TIME):
+        panes = {"window", "pane", "timestamp"} <= set(given.columns)
+        return StoredPanes(keys=source.keys, name=source.name) if panes else source
+    if source.form is not None or not _are_panes(given):
+        return source
+    if given.streaming:
         raise PipelineError(
             f"event_time({source.event_time!r}) on a stream of another pipeline's panes: a query has one watermark, and this "
             "stage's would stay at 1970, so nothing would come out; say first.then(second).apply(df), or write the panes to "
-            "a table and read it in a query of its own: bm.Pipeline().from_panes().event_time('timestamp', ...)"
+            "a table and read it in a query of its own: bm.Pipeline().from_panes().event_time('timestamp', ...). Where df reads "
+            "such a table already, from_panes() is all that is missing; to take each of its rows by itself: df.drop('pane')"
         )
+    if not _stand(given):
+        raise not_as_rows(source.event_time)
     return source
+
+
+def _are_panes(given: Given) -> bool:
+    return any(
+        field.name == "pane" and isinstance(field.dataType, t.StructType) and is_of_panes(field.dataType.names)
+        for field in given.schema
+    )
+
+
+def _stand(given: Given) -> bool:
+    """Whether it is known that each pane stands for itself: none is taken back or replaced, and no row is a dropped one."""
+    known = Ledger.read(given.schema["pane"].metadata)
+    return known is not None and known.follows in (Follows.ONCE, Follows.ADDING) and "dropped" not in given.columns
 
 
 def _without_dropped(source: Source, given: Given) -> Given:

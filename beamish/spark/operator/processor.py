@@ -85,10 +85,10 @@ class ShardProcessor(StatefulProcessor):
             write_note(self._store, note)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        payloads, clock_us, reports = _read(rows)
+        came = _read(rows)
         note, stored = read_note(self._store, self._operator.shards)
         self._stepped.add(key[0])
-        frames, now, due_us = self._step(note, timerValues, clock_us, payloads, reports)
+        frames, now, due_us = self._step(key[0], note, timerValues, came)
         now = self._with_timer(now, self._due_ms(due_us))
         if not stored or now != note:
             write_note(self._store, now)
@@ -102,7 +102,7 @@ class ShardProcessor(StatefulProcessor):
                 return
         self._stepped.add(key[0])
         note, _ = read_note(self._store, self._operator.shards)
-        frames, now, due_us = self._step(note, timerValues, None, [], {})
+        frames, now, due_us = self._step(key[0], note, timerValues, ([], None, {}))
         if self._wakes is Wakes.WHEN_DUE:
             if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
                 now = attrs.evolve(now, timer_ms=None)
@@ -112,15 +112,25 @@ class ShardProcessor(StatefulProcessor):
         yield from frames
 
     def _step(
-        self, note: ShardNote, timer_values: Any, clock_us: int | None, payloads: list[bytes], reports: dict[int, int]
+        self, number: int, note: ShardNote, timer_values: Any, came: tuple[list[bytes], int | None, dict[int, int]]
     ) -> tuple[Iterator[pd.DataFrame], ShardNote, int | None]:
-        """What comes out, the note with it counted, and the least watermark at which something is due."""
+        """What comes out, the note with it counted, and the least watermark at which something is due.
+
+        Args:
+            number: the shard's.
+            note: its note.
+            timer_values: Spark's.
+            came: payloads, the clock and reports, as ``_read`` has them.
+        """
+        payloads, clock_us, reports = came
         sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(self._store)
         dropped = shard.dropped
         table = shard.step(sources_us, clock_us, payloads)
         table = came_out(table, note.rows, shard.watermark_us)
-        counts = counts_of_step(shard, table, dropped, clock_us) if self._observed else None
+        counts = None
+        if self._observed:
+            counts = {"shard": int(number), **counts_of_step(shard, table, dropped, clock_us)}
         now = attrs.evolve(note, rows=note.rows + table.num_rows)
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})

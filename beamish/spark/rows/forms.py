@@ -84,7 +84,8 @@ def _panes(form: FromPanes, df: DataFrame) -> DataFrame:
     if known is not None and known.follows is Follows.REPLACING:
         raise PipelineError(
             "from_panes() of panes of a pipeline that is accumulating: each holds all rows so far and none is taken back, so totals "
-            "over them would count rows again; store those of one that says .accumulating_and_retracting()"
+            "over them would count rows again; store those of one that says .accumulating_and_retracting(), or take what holds of a batch "
+            "of them: bm.live(df)"
         )
     sign = F.when(F.col("pane.kind") == "RETRACTION", -1).otherwise(1).cast("tinyint")
     bounds = {"window": [F.col("window.start").alias("window_start"), F.col("window.end").alias("window_end")]}

@@ -1,0 +1,61 @@
+"""What is said of a pipeline a second time replaces what was said before; a few calls add to it, or are refused."""
+
+import pyarrow.compute as pc
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count, Sum
+from beamish.testing import TestStream
+from beamish.triggers import AfterCount, Always, Repeatedly
+
+PLAIN = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(60))
+    .trigger(Always())
+    .accumulating()
+    .accumulate(n=Count())
+)
+ROWS = [{"ts": 1, "team": team, "x": 1} for team in "rssbbbgggggg"]
+REPLACED = {
+    "event_time": lambda of, first: of.event_time("ts" if first else "at", bm.BoundedOutOfOrderness(first)),
+    "key_by": lambda of, first: of.key_by("a", "b") if first else of.key_by("c"),
+    "key_by, none": lambda of, first: of.key_by(*["a"] * first),
+    "window": lambda of, first: of.window(bm.Sessions(5) if first else bm.FixedWindows(5)),
+    "trigger": lambda of, first: of.trigger(Always() if first else Repeatedly(AfterCount(5))),
+    "allowed_lateness": lambda of, first: of.allowed_lateness(first),
+    "mode": lambda of, first: of.discarding() if first else of.accumulating_and_retracting(),
+    "on_time_behavior": lambda of, first: of.on_time_behavior(list(bm.OnTimeBehavior)[first]),
+    "closing_behavior": lambda of, first: of.closing_behavior(list(bm.ClosingBehavior)[first]),
+    "timestamp_combiner": lambda of, first: of.timestamp_combiner(list(bm.TimestampCombiner)[first]),
+    "accumulate, of one name": lambda of, first: of.accumulate(n=Sum("x") if first else Count()),
+    "with_columns, of one name": lambda of, first: of.with_columns(x=pc.field("n") + first),
+}
+ADDED = {
+    "accumulate": (lambda of: of.accumulate(a=Count()), lambda of: of.accumulate(b=Sum("x"))),
+    "where": (lambda of: of.where(pc.field("team") > "b"), lambda of: of.where(pc.field("team") < "s")),
+    "having": (lambda of: of.having(pc.field("n") > 1), lambda of: of.having(pc.field("n") < 5)),
+    "with_columns": (lambda of: of.with_columns(x=pc.field("n")), lambda of: of.with_columns(y=pc.field("n"))),
+}
+
+
+@pytest.mark.parametrize("call", REPLACED.values(), ids=REPLACED)
+def test_a_call_said_again_replaces_what_it_said_before(call):
+    once, otherwise = call(PLAIN, 0), call(PLAIN, 1)
+    assert call(otherwise, 0) == once != otherwise
+
+
+@pytest.mark.parametrize(("one", "other"), ADDED.values(), ids=ADDED)
+def test_calls_that_add_keep_what_was_said_before(one, other):
+    assert other(one(PLAIN)) not in (one(PLAIN), other(PLAIN))
+    script = TestStream().add(ROWS).advance_watermark_to_infinity()
+
+    def names(pipeline):
+        return {name for pane in pipeline.run(script) for name in pane.values}
+
+    def rows(pipeline):
+        return {pane.values["n"] for pane in pipeline.run(script)}
+
+    assert names(other(one(PLAIN))) == names(one(PLAIN)) | names(other(PLAIN))
+    assert rows(other(one(PLAIN))) == rows(one(PLAIN)) & rows(other(PLAIN))
