@@ -169,7 +169,9 @@ def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **colu
     rows = stored.num_rows
     all_columns: dict[str, Any] = {name: np.full(rows, value) for name, value in columns.items()}
     for name, (dtype, _) in table.stored.items():
-        if name not in columns and name in stored.schema.names:  # else it has its value for new windows
+        if name == "rows" and name not in stored.schema.names:
+            continue  # they are counted from now on
+        if name not in columns:
             all_columns[name] = _to_numpy(stored[name], dtype)
     all_columns["key_at"] = table.keys.append(columns_under(stored, "key.", table.keys.schema))
     all_columns["state_at"] = table.state.append(columns_under(stored, "state.", table.state.schema, plan.new_state))
