@@ -263,3 +263,30 @@ def _call_as_of(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupSta
     state.update(table.stored)
     if table.due_ms is not None:
         state.setTimeoutTimestamp(max(table.due_ms, watermark_ms + 1))
+
+
+HUNDREDS = "k string, start bigint, n bigint, s bigint"
+_SIZE = 100
+
+
+def rows_by_hand(df: DataFrame) -> DataFrame:
+    """Count and sum of every hundred rows per key, one call a key and batch."""
+    return df.groupBy("k").applyInPandasWithState(
+        _call_rows, HUNDREDS, "came bigint, n bigint, s bigint", "append", GroupStateTimeout.NoTimeout
+    )
+
+
+def _call_rows(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    came, n, s = state.get if state.exists else (0, 0, 0)
+    full = []
+    for frame in frames:
+        values = frame.sort_values(["ts", "x"])["x"].to_numpy()
+        at = 0
+        while at < len(values):
+            part = values[at : at + _SIZE - n]
+            at, came, n, s = at + len(part), came + len(part), n + len(part), s + int(part.sum())
+            if n == _SIZE:
+                full.append((key[0], came - _SIZE, n, s))
+                n = s = 0
+    state.update((came, n, s))
+    yield pd.DataFrame(full, columns=["k", "start", "n", "s"])

@@ -13,6 +13,7 @@ from by_hand import (
     as_of_in_pandas_with_state,
     limited_by_hand,
     product_by_hand,
+    rows_by_hand,
     transform_with_state,
 )
 from pyspark.sql import DataFrame
@@ -60,6 +61,7 @@ _ROWS = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("1 minute")).key
 _PANES = AfterWatermark(early=Always(), late=Always())
 _MINUTES = _ROWS.window(bm.FixedWindows("1 minute")).accumulate(n=Count(), s=Sum("x"))
 _EARLY = _MINUTES.trigger(_PANES).allowed_lateness("10 minutes")
+_COUNTED = _ROWS.accumulate(n=Count(), s=Sum("x"))
 _LATEST = bm.TimestampCombiner.LATEST
 _HALF_A_WINDOW = bm.UntilTimeLimit("30 seconds", clock="event")
 _EVERY_BUNDLE = _MINUTES.trigger(Always()).accumulating()
@@ -215,6 +217,12 @@ def _from_changelog(df: DataFrame, *, updated: bool) -> tuple[DataFrame, str]:
     return _FROM_CHANGELOG.apply(df.withColumn("_change_type", F.explode(what))), "append"
 
 
+def _brought(df: DataFrame) -> tuple[DataFrame, str]:
+    """Windows of a minute over numbers that rows bring along: the milliseconds of their event times."""
+    numbers = bm.CountWindows(60_000, numbered_by="i", delay=60_000)
+    return _COUNTED.window(numbers).apply(df.withColumn("i", F.unix_millis("ts"))), "append"
+
+
 PROGRAMS: dict[str, Program] = {
     "beamish changelog spark": _changelog("spark"),
     "beamish changelog upsert": _changelog("upsert"),
@@ -249,6 +257,11 @@ PROGRAMS: dict[str, Program] = {
         _EARLY.window(bm.Sessions("30 seconds")).allowed_lateness("1 minute").accumulating_and_retracting()
     ),
     "beamish final": _beamish(_MINUTES),
+    "beamish rows": _beamish(_COUNTED.window(bm.CountWindows(100))),
+    "beamish rows over the stream": _beamish(_COUNTED.window(bm.CountWindows(100_000, over="stream"))),
+    "beamish rows brought": _brought,
+    "beamish rows hopping": _beamish(_COUNTED.window(bm.CountWindows(10, 1))),
+    "applyInPandasWithState rows": lambda df: (rows_by_hand(df), "append"),
     "beamish retained": _beamish(_EARLY.allowed_lateness("10 days").accumulating()),
     "beamish state": _beamish(_LONG.accumulate(n=Count(), s=Sum("x"))),
     "Spark state": lambda df: (

@@ -25,7 +25,9 @@ REPLACED = {
     "window": lambda of, first: of.window(bm.Sessions(5) if first else bm.FixedWindows(5)),
     "trigger": lambda of, first: of.trigger(Always() if first else Repeatedly(AfterCount(5))),
     "allowed_lateness": lambda of, first: of.allowed_lateness(first),
-    "allowed_lateness, rows or a duration": lambda of, first: of.allowed_lateness(rows=5) if first else of.allowed_lateness(7),
+    "allowed_lateness, rows or a duration": lambda of, first: (
+        of.allowed_lateness(rows=5) if first else of.allowed_lateness(7)
+    ),
     "retain": lambda of, first: of.retain(windows=3) if first else of.retain(rows=5),
     "mode": lambda of, first: of.discarding() if first else of.accumulating_and_retracting(),
     "on_time_behavior": lambda of, first: of.on_time_behavior(list(bm.OnTimeBehavior)[first]),
