@@ -10,6 +10,7 @@ from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 from beamish.stages.deduplication import describe_deduplication
+from beamish.stages.pairs_once import describe_pairs_once, joins_once
 
 
 def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
@@ -28,6 +29,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     if options.deduplication is not None:
         yield "duplicates", describe_deduplication(options.deduplication, takes[0])
     yield "windows", _windows(options)
+    for _, join in joins_once(options.accumulations):
+        yield "pairs", describe_pairs_once(join, options)
     yield "watermark", _watermark(takes)
     yield "clock", _clock(options, takes)
     yield "panes", f"a window fires {options.trigger.describe()}"

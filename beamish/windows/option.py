@@ -83,6 +83,11 @@ class WindowOption:
         """Whether all of time is one window, which then has no bounds to show."""
         return False
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether a row may be in several windows; a subclass of which none is says so by ``overlaps = False``."""
+        return True
+
     # What follows is the same on columns. Built-in options redefine it; this one calls ``assign`` row by row.
 
     @property

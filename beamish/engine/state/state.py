@@ -47,6 +47,7 @@ class State:
         clocks: where they stand.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
+        numbered: number of rows that were given a number so far, where they are numbered.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
@@ -61,6 +62,7 @@ class State:
     clocks: Clocks
     dropped: dict[str, int]
     span_us: int
+    numbered: int = 0
     remembered: RememberedIds | None = None
     held: dict[str, Any] | None = None
     changed: bool = False
@@ -82,13 +84,14 @@ class State:
         if stored is None:
             check_no_rows(store)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
-            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered, is_new=True)
+            return cls(plan, store, policy, empty_index(), clocks, {}, span_us, remembered=remembered, is_new=True)
         index, about = stored
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
         dropped, span_us, held = about["dropped"], about["span_us"], about.get("held")
-        return cls(plan, store, policy, index, clocks, dropped, span_us, remembered, held, changed)
+        numbered = about.get("numbered", 0)
+        return cls(plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, held, changed)
 
     def begin_step(self) -> None:
         """Decide how windows are cut into segments in this step."""
@@ -172,9 +175,11 @@ class State:
         """The least watermark and the least clock at which something is due in these windows."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
-        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes
+        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
         waits &= ~table["closed"][rows] & (end > self.clocks.watermark_us)
         due = int(np.where(waits, end, self.plan.expiry_us(end)).min())
+        if self.plan.cuts:
+            due = min(due, int(table["keeps_until_us"][rows].min()))
         if not self.plan.options.trigger.needs_clock:
             return due, NEVER_US
         open_ = rows[~table["closed"][rows]]
@@ -192,5 +197,6 @@ class State:
             "dropped": self.dropped,
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
+            **({"numbered": self.numbered} if self.plan.numbers_rows else {}),
         }
         write_index_entry(self.store, self.index, about)

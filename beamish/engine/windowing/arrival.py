@@ -18,6 +18,7 @@ from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import ask
 from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
+from beamish.engine.windowing.pairs_once import cut_to_what_is_kept, drop_no_longer_kept, in_order_of_windows, number_rows
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
 from beamish.engine.windowing.unmatched import unmatched
@@ -28,14 +29,15 @@ from beamish.kernels.codes import factorize_values
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     """Put the rows of a step into their windows and ask the windows that got one."""
-    bundle = Bundle.read(step.plan, payloads)
+    bundle = number_rows(step, Bundle.read(step.plan, payloads))
     key_at = step.table.keys.append(bundle.keys)
     timed = timed_rows(bundle)
     drop_untimed(step, bundle, key_at, timed)
     entries = entries_of(step, bundle, key_at, timed)
     expired = step.plan.expiry_us(entries.end_us) <= step.watermark_us
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
-    entries = drop_remembered(step, bundle, entries.only(~expired))
+    entries = drop_no_longer_kept(step, bundle, entries.only(~expired))
+    entries = drop_remembered(step, bundle, entries)
     if not len(entries.row):
         return
     find_targets = find_merging if step.plan.window.merging else find
@@ -57,6 +59,8 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
     """Add entries to the accumulators of their targets (intp, one per entry), and ask these."""
     table = step.table
     groups = factorize_values(target)
+    if step.plan.numbers_rows:
+        groups = in_order_of_windows(step, groups, target)
     at = target[groups.first()]
     rows = groups.sum(bundle.rows[entries.row])
     state_at = table["state_at"][at]
@@ -79,6 +83,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> N
         table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.watermark_us)
     table["touched"][at] = True
+    cut_to_what_is_kept(step, at)
     take_ids(step, bundle, entries, groups, at)
     add_times(step, bundle, entries, target)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())

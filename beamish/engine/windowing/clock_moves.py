@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.engine.windowing.firing import ask, fire
+from beamish.engine.windowing.pairs_once import let_go
 from beamish.engine.windowing.step import Step
 
 
@@ -21,7 +22,7 @@ def move_watermark(step: Step) -> None:
         # (docs/semantics.md#steps-of-later-stages).
         open_ = ~table["closed"] & ~table["gone"]
         passed = open_ & (before < end) & (end <= now)
-        asked = table["asks_at_end"] & passed & ~expired
+        asked = (table["asks_at_end"] & passed | let_go(step, open_ & ~expired)) & ~expired
         ready = np.flatnonzero(asked)
         ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
         last = np.flatnonzero(expired & open_)

@@ -17,6 +17,7 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when the watermark passes its end
+    keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where a join says for how long
     trigger.../...      the trigger tree's (trigger_tree.py)
 working columns:
     gone                bool: it expired or was merged away; not written back
@@ -62,6 +63,7 @@ STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "last_pane_time_us": ("int64", NO_VALUE),
     "asks_at_end": ("bool", False),
 }
+_CUT_COLUMNS: dict[str, tuple[str, Any]] = {"keeps_until_us": ("int64", NEVER_US)}
 _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "gone": ("bool", False),
     "touched": ("bool", False),
@@ -131,7 +133,8 @@ class WindowTable:
 
     def __init__(self, plan: WindowPlan) -> None:
         trigger = plan.options.trigger
-        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **dict(trigger_columns(trigger))}
+        cut = _CUT_COLUMNS if plan.cuts else {}
+        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **cut, **dict(trigger_columns(trigger))}
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)
         self.trigger = TriggerState(trigger, self.columns)
