@@ -11,6 +11,7 @@ from beamish.modes import AccumulationMode
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.suppress import Suppress
+from beamish.windows.within import Within
 
 
 def joins_once(accumulations: Mapping[str, Accumulation]) -> Iterator[tuple[str, Join]]:
@@ -69,7 +70,7 @@ def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> N
 def describe_pairs_once(join: Join, options: WindowOptions) -> str:
     """When a pair comes, and what is kept, for explain."""
     window = options.window
-    several = window is not None and window.overlaps
+    several = window is not None and window.overlaps and not isinstance(window, Within)  # where a pair is in one
     words = "each comes once, when its second row does" + ", in the first window that took both" * several
     if window is not None and window.merging:
         words += " or their windows merge"

@@ -26,6 +26,7 @@ from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
 from tests.twin.order import normal, same
+from tests.twin.pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, assign, groups
 
@@ -75,6 +76,12 @@ class Live:
     """The rows not yet in a pane."""
     ids: list[Any] = field(default_factory=list)
     """Of all rows that it took, where rows are known again in their window (semantics.md#duplicates)."""
+    kept: list[Row] = field(default_factory=list)
+    """What a join that gives each pair once keeps, though the window fires (semantics.md#each-pair-once)."""
+    due: list[Pair] = field(default_factory=list)
+    """The pairs of such a join that are in no pane yet."""
+    let_go: int = 0
+    """The rows that it let go of without a match since the last pane, as the watermark moved."""
     new_since: float | None = None
     """The watermark at which the first new row came (semantics.md#pane-timing)."""
     waits_for_end: bool = False
@@ -103,6 +110,7 @@ class Live:
             # merging).
             landed = row._replace(before_end=watermark < self.end)
             self.new.append(landed)
+            self.kept.append(landed)
             if self.new_since is None:
                 self.new_since = watermark
             if removes(row):
@@ -129,6 +137,7 @@ class Key:
     live: dict[Bounds, Live] = field(default_factory=dict)
     closed: dict[Bounds, list[Any]] = field(default_factory=dict)
     remembered: list[tuple[Any, int]] = field(default_factory=list)
+    made: Made = field(default_factory=Made)
 
     def in_order(self) -> list[Live]:
         """By (end, start) (semantics.md#order-of-output)."""
@@ -264,9 +273,21 @@ class Twin:
                     # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
-                elif before < window.end <= to and window.waits_for_end:  # semantics.md#when-a-window-is-asked
+                    continue
+                waited = before < window.end <= to and window.waits_for_end  # semantics.md#when-a-window-is-asked
+                if self.lets_go(key, window) or waited:
                     self.ask(key, window)
             key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(bounds)}
+
+    def lets_go(self, key: Key, window: Live) -> bool:
+        """Whether rows without a match are no longer kept: they are new now (semantics.md#each-pair-once)."""
+        alone = let_go(self, key, window)
+        if alone:
+            window.let_go += alone
+            window.new_since = self.watermark if window.new_since is None else window.new_since
+            shown = window.trigger.show(alone, self.now(window.bounds))
+            window.waits_for_end |= shown and self.watermark < window.end
+        return alone > 0
 
     def move_clock(self, to: int) -> None:
         if to <= self.clock:
@@ -291,9 +312,13 @@ class Twin:
 
     def values_of(self, window: Live) -> dict[str, Any]:
         """What a pane of it would hold now."""
+        once = once_of(self)
         named = self.options.accumulations.items()
         return {
-            name: value_of_inputs(accumulation, window.rows, self.takes, self.meets) for name, accumulation in named
+            name: pairs_due(self, once, window)
+            if once
+            else value_of_inputs(accumulation, window.rows, self.takes, self.meets)
+            for name, accumulation in named
         }
 
     # A bundle
@@ -304,7 +329,7 @@ class Twin:
         for row_values, removal in unfolded(source, rows):
             if not self.wanted(row_values):
                 continue
-            values = Signed(row_values, removal) if source.form else row_values
+            values = Signed(row_values, removal) if source.form else dict(row_values)
             key, name = self.key_of(values, source.keys)
             time = values.get(source.event_time)
             if time is None:
@@ -366,6 +391,8 @@ class Twin:
         for bounds in assign(self.window, row.time_us, row.values, row.input) if own is None else own:
             if self.expired(bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
+            elif too_old(self, row):
+                self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
             else:
                 arrived.setdefault(name, []).append((bounds, row))
 
@@ -396,6 +423,7 @@ class Twin:
                 window.ids += [id_of(self.options.deduplication.columns, row.values) for row in rows]
             shown = window.trigger.show(len(rows), self.now(bounds))
             window.waits_for_end |= shown and self.watermark < window.end
+        pair_up(self, key, [window for window in key.in_order() if window.bounds in landed])
         for window in key.in_order():
             if window.bounds in landed:  # semantics.md#when-a-window-is-asked
                 self.ask(key, window)
@@ -440,6 +468,9 @@ class Twin:
         window.trigger.merge([part.trigger for part in parts], self.now(result))
         window.rows = [row for part in parts for row in part.rows]
         window.ids = [one for part in parts for one in part.ids]
+        window.kept = [row for part in parts for row in part.kept]
+        window.due = [pair for part in parts for pair in part.due]
+        window.let_go = sum(part.let_go for part in parts)
         window.new = [row for part in parts for row in part.new]
         window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
         window.waits_for_end = any(part.waits_for_end for part in parts)
@@ -473,8 +504,13 @@ class Twin:
         """A window has fired, or expired (semantics.md#what-a-firing-gives)."""
         options = self.options
         timing = self.timing(window)
+        once = once_of(self)
+        if once and is_last:
+            window.due += without_match(once, key, window.kept)
         gives_pane = (
             bool(window.new)
+            or window.let_go > 0
+            or bool(once and is_last and window.due)
             or (timing is PaneTiming.ON_TIME and options.on_time is bm.OnTimeBehavior.FIRE_ALWAYS)
             or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
         )
@@ -488,10 +524,7 @@ class Twin:
             pane = Pane(
                 key=key.columns,
                 window=self.bounds_of(window.bounds),
-                values={
-                    name: value_of_inputs(acc, window.rows, self.takes, self.meets)
-                    for name, acc in options.accumulations.items()
-                },
+                values=self.values_of(window),
                 timing=timing,
                 index=window.panes,
                 on_time_index=-1 if timing is PaneTiming.EARLY else window.panes_not_early,
@@ -512,7 +545,7 @@ class Twin:
                 window.last = pane
                 window.panes += 1
                 window.panes_not_early += timing is not PaneTiming.EARLY
-        window.new = []
+        window.new, window.due, window.let_go = [], [], 0
         window.new_since = None
         if options.discards:
             window.rows = []
