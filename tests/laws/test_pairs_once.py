@@ -12,6 +12,7 @@ import beamish as bm
 from beamish import PaneKind
 from beamish.accumulations import InnerJoin
 from beamish.engine.state import SegmentPolicy
+from beamish.instants import instant_us
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
@@ -19,9 +20,10 @@ from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.laws.dear import dear
 from tests.said import evolve, said
-from tests.strategies.merges import NAMES, JOINS, joins_once, merges, scripts
+from tests.strategies.merges import merges, scripts
 from tests.strategies.windows import sliding_windows
 from tests.twin import run
+from tests.twin.windows import assign
 
 LISTED = st.just(True)  # noqa: FBT003
 
@@ -139,15 +141,20 @@ def test_the_pairs_are_those_of_a_plain_join_each_once(data):
     plain = evolve(pipeline, accumulations=inner, mode=bm.AccumulationMode.ACCUMULATING).run(script)
     assert once == Counter(set(pairs_of(plain, join))), words(pipeline, script)
     alone = Counter(pair for pair in pairs_of(panes, join) if None in pair)
-    assert alone == Counter(without_match(script, panes, join, once)), words(pipeline, script)
+    assert alone == Counter(without_match(script, panes, join, said(pipeline).window, once)), words(pipeline, script)
 
 
-def without_match(script, panes, join, pairs):
-    """The rows that come alone: taken, and in no pair."""
+def without_match(script, panes, join, window, pairs):
+    """The rows that come alone: in a window, taken by it, and in no pair."""
     dropped = [pane.values for pane in panes if pane.kind is PaneKind.DROPPED]
     for place, (name, keeps) in enumerate(((join.left, join.keeps_left), (join.right, join.keeps_right))):
         if not keeps:
             continue
         out = {row[name]["id"] for row in dropped if row[name]} | {pair[place] for pair in pairs}
-        came = [row["id"] for event in script.events for row in as_step(event).rows if as_step(event).input == name]
+        came = [
+            row["id"]
+            for event in script.events
+            for row in as_step(event).rows
+            if as_step(event).input == name and assign(window, instant_us("", row[f"{name}_at"]), row, name)
+        ]
         yield from ((id_, None) if place == 0 else (None, id_) for id_ in came if id_ not in out)
