@@ -95,15 +95,18 @@ def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) 
     Returns:
         int64, one per left row: the first right row that it meets, and the one after the last.
     """
-    known = np.unique(np.concatenate([right, since, until]))
-
-    def place(of: Ints, times: Ints) -> Ints:
-        places: Ints = of * (len(known) + 1) + np.searchsorted(known, times)
-        return places
-
-    there = place(of_right, right)
-    first = np.searchsorted(there, place(of_left, since), side="left")
-    return first, np.searchsorted(there, place(of_left, until), side="right")
+    if not len(of_left) or not len(of_right):
+        none = np.zeros(len(of_left), np.int64)
+        return none, none
+    least = min(int(since.min()), int(right.min()))
+    span = max(int(until.max()), int(right.max())) - least + 1
+    if (max(int(of_left.max()), int(of_right.max())) + 1) * span >= 2**63:  # too wide for one number: the same over the times' ranks
+        known = np.unique(np.concatenate([right, since, until]))
+        since, until, right = (np.searchsorted(known, times) for times in (since, until, right))
+        least, span = 0, len(known)
+    there = of_right * span + (right - least)
+    begin = of_left * span - least
+    return np.searchsorted(there, begin + since, side="left"), np.searchsorted(there, begin + until, side="right")
 
 
 @attrs.frozen(eq=False)
