@@ -15,7 +15,7 @@ from beamish.accumulations.adapters.gathered import Gathered, Pairs, Side, side_
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
 from beamish.accumulations.adapters.pairs_once import Keeps, PairsOnce
 from beamish.accumulations.arguments import flag_field
-from beamish.durations import Duration, positive
+from beamish.durations import Duration, read_positive_by_name
 from beamish.errors import OptionError
 from beamish.kernels.named import Named
 
@@ -82,15 +82,8 @@ class CoGroup(_Gathering):
         return self.names
 
 
-def _read_rows(kept: Any) -> Any:
+def _by_name(kept: Any) -> Any:
     return Named(kept) if isinstance(kept, Mapping) else kept
-
-
-def _read_durations(kept: Any, join: Any) -> Any:
-    if not isinstance(kept, Mapping):
-        return kept
-    where = f"{type(join).__name__}(keep_for={dict(kept)!r})"
-    return Named({name: positive(f"{where}: {name}", how_long) for name, how_long in kept.items()})
 
 
 @attrs.frozen(repr=False)
@@ -100,10 +93,8 @@ class Join(_Gathering):
     left: str
     right: str
     once: bool = flag_field(kw_only=True)
-    keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_read_rows, kw_only=True)
-    keep_for: Mapping[str, Duration] = attrs.field(
-        factory=dict, converter=attrs.Converter(_read_durations, takes_self=True), kw_only=True
-    )
+    keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_by_name, kw_only=True)
+    keep_for: Mapping[str, Duration] = attrs.field(factory=dict, converter=read_positive_by_name, kw_only=True)
 
     explodes: ClassVar[bool] = True
     keeps_left: ClassVar[bool] = False
@@ -111,8 +102,9 @@ class Join(_Gathering):
     keeps_right: ClassVar[bool] = False
 
     def __repr__(self) -> str:
-        said = {"left": self.left, "right": self.right, "once": self.once, **self._kept}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in said.items() if value)})"
+        said = [f"left={self.left!r}", f"right={self.right!r}"]
+        said += [f"{name}={value!r}" for name, value in {"once": self.once, **self._kept}.items() if value]
+        return f"{type(self).__name__}({', '.join(said)})"
 
     @property
     def _kept(self) -> dict[str, Mapping[str, Any]]:
@@ -122,7 +114,8 @@ class Join(_Gathering):
         _check_inputs(repr(self), (self.left, self.right))
         for what, kept in self._kept.items():
             _check_kept(f"{type(self).__name__}({what}={kept!r})", kept, self.names_of_inputs, once=self.once)
-        for name, rows in self.keep_rows.items():
+        kept_rows: Mapping[str, object] = self.keep_rows
+        for name, rows in kept_rows.items():
             if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
                 raise OptionError(
                     f"{type(self).__name__}(keep_rows={self.keep_rows!r}): {rows!r} rows of {name}: must be a whole number of at "
@@ -137,7 +130,9 @@ class Join(_Gathering):
         sides = self._sides(name, inputs)
         if not self.once:
             return Pairs(self, sides, self.keeps_left, self.keeps_right)
-        return PairsOnce(self, sides, self._keeps(self.left, self.keeps_left), self._keeps(self.right, self.keeps_right))
+        return PairsOnce(
+            self, sides, self._keeps(self.left, self.keeps_left), self._keeps(self.right, self.keeps_right)
+        )
 
     def _keeps(self, name: str, gives_alone: bool) -> Keeps:
         keep_for = self.keep_for.get(name)
@@ -148,7 +143,9 @@ def _check_kept(where: str, kept: object, names: Sequence[str], *, once: bool) -
     if not isinstance(kept, Mapping):
         raise OptionError(f"{where}: must say it by input, such as {{{names[0]!r}: ...}}")
     if kept and not once:
-        raise OptionError(f"{where}: only a join that gives each pair once keeps less than its windows do; add once=True")
+        raise OptionError(
+            f"{where}: only a join that gives each pair once keeps less than its windows do; add once=True"
+        )
     for name in kept:
         if name not in names:
             raise OptionError(f"{where}: {name!r} is no input of this join; it has {', '.join(names)}")

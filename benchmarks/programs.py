@@ -152,7 +152,9 @@ def _native_join_in_range(df: DataFrame) -> tuple[DataFrame, str]:
     even, odd = (side.withWatermark("ts", "1 minute").alias(name) for name, side in _sides(df).items())
     in_range = F.expr("odd.ts >= even.ts AND odd.ts <= even.ts + INTERVAL 1 MINUTE")
     joined = even.join(odd, (F.col("even.k") == F.col("odd.k")) & in_range, "inner")
-    return joined.select("even.k", F.struct("even.ts", "even.x").alias("even"), F.struct("odd.ts", "odd.x").alias("odd")), "append"
+    return joined.select(
+        "even.k", F.struct("even.ts", "even.x").alias("even"), F.struct("odd.ts", "odd.x").alias("odd")
+    ), "append"
 
 
 def _rows_and_changes(df: DataFrame) -> dict[str, DataFrame]:

@@ -31,11 +31,16 @@ shipped = (
 script = (
     TestStream()
     .add([{"order": 7, "ordered": 0, "item": "tea"}, {"order": 8, "ordered": 0, "item": "jam"}], input="orders")
-    .add([{"order": 7, "shipped": 1 * DAY, "box": "a"}, {"order": 9, "shipped": 2 * DAY, "box": "b"}], input="shipments")
+    .add(
+        [{"order": 7, "shipped": 1 * DAY, "box": "a"}, {"order": 9, "shipped": 2 * DAY, "box": "b"}], input="shipments"
+    )
     .add([{"order": 9, "ordered": 1.5 * DAY, "item": "nuts"}], input="orders")
     .add([{"order": 7, "shipped": 2 * DAY, "box": "c"}], input="shipments")
     .advance_watermark_to(30 * DAY)
-    .add([{"order": 8, "shipped": 28 * DAY, "box": "d"}, {"order": 9, "shipped": 31 * DAY, "box": "e"}], input="shipments")
+    .add(
+        [{"order": 8, "shipped": 28 * DAY, "box": "d"}, {"order": 9, "shipped": 31 * DAY, "box": "e"}],
+        input="shipments",
+    )
 )
 
 for number, (_, rows) in enumerate(script.trace(shipped), 1):

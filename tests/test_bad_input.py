@@ -239,14 +239,14 @@ AT_ONCE = [
         (
             f"keep for {kept!r}",
             lambda kept=kept: InnerJoin("a", "b", once=True, keep_for={"a": kept}),
-            [f"InnerJoin(keep_for={{'a': {kept!r}}}): a={kept!r}", "above 0"],
+            [f"InnerJoin(keep_for): a={kept!r}", "above 0"],
         )
         for kept in (0, -1, "0 seconds")
     ],
     (
         "keep for a while",
         lambda: InnerJoin("a", "b", once=True, keep_for={"a": "a while"}),
-        ["a='a while'", "'10 minutes'"],
+        ["InnerJoin(keep_for): a='a while'", "'10 minutes'"],
     ),
     ("keep 3 rows", lambda: InnerJoin("a", "b", once=True, keep_rows=3), ["keep_rows=3", "by input", "{'a': ...}"]),
     ("live as of noon", lambda: bm.live([], as_of="noon"), ["live(as_of)='noon'", "seconds"]),

@@ -42,8 +42,8 @@ def test_a_join_is_what_it_says_and_a_plain_one_says_as_before():
     join = FullOuterJoin("a", "b", once=True, keep_rows={"a": 3}, keep_for={"b": "10 minutes"})
     said = "FullOuterJoin(left='a', right='b', once=True, keep_rows={'a': 3}, keep_for={'b': '10 minutes'})"
     assert repr(join) == said
-    assert eval(said) == join  # noqa: S307
-    assert hash(eval(said)) == hash(join)  # noqa: S307
+    assert eval(said) == join
+    assert hash(eval(said)) == hash(join)
     assert pickle.loads(pickle.dumps(join)) == join
     assert join != FullOuterJoin("a", "b", once=True)
     assert repr(InnerJoin("a", "b")) == "InnerJoin(left='a', right='b')"
@@ -158,12 +158,17 @@ def test_explain_says_when_a_pair_comes_and_what_is_kept():
         words = pipeline.explain()
         return " ".join(words.partition("\npairs ")[2].partition("\nwatermark ")[0].split())
 
-    assert pairs(once(window=bm.FixedWindows(10))) == "each comes once, when its second row does; a window keeps its rows"
+    assert (
+        pairs(once(window=bm.FixedWindows(10))) == "each comes once, when its second row does; a window keeps its rows"
+    )
     assert "in the first window that took both" in pairs(once(window=bm.SlidingWindows(20, 10)))
     assert "first window" not in pairs(once(window=bm.Within(10, of="orders")))
     assert "or their windows merge" in pairs(once(window=bm.Sessions(10)))
     words = pairs(once(FullOuterJoin, keep_rows={"orders": 3}, keep_for={"shipments": "10 minutes"}))
-    assert "a row of orders or shipments without a match comes once, in the last pane or when it is no longer kept" in words
+    assert (
+        "a row of orders or shipments without a match comes once, in the last pane or when it is no longer kept"
+        in words
+    )
     assert words.endswith(
         "a key and window keeps the latest 3 rows of orders and rows of shipments until the watermark is 10 minutes past them"
     )

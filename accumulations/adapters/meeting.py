@@ -100,7 +100,9 @@ def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) 
         return none, none
     least = min(int(since.min()), int(right.min()))
     span = max(int(until.max()), int(right.max())) - least + 1
-    if (max(int(of_left.max()), int(of_right.max())) + 1) * span >= 2**63:  # too wide for one number: the same over the times' ranks
+    if (
+        max(int(of_left.max()), int(of_right.max())) + 1
+    ) * span >= 2**63:  # too wide for one number: the same over the times' ranks
         known = np.unique(np.concatenate([right, since, until]))
         since, until, right = (np.searchsorted(known, times) for times in (since, until, right))
         least, span = 0, len(known)

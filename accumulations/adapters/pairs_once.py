@@ -26,7 +26,7 @@ from beamish.accumulations.adapters.gathered import Gathered
 from beamish.accumulations.adapters.meeting import reach
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.buffers import cast, column_of, flags, list_column, list_lengths, numbers, pick, struct_column
+from beamish.kernels.buffers import column_of, flags, list_column, list_lengths, numbers, pick, struct_column
 from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
@@ -122,8 +122,8 @@ class PairsOnce(Gathered):
             items = struct_column(list(parts.values()), list(parts))
             sides.append(_Rows.in_order(items, groups[own], np.zeros(len(items), np.int64)))
         left, right = sides
-        none = self._pairs(left, right, np.empty(0, np.int64), np.empty(0, np.int64))
-        return self._with_pairs(left, right, *self._meet(left, right, left.groups.of, right.groups.of), none, groups[:0])
+        nothing = self._pairs(left, right, np.empty(0, np.int64), np.empty(0, np.int64)), groups[:0]
+        return self._with_pairs(left, right, self._meet(left, right, left.groups.of, right.groups.of), nothing)
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         place = _place_in_group(groups)
@@ -134,12 +134,14 @@ class PairsOnce(Gathered):
             pairs_of_places = (int(place.max()) >> (bit + 1)) + 1
             for first, second in ((0, 1), (1, 0)):
                 of = (
-                    np.where(side.place >> bit & 1 == odd, side.groups.of * pairs_of_places + (side.place >> (bit + 1)), -1)
+                    np.where(
+                        side.place >> bit & 1 == odd, side.groups.of * pairs_of_places + (side.place >> (bit + 1)), -1
+                    )
                     for side, odd in ((left, first), (right, second))
                 )
                 met.append(np.stack(self._meet(left, right, *of), axis=1))
         i, j = np.concatenate(met).T
-        return self._with_pairs(left, right, i, j, *items_of(state[2], groups))
+        return self._with_pairs(left, right, (i, j), items_of(state[2], groups))
 
     def _meet(self, left: _Rows, right: _Rows, of_left: Ints, of_right: Ints) -> tuple[Ints, Ints]:
         """Which rows meet: those that belong to the same, by number; those of -1 meet none.
@@ -161,18 +163,17 @@ class PairsOnce(Gathered):
         return np.repeat(lefts, many), rights[np.repeat(first, many) + within]
 
     def _with_pairs(
-        self, left: _Rows, right: _Rows, i: Ints, j: Ints, due: pa.Array, of_due: Groups
+        self, left: _Rows, right: _Rows, made: tuple[Ints, Ints], due: tuple[pa.Array, Groups]
     ) -> list[pa.Array]:
-        """The state of rows, of pairs of them that are made now, and of those that were due before."""
+        """The state of rows, of pairs of them that are ``made`` now, and of those that were ``due`` before."""
+        i, j = made
         if self.numbered:
             keys = [left.number[i], right.number[j], left.groups.of[i]]
             order = sort_order(keys)
             first = order[run_starts([key[order] for key in keys[:2]])]
             i, j = i[first], j[first]
-        of = of_due.followed_by(left.groups[i])
-        order = np.argsort(of.of, kind="stable")
-        pairs = pa.concat_arrays([due, self._pairs(left, right, i, j)]).take(column_of(order))
-        return [left.lists(i), right.lists(j), list_column(pairs, of.sizes())]
+        pairs = _more_items(*due, self._pairs(left, right, i, j), left.groups[i])
+        return [left.lists(i), right.lists(j), pairs]
 
     def _pairs(self, left: _Rows, right: _Rows, i: Ints, j: Ints) -> pa.Array:
         """Pairs of rows; -1: there is none."""
@@ -244,12 +245,9 @@ class PairsOnce(Gathered):
             for keeps, rows, goes in zip(self.keeps, (left, right), gone, strict=True)
         )
         alone = self._pairs(left, right, np.append(i, np.full(len(j), -1)), np.append(np.full(len(i), -1), j))
-        due, of = items_of(state[2], Groups.each(count))
         of_alone = Groups(np.append(left.groups.of[i], right.groups.of[j]), count)
-        of = of.followed_by(of_alone)
-        pairs = pa.concat_arrays([due, alone]).take(column_of(np.argsort(of.of, kind="stable")))
         kept = [rows.only(~goes).lists() for rows, goes in zip((left, right), gone, strict=True)]
-        return [*kept, list_column(pairs, of.sizes())], of_alone.sizes()
+        return [*kept, _more_items(*items_of(state[2], Groups.each(count)), alone, of_alone)], of_alone.sizes()
 
 
 @attrs.frozen(eq=False)
@@ -314,12 +312,18 @@ class _Rows:
         items = self.items
         names = [field.name for field in items.type]
         if met is not None and "met" in names:
-            flag = self.met
-            flag = flag.copy()
-            flag[met] = True
-            parts = [flags(flag) if name == "met" else items.field(name) for name in names]
+            is_met = self.met
+            is_met[met] = True
+            parts = [flags(is_met) if name == "met" else items.field(name) for name in names]
             items = struct_column(parts, names)
         return list_column(items, self.groups.sizes())
+
+
+def _more_items(items: pa.Array, of: Groups, more: pa.Array, of_more: Groups) -> pa.Array:
+    """Items and then others as lists, one per group."""
+    of = of.followed_by(of_more)
+    in_order = column_of(np.argsort(of.of, kind="stable"))
+    return list_column(pa.concat_arrays([items, more]).take(in_order), of.sizes())
 
 
 def _place_in_group(groups: Groups) -> Ints:

@@ -76,7 +76,9 @@ def describe_pairs_once(join: Join, options: WindowOptions) -> str:
         words += " or their windows merge"
     alone = [name for name, comes in ((join.left, join.keeps_left), (join.right, join.keeps_right)) if comes]
     if alone:
-        words += f"; a row of {' or '.join(alone)} without a match comes once, in the last pane or when it is no longer kept"
+        words += (
+            f"; a row of {' or '.join(alone)} without a match comes once, in the last pane or when it is no longer kept"
+        )
     limits = [f"the latest {rows} rows of {name}" for name, rows in join.keep_rows.items()]
     limits += [f"rows of {name} until the watermark is {kept} past them" for name, kept in join.keep_for.items()]
     of_all = f"; a key and window keeps {' and '.join(limits)}" if limits else "; a window keeps its rows"

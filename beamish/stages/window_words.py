@@ -142,7 +142,11 @@ def _timestamp(options: WindowOptions) -> str:
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
     removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
     again = "rows that come again, " if options.deduplication is not None else ""
-    old = "rows older than what is kept of their input, " if any(one.keep_for for _, one in joins_once(options.accumulations)) else ""
+    old = (
+        "rows older than what is kept of their input, "
+        if any(one.keep_for for _, one in joins_once(options.accumulations))
+        else ""
+    )
     words = (
         f"{removals}{again}{old}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
         "whose trigger has finished; "

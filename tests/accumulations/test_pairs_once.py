@@ -38,9 +38,7 @@ def accumulated(join, parts):
 
 def contents(state):
     """What accumulators hold, where order says nothing."""
-    return [
-        [Counter(map(repr, items)) for items in lists] for lists in (column.to_pylist() for column in state)
-    ]
+    return [[Counter(map(repr, items)) for items in lists] for lists in (column.to_pylist() for column in state)]
 
 
 def take(state, at):

@@ -49,13 +49,16 @@ def busy(draw, pipeline):
     """A long script of one key, whose rows are close: windows that overlap, sessions that meet, rows that go."""
     names = [str(one.name) for one in pipeline.flow.sources]
     script, watermark, clock, now = TestStream(), 0, 0, 5
-    for number in range(draw(st.integers(4, 24))):
+    for _ in range(draw(st.integers(4, 24))):
         now += draw(st.sampled_from([0, 0, 1, 2, 6]))
         kind = draw(st.sampled_from(["rows", "rows", "rows", "watermark", "clock"]))
         if kind == "rows":
             name = draw(st.sampled_from(names))
             times = draw(st.lists(st.integers(now - 9, now + 4), min_size=1, max_size=3))
-            rows = [{f"{name}_at": time, f"{name}_team": "red", f"{name}_part": 1, "value": i % 2} for i, time in enumerate(times)]
+            rows = [
+                {f"{name}_at": time, f"{name}_team": "red", f"{name}_part": 1, "value": i % 2}
+                for i, time in enumerate(times)
+            ]
             script = script.add(rows, input=name)
         elif kind == "watermark":
             watermark = max(watermark, now - draw(st.sampled_from([0, 3, 9])))

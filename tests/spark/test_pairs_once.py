@@ -85,7 +85,11 @@ def at(seconds):
 def inputs(spark):
     """Orders and shipments as batches."""
     orders = pa.Table.from_pylist(
-        [{"at": at(12), "id": 1, "item": "tea"}, {"at": at(28), "id": 1, "item": "jam"}, {"at": at(5), "id": 2, "item": "nut"}],
+        [
+            {"at": at(12), "id": 1, "item": "tea"},
+            {"at": at(28), "id": 1, "item": "jam"},
+            {"at": at(5), "id": 2, "item": "nut"},
+        ],
         schema=pa.schema([("at", TIME), ("id", pa.int64()), ("item", pa.string())]),
     )
     shipments = pa.Table.from_pylist(

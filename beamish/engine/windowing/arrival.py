@@ -18,7 +18,12 @@ from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import ask
 from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
-from beamish.engine.windowing.pairs_once import cut_to_what_is_kept, drop_no_longer_kept, in_order_of_windows, number_rows
+from beamish.engine.windowing.pairs_once import (
+    cut_to_what_is_kept,
+    drop_no_longer_kept,
+    in_order_of_windows,
+    number_rows,
+)
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.timestamps import add_times
 from beamish.engine.windowing.unmatched import unmatched
