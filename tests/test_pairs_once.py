@@ -12,7 +12,7 @@ from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin
 from beamish.engine.state.reading import read_index, read_segment
 from beamish.engine.state.store import DictStore
 from beamish.testing import TestStream
-from beamish.triggers import AfterCount, AfterWatermark, Always
+from beamish.triggers import AfterCount, AfterWatermark, Always, Repeatedly
 
 SOURCE = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).key_by("id")
 MERGED = bm.merge(orders=SOURCE, shipments=SOURCE).trigger(Always()).discarding()
@@ -143,6 +143,13 @@ def test_rows_that_are_no_longer_kept_leave_the_state_though_nothing_comes():
     assert kept_rows(store) == [(0, 0), (1, 1)]
     steps(pipeline, store, (30, [], []))
     assert kept_rows(store) == [(0, 0), (0, 0)]
+
+
+def test_a_window_of_an_outer_join_is_due_at_its_end_since_its_last_pane_is_on_time_only_if_that_is_passed_too():
+    pipeline = once(LeftOuterJoin, bm.FixedWindows(100)).trigger(Repeatedly(AfterCount(1))).allowed_lateness(50)
+    store = DictStore()
+    steps(pipeline.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY), store, (0, [order(1, 1)], []))
+    assert read_index(store).segments["due_us"].to_pylist() == [100_000_000]
 
 
 def test_a_window_that_has_closed_keeps_no_rows():

@@ -91,7 +91,9 @@ def of_inputs(script: TestStream) -> TestStream:
 def pairs(join: a.Accumulation, window: bm.WindowOption) -> Case:
     """A join of the rows with themselves."""
     source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("0 seconds")).key_by("team")
-    joined = bm.merge(names=source, plays=source).window(window).trigger(EVERY).allowed_lateness("100 seconds").discarding()
+    joined = (
+        bm.merge(names=source, plays=source).window(window).trigger(EVERY).allowed_lateness("100 seconds").discarding()
+    )
     return Case(joined.accumulate(pair=join), of_inputs(BEFORE), of_inputs(AFTER))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import attrs
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -21,7 +21,7 @@ from tests.agreement import differences
 from tests.laws.dear import dear
 from tests.said import evolve, said
 from tests.strategies.merges import merges, scripts
-from tests.strategies.windows import sliding_windows
+from tests.strategies.windows import fixed_windows, global_windows, sliding_windows
 from tests.twin import run
 from tests.twin.windows import assign
 
@@ -161,3 +161,44 @@ def without_match(script, panes, join, window, pairs):
             if as_step(event).input == name and assign(window, instant_us("", row[f"{name}_at"]), row, name)
         ]
         yield from ((id_, None) if place == 0 else (None, id_) for id_ in came if id_ not in out)
+
+
+class OnlyWhenDue:
+    """A shard that is stepped as on Spark: with rows, or when something in it is due (``Cadence.WHEN_DUE``)."""
+
+    def __init__(self, shard, inputs):
+        self.shard, self.sources_us = shard, [None] * inputs
+
+    def __getattr__(self, name):
+        return getattr(self.shard, name)
+
+    def step(self, sources_us, clock_us, payloads):
+        self.sources_us = [old if now is None else now for old, now in zip(self.sources_us, sources_us, strict=True)]
+        due, known = self.shard.next_due_us, None not in self.sources_us
+        if payloads or (known and due is not None and min(self.sources_us) >= due):
+            return self.shard.step(self.sources_us, clock_us, payloads)
+        return self.shard.step([None] * len(self.sources_us), None, [])
+
+
+def only_when_due(operator):
+    opened = operator.open
+    operator.open = lambda store: OnlyWhenDue(opened(store), len(operator.takes))
+    return operator
+
+
+@dear
+@given(st.data())
+def test_a_shard_that_is_stepped_when_something_is_due_lets_go_in_time(data):
+    pipeline = data.draw(merges(once=True, policy=patient, window=st.one_of(global_windows, fixed_windows)))
+    join = said(pipeline).accumulations["pairs"]
+    assume(not said(pipeline).trigger.needs_clock and (join.keep_for or join.keeps_left or join.keeps_right))
+    pipeline = evolve(
+        pipeline, on_time=bm.OnTimeBehavior.FIRE_IF_NON_EMPTY, closing=bm.ClosingBehavior.FIRE_IF_NON_EMPTY
+    )
+    script = data.draw(busy(pipeline))
+    found = differences(
+        pipeline.run(script),
+        run_varied(pipeline.flow, script.events, Variation(adapt=only_when_due)),
+        pipeline,
+    )
+    assert not found, "\n".join([words(pipeline, script), "- every step, + when due", *found])
