@@ -356,6 +356,13 @@ class OwnMergingWindows(OwnWindows):
     merging = True
 
 
+@attrs.frozen
+class Twice(bm.FixedWindows):
+    def assign(self, timestamp_us):
+        yield timestamp_us, timestamp_us + 1
+        yield timestamp_us, timestamp_us + 2
+
+
 RETRACTING = (
     START.key_by("k").window(bm.FixedWindows(1)).trigger(Always()).accumulating_and_retracting().accumulate(n=Count())
 )
@@ -477,6 +484,11 @@ TOGETHER = [
         "once, outer, own windows",
         MEETING.window(OwnWindows()).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
         ["several windows", "say overlaps = False in OwnWindows"],
+    ),
+    (
+        "once, outer, windows that are assigned otherwise",
+        MEETING.window(Twice(9)).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
+        ["several windows", "say overlaps = False in Twice"],
     ),
     (
         "once, own windows that merge",

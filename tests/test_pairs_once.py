@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import attrs
 import pyarrow as pa
 import pytest
 
@@ -59,6 +60,36 @@ def test_a_stream_of_early_panes_gives_no_pair_twice_where_a_plain_discarding_jo
     plain = MERGED.window(bm.FixedWindows(10)).accumulate(pair=InnerJoin("orders", "shipments"))
     assert found(plain.run(script)) == []
     assert found(once(window=bm.FixedWindows(10)).run(script)) == [("tea", 5), ("tea", 6)]
+
+
+@attrs.frozen
+class InOne(bm.WindowOption):
+    """Windows of one second each, of which a row is in one."""
+
+    overlaps = False
+
+    def assign(self, timestamp_us):
+        yield timestamp_us // 1_000_000 * 1_000_000, timestamp_us // 1_000_000 * 1_000_000 + 1_000_000
+
+
+@attrs.frozen
+class InTwo(bm.WindowOption):
+    """Windows of which a row is in two, at most one of which it has in common with a row of another second."""
+
+    def assign(self, timestamp_us):
+        second = timestamp_us // 1_000_000 * 1_000_000
+        yield second, second + 2_000_000
+        yield second + 1_000_000, second + 3_000_000
+
+
+def test_windows_of_ones_own_give_each_pair_once():
+    both = [shipment(5, 1), shipment(6, 2)]
+    script = TestStream().add([order(5, "tea")], input="orders").add(both, input="shipments")
+    panes = once(window=InTwo()).run(script)
+    assert found(panes) == [("tea", 1), ("tea", 2)]
+    assert [pane.start.timestamp() for pane in panes] == [5, 6]
+    alone = once(FullOuterJoin, InOne()).run(script.advance_watermark_to(10))
+    assert [pane.values["pair"]["orders"] is None for pane in alone] == [False, True]
 
 
 def test_each_of_several_windowings_gives_each_pair_once():

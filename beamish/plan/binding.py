@@ -115,7 +115,7 @@ def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:
     """A join that gives each pair once, also where rows are in several windows."""
     if isinstance(window, Within):  # a pair is in one
         return attrs.evolve(join, meets_us=_span_us(join, window))
-    return attrs.evolve(join, numbered=window.overlaps)
+    return attrs.evolve(join, numbered=window.may_overlap)
 
 
 def _span_us(join: Gathered, within: Within) -> tuple[int, int]:

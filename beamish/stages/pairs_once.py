@@ -39,7 +39,7 @@ def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
             raise PipelineError(
                 f"{where} with {options.mode}: its panes hold what came since the last one, so say .discarding(); or leave once=True out"
             )
-        if window is None or window.windowings or not window.overlaps:
+        if window is None or window.windowings or not window.may_overlap:
             continue
         own = f"; if each row is in one, say overlaps = False in {type(window).__name__}"
         own = own if type(window).__module__.partition(".")[0] != "beamish" else ""
@@ -70,7 +70,7 @@ def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> N
 def describe_pairs_once(join: Join, options: WindowOptions) -> str:
     """When a pair comes, and what is kept, for explain."""
     window = options.window
-    several = window is not None and window.overlaps and not isinstance(window, Within)  # where a pair is in one
+    several = window is not None and window.may_overlap and not isinstance(window, Within)  # where a pair is in one
     words = "each comes once, when its second row does" + ", in the first window that took both" * several
     if window is not None and window.merging:
         words += " or their windows merge"

@@ -101,6 +101,12 @@ class WindowOption:
         return None
 
     @property
+    def may_overlap(self) -> bool:
+        """Whether a row may be in several windows, also where a subclass redefines in which it is and does not say."""
+        says = _depth(self, "overlaps") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))
+        return self.overlaps or not says
+
+    @property
     def preaggregates(self) -> bool:
         """Whether rows of one key and slice may be summed up before they reach their shard.
 
