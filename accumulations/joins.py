@@ -6,7 +6,7 @@ How the rows are kept is in adapters/gathered.py; where each pair comes once, in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -15,7 +15,7 @@ from beamish.accumulations.adapters.gathered import Gathered, Pairs, Side, side_
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
 from beamish.accumulations.adapters.pairs_once import Keeps, PairsOnce
 from beamish.accumulations.arguments import flag_field
-from beamish.durations import Duration, read_positive_by_name
+from beamish.durations import Duration, DurationLike, positive
 from beamish.errors import OptionError
 from beamish.kernels.named import Named
 
@@ -82,8 +82,23 @@ class CoGroup(_Gathering):
         return self.names
 
 
-def _by_name(kept: Any) -> Any:
+def _read_rows(kept: Any) -> Any:
     return Named(kept) if isinstance(kept, Mapping) else kept
+
+
+if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+
+    def _read_durations(kept: Mapping[str, DurationLike]) -> Mapping[str, Duration]: ...
+
+else:
+
+    def _read(kept: Any, join: Any, field: Any) -> Any:
+        if not isinstance(kept, Mapping):
+            return kept
+        where = f"{type(join).__name__}({field.name})"
+        return Named({name: positive(f"{where}: {name}", how_long) for name, how_long in kept.items()})
+
+    _read_durations = attrs.Converter(_read, takes_self=True, takes_field=True)
 
 
 @attrs.frozen(repr=False)
@@ -93,8 +108,8 @@ class Join(_Gathering):
     left: str
     right: str
     once: bool = flag_field(kw_only=True)
-    keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_by_name, kw_only=True)
-    keep_for: Mapping[str, Duration] = attrs.field(factory=dict, converter=read_positive_by_name, kw_only=True)
+    keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_read_rows, kw_only=True)
+    keep_for: Mapping[str, Duration] = attrs.field(factory=dict, converter=_read_durations, kw_only=True)
 
     explodes: ClassVar[bool] = True
     keeps_left: ClassVar[bool] = False

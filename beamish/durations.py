@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import attrs
 
 from beamish.errors import OptionError
-from beamish.kernels.named import Named
 
 _UNITS_US = {
     "week": 604_800_000_000,
@@ -196,9 +194,6 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
     def read_positive_or_none(value: DurationLike | None) -> Duration | None:
         """Read a field as ``positive`` does; None stays."""
 
-    def read_positive_by_name(value: Mapping[str, DurationLike]) -> Mapping[str, Duration]:
-        """Read a field of durations by name as ``positive`` does; what is no mapping stays."""
-
 else:
 
     def _reader(read: Any) -> attrs.Converter:
@@ -211,10 +206,3 @@ else:
 
     read_duration, read_positive, read_not_negative = _reader(duration), _reader(positive), _reader(not_negative)
     read_positive_or_none = attrs.converters.optional(read_positive)
-    read_positive_by_name = _reader(
-        lambda where, value: (
-            Named({name: positive(f"{where}: {name}", one) for name, one in value.items()})
-            if isinstance(value, Mapping)
-            else value
-        )
-    )
