@@ -64,6 +64,23 @@ def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipel
     assert not found, "\n".join(found)
 
 
+def test_a_checkpoint_says_which_pairs_are_due(spark, tmp_path):
+    pipeline = MERGED.window(bm.FixedWindows(30)).trigger(AfterWatermark(early=AfterCount(4))).accumulate(**once())
+    script = TestStream(SCRIPT.events[:3])
+    script.trace_on_spark(spark, pipeline, shards=2, checkpoint=tmp_path)
+
+    def due(rows):
+        return [
+            (row["id"], [(pair["orders"]["item"], pair["shipments"]["cost"]) for pair in row["pair"]]) for row in rows
+        ]
+
+    found = pipeline.state(spark, tmp_path / "checkpoint").windows().orderBy("id").collect()
+    expected = pipeline.state(script).windows()
+    assert due(found) == due({**one.key, **one.values} for one in expected) == [(1, []), (2, []), (3, [])]
+    before = pipeline.state(spark, tmp_path / "checkpoint", batch=1).windows().where("id = 1").collect()
+    assert due(before) == [(1, [("tea", 2)])]
+
+
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_joins_that_give_each_pair_once_on_spark_give_what_the_engine_gives(spark, data):

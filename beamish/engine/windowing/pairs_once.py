@@ -80,6 +80,8 @@ def let_go(step: Step, open_: Flags) -> Flags:
     if once is None or not step.plan.cuts:
         return asked
     at = np.flatnonzero(open_ & (table["keeps_until_us"] <= step.watermark_us))
+    if not len(at):
+        return asked
     alone = _cut(step, once, at)
     table["touched"][at] = True
     at, alone = at[alone > 0], alone[alone > 0]
