@@ -35,14 +35,14 @@ def check_column(where: str, value: object) -> None:
         )
 
 
-def flag_field() -> Any:
+def flag_field(*, kw_only: bool = False) -> Any:
     """An attrs field that is True or False, False by default."""
 
     def check(owner: Any, attribute: attrs.Attribute[Any], value: object) -> None:
         if not isinstance(value, bool):
             raise OptionError(f"{type(owner).__name__}({attribute.name}={value!r}): must be True or False")
 
-    return attrs.field(default=False, validator=check)
+    return attrs.field(default=False, validator=check, kw_only=kw_only)
 
 
 def count_field() -> Any:

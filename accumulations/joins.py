@@ -1,19 +1,23 @@
 """Windowed joins: the rows of a merge's inputs that share key and window, side by side.
 
-How the rows are kept is in adapters/gathered.py.
+How the rows are kept is in adapters/gathered.py; where each pair comes once, in adapters/pairs_once.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.gathered import Gathered, Pairs, Side, side_of
 from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
+from beamish.accumulations.adapters.pairs_once import Keeps, PairsOnce
+from beamish.accumulations.arguments import flag_field
+from beamish.durations import Duration, DurationLike, positive
 from beamish.errors import OptionError
+from beamish.kernels.named import Named
 
 
 def _check_inputs(where: str, inputs: Sequence[object]) -> None:
@@ -78,29 +82,92 @@ class CoGroup(_Gathering):
         return self.names
 
 
-@attrs.frozen
-class _Join(_Gathering):
+def _read_rows(kept: Any) -> Any:
+    return Named(kept) if isinstance(kept, Mapping) else kept
+
+
+if TYPE_CHECKING:  # to a type checker a converter is a function of the value
+
+    def _read_durations(kept: Mapping[str, DurationLike]) -> Mapping[str, Duration]: ...
+
+else:
+
+    def _read(kept: Any, join: Any, field: Any) -> Any:
+        if not isinstance(kept, Mapping):
+            return kept
+        where = f"{type(join).__name__}({field.name})"
+        return Named({name: positive(f"{where}: {name}", how_long) for name, how_long in kept.items()})
+
+    _read_durations = attrs.Converter(_read, takes_self=True, takes_field=True)
+
+
+@attrs.frozen(repr=False)
+class Join(_Gathering):
+    """What the joins share: two inputs, and which of their rows come out without a match."""
+
     left: str
     right: str
+    once: bool = flag_field(kw_only=True)
+    keep_rows: Mapping[str, int] = attrs.field(factory=dict, converter=_read_rows, kw_only=True)
+    keep_for: Mapping[str, Duration] = attrs.field(factory=dict, converter=_read_durations, kw_only=True)
 
     explodes: ClassVar[bool] = True
     keeps_left: ClassVar[bool] = False
     """Whether left rows without a match come out, with a null for the right one."""
     keeps_right: ClassVar[bool] = False
 
+    def __repr__(self) -> str:
+        said = [f"left={self.left!r}", f"right={self.right!r}"]
+        said += [f"{name}={value!r}" for name, value in {"once": self.once, **self._kept}.items() if value]
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    @property
+    def _kept(self) -> dict[str, Mapping[str, Any]]:
+        return {"keep_rows": self.keep_rows, "keep_for": self.keep_for}
+
     def __attrs_post_init__(self) -> None:
         _check_inputs(repr(self), (self.left, self.right))
+        for what, kept in self._kept.items():
+            _check_kept(f"{type(self).__name__}({what}={kept!r})", kept, self.names_of_inputs, once=self.once)
+        kept_rows: Mapping[str, object] = self.keep_rows
+        for name, rows in kept_rows.items():
+            if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+                raise OptionError(
+                    f"{type(self).__name__}(keep_rows={self.keep_rows!r}): {rows!r} rows of {name}: must be a whole number of at "
+                    "least 1; leave it out to keep all"
+                )
 
     @property
     def names_of_inputs(self) -> tuple[str, ...]:
         return self.left, self.right
 
     def bind(self, name: str, inputs: Mapping[str, MergedInput]) -> Accumulation:
-        return Pairs(self, self._sides(name, inputs), self.keeps_left, self.keeps_right)
+        sides = self._sides(name, inputs)
+        if not self.once:
+            return Pairs(self, sides, self.keeps_left, self.keeps_right)
+        return PairsOnce(
+            self, sides, self._keeps(self.left, self.keeps_left), self._keeps(self.right, self.keeps_right)
+        )
+
+    def _keeps(self, name: str, gives_alone: bool) -> Keeps:
+        keep_for = self.keep_for.get(name)
+        return Keeps(gives_alone, self.keep_rows.get(name), None if keep_for is None else keep_for.us)
 
 
-@attrs.frozen
-class InnerJoin(_Join):
+def _check_kept(where: str, kept: object, names: Sequence[str], *, once: bool) -> None:
+    if not isinstance(kept, Mapping):
+        raise OptionError(f"{where}: must say it by input, such as {{{names[0]!r}: ...}}")
+    if kept and not once:
+        raise OptionError(
+            f"{where}: only a join that gives each pair once keeps less than its windows do; add once=True"
+        )
+    for name in kept:
+        if name not in names:
+            raise OptionError(f"{where}: {name!r} is no input of this join; it has {', '.join(names)}")
+
+
+@attrs.frozen(repr=False)
+class InnerJoin(Join):
     """One row of output per pair of rows, one of each input, that share key and window.
 
     Null keys are a key, as everywhere here: they join, other than in SQL. A join is the only accumulation of its
@@ -110,71 +177,86 @@ class InnerJoin(_Join):
     Args:
         left: the name of an input of the merge.
         right: the name of another.
+        once: with ``discarding()``: each pair comes once, when its second row comes (or their sessions merge), in the first window
+            that took both; a pane holds the pairs made since the last one.
+        keep_rows: with ``once``: how many rows of an input, by its name, a key and window keeps after each bundle: the latest.
+        keep_for: with ``once``: how long it keeps those of an input: until the watermark is so far past their event time. A row that
+            comes older is dropped (``out_of_retention``).
 
     Returns:
         struct of two structs, named after the inputs, of a row's columns but for those the input is keyed by
         (``panes.select("key", "pairs.*")``).
 
     Raises:
-        OptionError: an input is no name, or the same twice.
+        OptionError: an input is no name, or the same twice; what is kept is said without ``once``, of no input of the join, or is not
+            above 0.
         ColumnError: a column's type has no order (maps).
+
+    Example:
+        >>> from beamish.accumulations import InnerJoin
+        >>> InnerJoin("orders", "shipments", once=True, keep_for={"orders": "1 day"})
+        InnerJoin(left='orders', right='shipments', once=True, keep_for={'orders': '1 day'})
     """
 
 
-@attrs.frozen
-class LeftOuterJoin(_Join):
+@attrs.frozen(repr=False)
+class LeftOuterJoin(Join):
     """As ``InnerJoin``, and one row with a null right side per left row of a window without right rows.
 
     With early panes in accumulating-and-retracting mode it says "no match yet" early, and takes it back by a
-    retraction when the match comes; where only the last pane fires there are no such rows.
+    retraction when the match comes; where only the last pane fires there are no such rows. With ``once`` a row without a match comes
+    once: in its window's last pane, or when it is no longer kept; so windows may not overlap.
 
     Args:
         left: the name of an input of the merge.
         right: the name of another.
+        once, keep_rows, keep_for: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; the right side may be null.
 
     Raises:
-        OptionError: an input is no name, or the same twice.
+        OptionError: as for ``InnerJoin``.
         ColumnError: a column's type has no order (maps).
     """
 
     keeps_left = True
 
 
-@attrs.frozen
-class RightOuterJoin(_Join):
+@attrs.frozen(repr=False)
+class RightOuterJoin(Join):
     """As ``LeftOuterJoin``, for right rows without a left one.
 
     Args:
         left: the name of an input of the merge.
         right: the name of another.
+        once, keep_rows, keep_for: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; the left side may be null.
 
     Raises:
-        OptionError: an input is no name, or the same twice.
+        OptionError: as for ``InnerJoin``.
         ColumnError: a column's type has no order (maps).
     """
 
     keeps_right = True
 
 
-@attrs.frozen
-class FullOuterJoin(_Join):
+@attrs.frozen(repr=False)
+class FullOuterJoin(Join):
     """As ``LeftOuterJoin`` and ``RightOuterJoin`` at once.
 
     Args:
         left: the name of an input of the merge.
         right: the name of another.
+        once, keep_rows, keep_for: as for ``InnerJoin``.
 
     Returns:
         as ``InnerJoin``; either side may be null.
 
     Raises:
-        OptionError: an input is no name, or the same twice.
+        OptionError: as for ``InnerJoin``.
         ColumnError: a column's type has no order (maps).
     """
 

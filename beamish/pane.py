@@ -71,7 +71,7 @@ class DropReason(enum.StrEnum):
     DUPLICATE = "duplicate"
     """A row that is equal in the columns that deduplicate() names came before."""
     OUT_OF_RETENTION = "out_of_retention"
-    """It came so late that nobody knows any more whether it came before."""
+    """It came so late that nobody knows any more whether it came before, or that a join no longer keeps such a row."""
     JOINED_ALREADY = "joined_already"
     """A change that is in the table, but too late for rows joined before (a discarding as-of join)."""
 

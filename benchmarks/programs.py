@@ -142,6 +142,23 @@ def _native_join(df: DataFrame) -> tuple[DataFrame, str]:
     return even.join(odd, both, "inner"), "append"
 
 
+def _join_once(window: bm.WindowOption) -> Program:
+    """The same, each pair once and as soon as it is there."""
+    merged = bm.merge(**dict.fromkeys(_SIDES, _ROWS)).window(window).trigger(Always()).discarding()
+    join = merged.accumulate(pair=InnerJoin(*_SIDES, once=True))
+    return lambda df: (join.apply(**_sides(df)), "append")
+
+
+def _native_join_in_range(df: DataFrame) -> tuple[DataFrame, str]:
+    """Pairs of an odd row and an even one of the minute before it."""
+    even, odd = (side.withWatermark("ts", "1 minute").alias(name) for name, side in _sides(df).items())
+    in_range = F.expr("odd.ts >= even.ts AND odd.ts <= even.ts + INTERVAL 1 MINUTE")
+    joined = even.join(odd, (F.col("even.k") == F.col("odd.k")) & in_range, "inner")
+    return joined.select(
+        "even.k", F.struct("even.ts", "even.x").alias("even"), F.struct("odd.ts", "odd.x").alias("odd")
+    ), "append"
+
+
 def _rows_and_changes(df: DataFrame) -> dict[str, DataFrame]:
     """Ten rows to meet a table per change of it."""
     is_change = F.col("x") % 11 == 0
@@ -274,7 +291,10 @@ PROGRAMS: dict[str, Program] = {
         "append",
     ),
     "beamish join": _join,
+    "beamish join once": _join_once(bm.FixedWindows("1 minute")),
+    "beamish join once in range": _join_once(bm.Within("1 minute", of="even")),
     "Spark join": _native_join,
+    "Spark join in range": _native_join_in_range,
     "beamish as of": _as_of("1 minute"),
     "beamish as of retracting": _as_of("57 seconds", retracting=True),
     "Spark range join": _range_join,

@@ -178,6 +178,10 @@ WORKLOADS = [
     Workload("S6", "EMIT FINAL beside its pipeline", "beamish sql final", "beamish never", 0.95),
     Workload("S6s", "EMIT FINAL", "beamish sql final", "Spark append", 1.0),
     Workload("J1", "inner join of two streams", "beamish join", "Spark join", 0, keys=100_000),
+    Workload("J1o", "J1, each pair once, as it comes", "beamish join once", "Spark join", 2.0, keys=100_000),
+    Workload(
+        "J2", "each pair once, a minute apart", "beamish join once in range", "Spark join in range", 2.0, keys=100_000
+    ),
     Workload("V1", "as-of join, 10 rows per change", "beamish as of", "Spark range join", 0, rows=1_100_000),
     Workload("V1k", "V1, 1 M keys", "beamish as of", "Spark range join", 0, rows=1_100_000, keys=1_000_000),
     Workload("V1r", "V1, 1 % late, corrected", "beamish as of retracting", "Spark range join", 0, rows=1_100_000),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import attrs
@@ -38,17 +39,22 @@ def differences(left: Sequence[Pane], right: Sequence[Pane], pipeline: Pipeline)
     """What differs, in words; nothing if the lists say the same."""
     found, options = [], said(pipeline)
     for key in sorted({key_of(pane) for pane in [*left, *right]}):
-        ours = _of_key(left, key)
-        theirs = _of_key(right, key)
+        ours = _of_key(left, key, options)
+        theirs = _of_key(right, key, options)
         if len(ours) != len(theirs) or not all(_close_panes(a, b, options) for a, b in zip(ours, theirs, strict=True)):
             found += [f"key {dict(key)}", *_beside(ours, theirs, options)]
     return found
 
 
-def _of_key(panes: Sequence[Pane], key: Any) -> list[Pane]:
+def _of_key(panes: Sequence[Pane], key: Any, options: Said) -> list[Pane]:
     of_key = [pane for pane in panes if key_of(pane) == key]
     dropped = sorted((pane for pane in of_key if pane.kind is PaneKind.DROPPED), key=_dropped_order)
-    return dropped + [pane for pane in of_key if pane.kind is not PaneKind.DROPPED]
+    given = [pane for pane in of_key if pane.kind is not PaneKind.DROPPED]
+    if any(getattr(one, "once", False) for one in options.accumulations.values()):
+        # The pairs of a pane come in no order (semantics.md#each-pair-once).
+        of_one = groupby(given, key=lambda pane: (pane.window, pane.index, pane.is_last))
+        given = [pane for _, pairs in of_one for pane in sorted(pairs, key=line)]
+    return dropped + given
 
 
 def _dropped_order(pane: Pane) -> str:

@@ -25,6 +25,7 @@ from beamish.accumulations import (
     Mean,
     Quantiles,
     Reduce,
+    RightOuterJoin,
     StdDev,
     Sum,
     TopN,
@@ -214,6 +215,49 @@ AT_ONCE = [
     ("deduplicate twice by one", lambda: START.deduplicate("a", "a"), ["'a' is there twice", "once"]),
     ("within 0", lambda: START.deduplicate("a", within=0), ["deduplicate('a'): within=0", "above 0"]),
     ("within text", lambda: START.deduplicate("a", within="a day"), ["within='a day'", "'10 minutes'"]),
+    ("once a number", lambda: InnerJoin("a", "b", once=1), ["InnerJoin(once=1)", "True or False"]),
+    (
+        "keep rows of every pair",
+        lambda: InnerJoin("a", "b", keep_rows={"a": 3}),
+        ["InnerJoin(keep_rows={'a': 3})", "gives each pair once", "add once=True"],
+    ),
+    (
+        "keep every pair for a time",
+        lambda: FullOuterJoin("a", "b", keep_for={"a": 3}),
+        ["FullOuterJoin(keep_for={'a': '3 seconds'})", "add once=True"],
+    ),
+    *[
+        (
+            f"keep {rows!r} rows",
+            lambda rows=rows: InnerJoin("a", "b", once=True, keep_rows={"b": rows}),
+            [f"InnerJoin(keep_rows={{'b': {rows!r}}}): {rows!r} rows of b", "at least 1", "leave it out"],
+        )
+        for rows in (0, -1, 2.0, True, "3", None)
+    ],
+    (
+        "keep rows of no input",
+        lambda: InnerJoin("a", "b", once=True, keep_rows={"c": 3}),
+        ["InnerJoin(keep_rows={'c': 3}): 'c' is no input", "it has a, b"],
+    ),
+    (
+        "keep for of no input",
+        lambda: InnerJoin("a", "b", once=True, keep_for={"c": 3}),
+        ["InnerJoin(keep_for={'c': '3 seconds'}): 'c' is no input", "it has a, b"],
+    ),
+    *[
+        (
+            f"keep for {kept!r}",
+            lambda kept=kept: InnerJoin("a", "b", once=True, keep_for={"a": kept}),
+            [f"InnerJoin(keep_for): a={kept!r}", "above 0"],
+        )
+        for kept in (0, -1, "0 seconds")
+    ],
+    (
+        "keep for a while",
+        lambda: InnerJoin("a", "b", once=True, keep_for={"a": "a while"}),
+        ["InnerJoin(keep_for): a='a while'", "'10 minutes'"],
+    ),
+    ("keep 3 rows", lambda: InnerJoin("a", "b", once=True, keep_rows=3), ["keep_rows=3", "by input", "{'a': ...}"]),
     ("live as of noon", lambda: bm.live([], as_of="noon"), ["live(as_of)='noon'", "seconds"]),
     ("trigger that never says", lambda: START.trigger(NoShouldFire()), ["NoShouldFire()", "should_fire(self, state,"]),
     (
@@ -325,6 +369,28 @@ OF_TABLES = [
     ),
 ]
 
+
+@attrs.frozen
+class OwnWindows(bm.WindowOption):
+    def assign(self, timestamp_us):
+        yield timestamp_us, timestamp_us + 1
+
+
+@attrs.frozen
+class OwnMergingWindows(OwnWindows):
+    merging = True
+
+
+@attrs.frozen
+class Twice(bm.FixedWindows):
+    def assign(self, timestamp_us):
+        yield timestamp_us, timestamp_us + 1
+        yield timestamp_us, timestamp_us + 2
+
+
+RETRACTING = (
+    START.key_by("k").window(bm.FixedWindows(1)).trigger(Always()).accumulating_and_retracting().accumulate(n=Count())
+)
 MEETING = bm.merge(a=START.key_by("k"), b=START.key_by("k")).accumulate(n=InnerJoin("a", "b"))
 
 # Pipelines whose parts are fine but do not go together: refused when run, applied or explained.
@@ -414,6 +480,51 @@ TOGETHER = [
         MEETING.window({"x": bm.Within(1, of="a"), "y": bm.FixedWindows(1)}).accumulate(n=InnerJoin("a", "b")),
         ["not one of several windowings", "merge of its own"],
     ),
+    *[
+        (
+            f"once, {mode.value}",
+            MEETING.window(bm.FixedWindows(1)).accumulation_mode(mode).accumulate(n=InnerJoin("a", "b", once=True)),
+            ["InnerJoin(left='a', right='b', once=True)", repr(mode), "say .discarding()"],
+        )
+        for mode in (bm.AccumulationMode.ACCUMULATING, bm.AccumulationMode.ACCUMULATING_AND_RETRACTING)
+    ],
+    (
+        "once, outer, sliding windows",
+        MEETING.window(bm.SlidingWindows(2, 1)).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
+        ["FullOuterJoin(", "SlidingWindows(", "several windows", "use InnerJoin, or windows that do not overlap"],
+    ),
+    (
+        "once, outer, within",
+        MEETING.window(bm.Within(1, of="a")).discarding().accumulate(n=RightOuterJoin("a", "b", once=True)),
+        ["RightOuterJoin(", "Within(", "several windows", "use InnerJoin"],
+    ),
+    (
+        "once, outer, among windowings",
+        MEETING.window({"x": bm.SlidingWindows(2, 1), "y": bm.FixedWindows(1)})
+        .discarding()
+        .accumulate(n=FullOuterJoin("a", "b", once=True)),
+        ["windowing 'x'", "FullOuterJoin(", "several windows"],
+    ),
+    (
+        "once, outer, own windows",
+        MEETING.window(OwnWindows()).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
+        ["several windows", "say overlaps = False in OwnWindows"],
+    ),
+    (
+        "once, outer, windows that are assigned otherwise",
+        MEETING.window(Twice(9)).discarding().accumulate(n=FullOuterJoin("a", "b", once=True)),
+        ["several windows", "say overlaps = False in Twice"],
+    ),
+    (
+        "once, own windows that merge",
+        MEETING.window(OwnMergingWindows()).discarding().accumulate(n=InnerJoin("a", "b", once=True)),
+        ["several windows that become one", "say overlaps = False in OwnMergingWindows"],
+    ),
+    (
+        "once of rows that are taken back",
+        bm.merge(a=RETRACTING, b=RETRACTING).accumulate(n=InnerJoin("a", "b", once=True)),
+        ["InnerJoin(", "over rows that are taken back", "leave once=True out"],
+    ),
     ("no column", PLAIN.accumulate(n=Range(())), ["Range(column=())", "column is ()", "None for the whole row"]),
     ("columns 3", PLAIN.accumulate(n=Range(("a", 3))), ["column is ('a', 3)", "several names"]),
     ("column 3", PLAIN.accumulate(n=Range(3)), ["Range(column=3)", "column is 3", "name of a column"]),
@@ -490,6 +601,16 @@ TABLES = [
     ),
     ("values is text", bm.OptionError, lambda: CHANGES.versions(5, values="rate"), ["values='rate'", "['rate']"]),
     ("values is a number", bm.OptionError, lambda: CHANGES.versions(5, values=3), ["values=3", "['rate']"]),
+    (
+        "once, suppressed",
+        bm.PipelineError,
+        lambda: (
+            MEETING.window(bm.FixedWindows(1))
+            .accumulate(n=InnerJoin("a", "b", once=True))
+            .suppress(bm.UntilWindowCloses())
+        ),
+        ["suppress(UntilWindowCloses(", "each pair comes once", "leave the suppress or once=True out"],
+    ),
     ("value twice", bm.OptionError, lambda: CHANGES.versions(5, values=["a", "a"]), ["['a', 'a']", "twice", "once"]),
     ("deleted is a number", bm.OptionError, lambda: CHANGES.versions(5, deleted=3), ["deleted=3", "name of a column"]),
     (

@@ -84,6 +84,7 @@ orders = bm.Pipeline().event_time("ts", bm.ProcessingTimeLag(5)).key_by("user")
 joined = (
     bm.merge(orders=orders, clicks=orders).window(bm.FixedWindows(60)).accumulate(p=a.InnerJoin("orders", "clicks"))
 )
+a.LeftOuterJoin("orders", "clicks", once=True, keep_rows={"orders": 3}, keep_for={"clicks": "1 day"})
 merged: list[bm.Pane] = joined.run(TestStream().add([{"ts": 1}], input="orders"))
 
 

@@ -7,7 +7,7 @@ the product of the two lists, which is computed by index arithmetic over all pan
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -115,15 +115,19 @@ class Gathered(Columnar):
         )
 
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
-        which = numbers(columns[0])
         state = []
-        for side, values in zip(self.sides, self._by_side(columns), strict=True):
-            own = which == side.number
-            kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
-            row = _struct(kept, side.fields, int(own.sum()))
+        for own, row in self.own_rows(columns):
             items = struct_column([column_of(event_time_us[own]), row], ["time", "row"])
             state.append(gather_lists(items, groups[own], _keys))
         return state
+
+    def own_rows(self, columns: Sequence[pa.Array]) -> Iterator[tuple[Flags, pa.Array]]:
+        """Side by side which rows are of it, and these as structs."""
+        which = numbers(columns[0])
+        for side, values in zip(self.sides, self._by_side(columns), strict=True):
+            own: Flags = which == side.number
+            kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
+            yield own, _struct(kept, side.fields, int(own.sum()))
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         return [merge_lists(lists, groups, _keys) for lists in state]

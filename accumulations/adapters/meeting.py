@@ -77,19 +77,38 @@ class MeetingPairs(Pairs):
             (numbers(side.flatten().field("time")), Groups.each(len(side)).repeat(list_lengths(side)).of)
             for side in sides
         )
-        known = np.unique(np.concatenate([right, left - self.before_us, left + self.after_us]))
-
-        def place(of: Ints, times: Ints) -> Ints:
-            places: Ints = of * (len(known) + 1) + np.searchsorted(known, times)
-            return places
-
-        there = place(of_right, right)
-        first = np.searchsorted(there, place(of_left, left - self.before_us), side="left")
-        last = np.searchsorted(there, place(of_left, left + self.after_us), side="right")
+        first, last = reach(of_left, left - self.before_us, left + self.after_us, of_right, right)
         reached = np.zeros(len(right) + 1, np.int64)
         np.add.at(reached, first, 1)
         np.add.at(reached, last, -1)
         return _Meeting(first, last, np.cumsum(reached)[:-1] > 0, of_left, of_right)
+
+
+def reach(of_left: Ints, since: Ints, until: Ints, of_right: Ints, right: Ints) -> tuple[Ints, Ints]:
+    """The right rows that left rows meet, which stand next to each other.
+
+    Args:
+        of_left: int64, one per left row: the number of what it belongs to.
+        since, until: int64, one per left row: it meets those of the same from then to then, microseconds, bounds included.
+        of_right, right: int64, one per right row, in order of both: the number of what it belongs to, and its time.
+
+    Returns:
+        int64, one per left row: the first right row that it meets, and the one after the last.
+    """
+    if not len(of_left) or not len(of_right):
+        none = np.zeros(len(of_left), np.int64)
+        return none, none
+    least = min(int(since.min()), int(right.min()))
+    span = max(int(until.max()), int(right.max())) - least + 1
+    if (
+        max(int(of_left.max()), int(of_right.max())) + 1
+    ) * span >= 2**63:  # too wide for one number: the same over the times' ranks
+        known = np.unique(np.concatenate([right, since, until]))
+        since, until, right = (np.searchsorted(known, times) for times in (since, until, right))
+        least, span = 0, len(known)
+    there = of_right * span + (right - least)
+    begin = of_left * span - least
+    return np.searchsorted(there, begin + since, side="left"), np.searchsorted(there, begin + until, side="right")
 
 
 @attrs.frozen(eq=False)

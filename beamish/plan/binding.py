@@ -9,12 +9,13 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.adapters.gathered import Pairs
+from beamish.accumulations.adapters.gathered import Gathered, Pairs
 from beamish.accumulations.adapters.meeting import MeetingPairs
 from beamish.accumulations.adapters.one_input import MergedInput
+from beamish.accumulations.adapters.pairs_once import PairsOnce
 from beamish.accumulations.adapters.retractable import retractable
 from beamish.kernels.fields import Field
-from beamish.kernels.reserved import SIGN, is_reserved
+from beamish.kernels.reserved import NUMBER, SIGN, is_reserved
 from beamish.plan.inputs import find_column
 from beamish.windows.option import WindowOption
 from beamish.windows.within import Within
@@ -53,12 +54,13 @@ class BoundAccumulation:
     def inputs(self, table: pa.Table) -> list[pa.Array]:
         """Its input columns in a table of rows.
 
-        For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first.
+        For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first; where they are
+        numbered, their number.
         """
         columns = [table[name].combine_chunks() for name in self.columns]
         if self.accumulation.inputs is None:
             columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
-        return [table[SIGN].combine_chunks(), *columns] if SIGN in table.schema.names else columns
+        return [*(table[name].combine_chunks() for name in (SIGN, NUMBER) if name in table.schema.names), *columns]
 
     @property
     def reads(self) -> list[str]:
@@ -95,6 +97,8 @@ def bind_accumulations(
         accumulation = declared.bind(name, inputs)
         if isinstance(window, Within) and isinstance(accumulation, Pairs):
             accumulation = _meeting(accumulation, window)
+        if window is not None and isinstance(accumulation, PairsOnce):
+            accumulation = _once(accumulation, window)
         where = f"accumulate({name}={accumulation!r})"
         whole_rows = accumulation.inputs is None
         columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
@@ -107,11 +111,22 @@ def bind_accumulations(
         first += len(fields)
 
 
+def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:
+    """A join that gives each pair once, also where rows are in several windows."""
+    if isinstance(window, Within):  # a pair is in one
+        return attrs.evolve(join, meets_us=_span_us(join, window))
+    return attrs.evolve(join, numbered=window.may_overlap)
+
+
+def _span_us(join: Gathered, within: Within) -> tuple[int, int]:
+    """How far before a left row and after it the right rows are that it meets, microseconds."""
+    spans = within.before.us, within.after.us
+    return spans[::-1] if join.sides[0].name == within.of else spans
+
+
 def _meeting(join: Pairs, within: Within) -> MeetingPairs:
     """A join of which only those rows meet that are at most a span apart."""
-    before_us, after_us = within.before.us, within.after.us
-    if join.sides[0].name == within.of:
-        before_us, after_us = after_us, before_us
+    before_us, after_us = _span_us(join, within)
     return MeetingPairs(
         declared=join.declared,
         sides=join.sides,

@@ -21,6 +21,7 @@ from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
 from beamish.stages.deduplication import check_deduplication
+from beamish.stages.pairs_once import check_pairs_once, check_pairs_once_suppressed
 from beamish.stages.suppressed import Suppressible
 from beamish.stages.window_of_rows import check_numbering
 from beamish.stages.window_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
@@ -79,6 +80,7 @@ class WindowStage(Suppressible):
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
         _check_within(options, takes)
+        check_pairs_once(attrs.evolve(options, mode=self.options.mode), takes)
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
@@ -146,6 +148,7 @@ class WindowStage(Suppressible):
     def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
         self.check(takes)
         check_suppress(self._with_inherited(takes), suppress)
+        check_pairs_once_suppressed(self.options, suppress)
 
     def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
         self.check_stream(takes)

@@ -13,6 +13,7 @@ from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 from beamish.stages.deduplication import describe_deduplication
+from beamish.stages.pairs_once import describe_pairs_once, joins_once
 from beamish.windows.numbering import Numbering
 
 
@@ -34,6 +35,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "windows", _windows(options)
     if options.window is not None and options.window.numbering is not None:
         yield "numbers", _numbers(options.window.numbering, takes)
+    for _, join in joins_once(options.accumulations):
+        yield "pairs", describe_pairs_once(join, options)
     yield "watermark", _watermark(takes)
     yield "clock", _clock(options, takes)
     yield "panes", f"a window fires {options.trigger.describe()}"
@@ -165,8 +168,13 @@ def _timestamp(options: WindowOptions) -> str:
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
     removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
     again = "rows that come again, " if options.deduplication is not None else ""
+    old = (
+        "rows older than what is kept of their input, "
+        if any(one.keep_for for _, one in joins_once(options.accumulations))
+        else ""
+    )
     words = (
-        f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
+        f"{removals}{again}{old}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
         "whose trigger has finished; "
     )
     return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")

@@ -86,6 +86,10 @@ class CalendarWindows(WindowOption):
         return f"calendar, {length} long by the clocks of {self.timezone}, counted from {_start(self)}"
 
     @property
+    def overlaps(self) -> bool:
+        return False
+
+    @property
     def period_us(self) -> int:
         return (self.days or 7 * (self.weeks or 0) or 28 * (self.months or 0) or 365 * (self.years or 0)) * _DAY_US
 

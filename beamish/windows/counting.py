@@ -134,6 +134,10 @@ class CountWindows(WindowOption):
     def numbering(self) -> Numbering:
         return Numbering(self.over == "stream", tuple(self.order_by or ()), self.numbered_by, self.delay, self.idle)
 
+    @property
+    def overlaps(self) -> bool:
+        return self.every < self.size
+
     def describe(self) -> str:
         words = f"of {self.size} rows, a new one every {self.every}"
         if self.every > self.size:
@@ -197,6 +201,10 @@ class CountSessions(WindowOption):
     @property
     def numbering(self) -> Numbering:
         return Numbering(True, tuple(self.order_by or ()), self.numbered_by, self.delay)  # noqa: FBT003
+
+    @property
+    def overlaps(self) -> bool:
+        return False
 
     def describe(self) -> str:
         return f"sessions: rows of a key with at most {self.others} rows of other keys between them; they grow and merge as rows come"

@@ -36,6 +36,10 @@ class FixedWindows(WindowOption):
         return f"fixed, {self.size} long" + (f", shifted by {self.offset}" if self.offset else "")
 
     @property
+    def overlaps(self) -> bool:
+        return False
+
+    @property
     def period_us(self) -> int:
         return self.size.us
 

@@ -20,6 +20,10 @@ class GlobalWindow(WindowOption):
         return "one, all of time; it never ends while the stream runs"
 
     @property
+    def overlaps(self) -> bool:
+        return False
+
+    @property
     def is_all_of_time(self) -> bool:
         return True
 

@@ -32,6 +32,10 @@ class InheritedWindows(WindowOption):
         return self.of.origin
 
     @property
+    def overlaps(self) -> bool:
+        return False
+
+    @property
     def is_all_of_time(self) -> bool:
         return self.of.is_all_of_time
 

@@ -95,6 +95,11 @@ class WindowOption:
         """How rows are numbered, where windows are counted in rows: bounds are then numbers; None: they are of time."""
         return None
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether a row may be in several windows; a subclass of which none is says so by ``overlaps = False``."""
+        return True
+
     # What follows is the same on columns. Built-in options redefine it; this one calls ``assign`` row by row.
 
     @property
@@ -106,6 +111,12 @@ class WindowOption:
     def period_us(self) -> int | None:
         """How far apart windows' ends are, as a hint for how state is cut into segments; None: not known."""
         return None
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether a row may be in several windows, also where a subclass redefines in which it is and does not say."""
+        says = _depth(self, "overlaps") <= min(_depth(self, "assign"), _depth(self, "assign_columns"))
+        return self.overlaps or not says
 
     @property
     def preaggregates(self) -> bool:

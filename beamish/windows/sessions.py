@@ -37,6 +37,10 @@ class Sessions(WindowOption):
         return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows come"
 
     @property
+    def overlaps(self) -> bool:
+        return False
+
+    @property
     def period_us(self) -> int:
         return self.gap.us
 

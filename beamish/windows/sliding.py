@@ -42,6 +42,10 @@ class SlidingWindows(WindowOption):
         return f"sliding, {self.size} long, a new one every {self.period}; {rule}"
 
     @property
+    def overlaps(self) -> bool:
+        return self.period < self.size
+
+    @property
     def period_us(self) -> int:
         return self.period.us
 

@@ -61,6 +61,10 @@ class Windowings(WindowOption):
         return any(option.merging for option in self.options.values())
 
     @property
+    def overlaps(self) -> bool:
+        return any(option.overlaps for option in self.options.values())
+
+    @property
     def columns(self) -> Sequence[str]:  # type: ignore[override]
         return tuple(dict.fromkeys(name for option in self.options.values() for name in option.columns))
 

@@ -88,6 +88,15 @@ def of_inputs(script: TestStream) -> TestStream:
     return TestStream(tuple(itertools.chain.from_iterable(events)))
 
 
+def pairs(join: a.Accumulation, window: bm.WindowOption) -> Case:
+    """A join of the rows with themselves."""
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("0 seconds")).key_by("team")
+    joined = (
+        bm.merge(names=source, plays=source).window(window).trigger(EVERY).allowed_lateness("100 seconds").discarding()
+    )
+    return Case(joined.accumulate(pair=join), of_inputs(BEFORE), of_inputs(AFTER))
+
+
 CASES = {
     "fixed": Case(pipeline().window(bm.FixedWindows("10 seconds")).accumulate(**EVERYTHING), BEFORE, AFTER),
     "fixed_once": Case(
@@ -106,6 +115,11 @@ CASES = {
         .with_dropped(),
         BEFORE,
         AFTER,
+    ),
+    "pairs_once": pairs(a.InnerJoin("names", "plays", once=True), bm.SlidingWindows("20 seconds", "10 seconds")),
+    "pairs_kept": pairs(
+        a.FullOuterJoin("names", "plays", once=True, keep_rows={"names": 2}, keep_for={"plays": "15 seconds"}),
+        bm.GlobalWindow(),
     ),
     "sessions": Case(
         pipeline().window(bm.Sessions("4 seconds")).retract_merged(bm.WITH_NEXT_PANE).accumulate(n=a.Count()),

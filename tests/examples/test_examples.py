@@ -54,6 +54,14 @@ IN_PROCESS = {
           ann jam: clicked
           bob tea: no click
     """,
+    "orders_and_shipments": """
+        event 2: order 7: tea in box a
+        event 3: order 9: nuts in box b
+        event 4: order 7: tea in box c
+        event 5: order 8: jam was not shipped
+        event 6: order 8: box d is too old: out_of_retention
+        event 6: order 9: nuts in box e
+    """,
     "global_count": """
         pane 0 of savings: {'payments': 3, 'total': 60, 'amounts': [10, 30, 20]}
         pane 1 of savings: {'payments': 4, 'total': 10, 'amounts': [1, 2, 3, 4]}

@@ -34,6 +34,7 @@ CHOSEN = {
     "duplicates": "A stage after it takes them in the same step, keyed otherwise",
     "flows": "A side is keyed again: the orders of each team beside its visits",
     "merges": "A late match takes back the early outer row",
+    "pairs_once": "What the watermark lets go of without a match is new, and shown to the trigger; what comes older is dropped",
     "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",
     "refusals": "Without allowed lateness OrFinally of AfterWatermark loses nothing",
     "retention": "Sessions are judged by their bounds, and a row by its own",

@@ -54,6 +54,19 @@ def joins(names: tuple[str, ...]) -> st.SearchStrategy[a.Accumulation]:
 
 
 @st.composite
+def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption, *, cuts: bool) -> a.Accumulation:
+    """Joins of two of the inputs that give each pair once, in such windows; with ``cuts`` some that keep less than all."""
+    two = draw(st.permutations(names))[:2]
+    kept: dict[str, Any] = {}
+    if cuts and draw(st.booleans()):
+        kept["keep_rows"] = draw(st.dictionaries(st.sampled_from(two), st.integers(1, 3)))
+    if cuts and draw(st.booleans()):
+        kept["keep_for"] = draw(st.dictionaries(st.sampled_from(two), st.sampled_from([1, 4, 12])))
+    kind = draw(st.sampled_from(JOINS[:1] if window.overlaps else JOINS))
+    return kind(*two, once=True, **kept)
+
+
+@st.composite
 def meetings(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[bm.Within, a.Accumulation]:
     """Which rows of two inputs meet, and a join of these."""
     of, other = draw(st.permutations(names))[:2]
@@ -73,8 +86,13 @@ def merges(
     join: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     with_dropped: st.SearchStrategy[bool] = st.booleans(),  # noqa: B008
     meets: bool = False,
+    once: bool = False,
+    cuts: bool = True,
 ) -> bm.Pipeline:
-    """Any merge that its checks accept; with ``meets`` a join of rows that are at most a span apart."""
+    """Any merge that its checks accept; with ``meets`` a join of rows that are at most a span apart; with ``once`` of each pair once.
+
+    ``cuts``: such a join may keep less than all.
+    """
     names = NAMES[: draw(st.sampled_from([2, 2, 3]))]
     keys = draw(st.sampled_from([(), ("team",), ("team",), ("team", "part")]))
     inputs = {
@@ -91,6 +109,12 @@ def merges(
     if meets:
         option, met = draw(meetings(names))
         accumulations, retracts = {"pairs": met}, False
+    if once:
+        if option.overlaps and draw(st.booleans()):
+            option, _ = draw(meetings(names))
+        of = tuple(dict.fromkeys((option.of, *names)))[:2] if isinstance(option, bm.Within) else names
+        accumulations = {"pairs": draw(joins_once(of, option, cuts=cuts))}
+        kind, retracts = bm.AccumulationMode.DISCARDING, False
     pipeline = evolve(
         bm.merge(**inputs),
         window=option,

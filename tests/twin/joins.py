@@ -70,9 +70,14 @@ def rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[
     return [row for _, row in timed_rows_of(name, rows, inputs)]
 
 
+def row_without(keys: Sequence[Any], row: Row) -> dict[str, Any]:
+    """What a join shows of a row: all but the columns that its input is keyed by."""
+    return {column: value for column, value in row.values.items() if column not in keys}
+
+
 def timed_rows_of(name: str, rows: Sequence[Row], inputs: Sequence[Relation]) -> list[tuple[int, dict[str, Any]]]:
     """The same, each with its event time."""
     (keys,) = (one.keys for one in inputs if one.name == name)
-    own = [(row.time_us, {c: v for c, v in row.values.items() if c not in keys}) for row in rows if row.input == name]
+    own = [(row.time_us, row_without(keys, row)) for row in rows if row.input == name]
     own.sort(key=lambda pair: (pair[0], [spark_order(value) for value in pair[1].values()]))
     return own

@@ -26,6 +26,7 @@ from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
 from tests.twin.order import normal, same
+from tests.twin.pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, assign, groups
 
@@ -89,6 +90,12 @@ class Live:
     """Of all rows that it took, where rows are known again in their window (semantics.md#duplicates)."""
     put_in: int = 0
     """Number of rows that came into it."""
+    kept: list[Row] = field(default_factory=list)
+    """What a join that gives each pair once keeps, though the window fires (semantics.md#each-pair-once)."""
+    due: list[Pair] = field(default_factory=list)
+    """The pairs of such a join that are in no pane yet."""
+    let_go: int = 0
+    """The rows that it let go of without a match since the last pane, as the watermark moved."""
     new_since: float | None = None
     """The watermark at which the first new row came (semantics.md#pane-timing)."""
     waits_for_end: bool = False
@@ -118,6 +125,7 @@ class Live:
             landed = row._replace(before_end=watermark < self.end)
             self.new.append(landed)
             self.put_in += 1
+            self.kept.append(landed)
             if self.new_since is None:
                 self.new_since = watermark
             if removes(row):
@@ -152,6 +160,8 @@ class Key:
     def has_lost(self, bounds: Bounds) -> bool:
         """Whether the window, or one after it, fell out."""
         return self.fallen is not None and bounds[::-1] <= self.fallen
+
+    made: Made = field(default_factory=Made)
 
     def in_order(self) -> list[Live]:
         """By (end, start) (semantics.md#order-of-output)."""
@@ -305,9 +315,21 @@ class Twin:
                     # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
-                elif waits or any(window is one for one in came):  # semantics.md#when-a-window-is-asked
+                    continue
+                if self.lets_go(key, window) or waits or any(window is one for one in came):
+                    # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
             key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(key, bounds)}
+
+    def lets_go(self, key: Key, window: Live) -> bool:
+        """Whether rows without a match are no longer kept: they are new now (semantics.md#each-pair-once)."""
+        alone = let_go(self, key, window)
+        if alone:
+            window.let_go += alone
+            window.new_since = self.watermark if window.new_since is None else window.new_since
+            shown = window.trigger.show(alone, self.now(key, window.bounds))
+            window.waits_for_end |= shown and self.watermark < window.end
+        return alone > 0
 
     def move_clock(self, to: int) -> None:
         if to <= self.clock:
@@ -332,9 +354,13 @@ class Twin:
 
     def values_of(self, window: Live) -> dict[str, Any]:
         """What a pane of it would hold now."""
+        once = once_of(self)
         named = self.options.accumulations.items()
         return {
-            name: value_of_inputs(accumulation, window.rows, self.takes, self.meets) for name, accumulation in named
+            name: pairs_due(self, once, window)
+            if once
+            else value_of_inputs(accumulation, window.rows, self.takes, self.meets)
+            for name, accumulation in named
         }
 
     # A bundle
@@ -345,7 +371,7 @@ class Twin:
         for row_values, removal in unfolded(source, rows):
             if not self.wanted(row_values):
                 continue
-            values = Signed(row_values, removal) if source.form else row_values
+            values = Signed(row_values, removal) if source.form else dict(row_values)
             key, name = self.key_of(values, source.keys)
             time = values.get(source.event_time)
             if time is None:
@@ -407,7 +433,7 @@ class Twin:
         for bounds in assign(self.window, row.time_us, row.values, row.input) if own is None else own:
             if self.expired(key, bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
-            elif key.has_lost(bounds):
+            elif key.has_lost(bounds) or too_old(self, row):
                 self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
             else:
                 arrived.setdefault(name, []).append((bounds, row))
@@ -471,6 +497,7 @@ class Twin:
                 window.ids += [id_of(self.options.deduplication.columns, row.values) for row in rows]
             shown = window.trigger.show(len(rows), self.now(key, bounds))
             window.waits_for_end |= shown and self.progress(key) < window.end
+        pair_up(self, key, [window for window in key.in_order() if window.bounds in landed])
         return [key.live[bounds] for bounds in landed]
 
     def came_again(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Again]:
@@ -518,6 +545,9 @@ class Twin:
         window.rows = [row for part in parts for row in part.rows]
         window.ids = [one for part in parts for one in part.ids]
         window.put_in = sum(part.put_in for part in parts)
+        window.kept = [row for part in parts for row in part.kept]
+        window.due = [pair for part in parts for pair in part.due]
+        window.let_go = sum(part.let_go for part in parts)
         window.new = [row for part in parts for row in part.new]
         window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
         window.waits_for_end = any(part.waits_for_end for part in parts)
@@ -551,8 +581,13 @@ class Twin:
         """A window has fired, or expired (semantics.md#what-a-firing-gives)."""
         options = self.options
         timing = self.timing(key, window)
+        once = once_of(self)
+        if once and is_last:
+            window.due += without_match(once, key, window.kept)
         gives_pane = (
             bool(window.new)
+            or window.let_go > 0
+            or bool(once and is_last and window.due)
             or (timing is PaneTiming.ON_TIME and options.on_time is bm.OnTimeBehavior.FIRE_ALWAYS)
             or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
         )
@@ -566,10 +601,7 @@ class Twin:
             pane = Pane(
                 key=key.columns,
                 window=self.bounds_of(window.bounds),
-                values={
-                    name: value_of_inputs(acc, window.rows, self.takes, self.meets)
-                    for name, acc in options.accumulations.items()
-                },
+                values=self.values_of(window),
                 timing=timing,
                 index=window.panes,
                 on_time_index=-1 if timing is PaneTiming.EARLY else window.panes_not_early,
@@ -590,7 +622,7 @@ class Twin:
                 window.last = pane
                 window.panes += 1
                 window.panes_not_early += timing is not PaneTiming.EARLY
-        window.new = []
+        window.new, window.due, window.let_go = [], [], 0
         window.new_since = None
         if options.discards:
             window.rows = []

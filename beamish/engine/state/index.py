@@ -7,7 +7,7 @@ columns (one entry per segment, all int64):
     due_us, wake_us     the least watermark (of windows of rows the least reach) and the least clock at which something in it is due; NEVER_US: none
     inherited_panes     1 if its windows have inherited panes, else 0
 metadata (JSON, under ``beamish``): the format, the stage's identity, what of it may change, the clocks, the number of rows
-dropped so far by reason, and how long a span of ends a segment holds.
+dropped so far by reason, how long a span of ends a segment holds, and how many rows were numbered.
 """
 
 from __future__ import annotations

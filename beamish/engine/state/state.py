@@ -60,6 +60,7 @@ class State:
         clocks: where they stand.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
+        numbered: number of rows that were given a number so far, where they are numbered.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
         fallen: where keys keep only so much, the latest window of each that fell out; else None.
@@ -77,6 +78,7 @@ class State:
     clocks: Clocks
     dropped: dict[str, int]
     span_us: int
+    numbered: int = 0
     remembered: RememberedIds | None = None
     reaches: Reaches | None = None
     fallen: FallenWindows | None = None
@@ -104,14 +106,27 @@ class State:
             check_no_rows(store)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
             return cls(
-                plan, store, policy, empty_index(), clocks, {}, span_us, remembered, reaches, fallen, is_new=True
+                plan,
+                store,
+                policy,
+                empty_index(),
+                clocks,
+                {},
+                span_us,
+                remembered=remembered,
+                reaches=reaches,
+                fallen=fallen,
+                is_new=True,
             )
         index, about = stored
         check_identity(about["identity"], plan)
         changed = not same_identity(about["changeable"], plan.changeable)
         clocks = Clocks.of(about["clocks"])
         dropped, span_us, held = about["dropped"], about["span_us"], about.get("held")
-        state = cls(plan, store, policy, index, clocks, dropped, span_us, remembered, reaches, fallen, held, changed)
+        numbered = about.get("numbered", 0)
+        state = cls(
+            plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, reaches, fallen, held, changed
+        )
         state.relaid = about.get("by_key", False) != plan.retains
         return state
 
@@ -236,9 +251,11 @@ class State:
         """The least watermark, or reach, and the least clock at which something is due in these windows."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
-        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes
+        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
         waits &= ~table["closed"][rows] & (end > progress)
         due = int(np.where(waits, end, self.plan.expiry_us(end)).min())
+        if self.plan.cuts:
+            due = min(due, int(table["keeps_until_us"][rows].min()))
         if not self.plan.options.trigger.needs_clock:
             return due, NEVER_US
         open_ = rows[~table["closed"][rows]]
@@ -257,5 +274,6 @@ class State:
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
             **({"by_key": True} if self.plan.retains else {}),
+            **({"numbered": self.numbered} if self.plan.numbers_rows else {}),
         }
         write_index_entry(self.store, self.index, about)

@@ -19,7 +19,13 @@ from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import ask
 from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
-from beamish.engine.windowing.numbers import advance, load_passed, number_rows, rows_again
+from beamish.engine.windowing.numbers import advance, count_rows, load_passed, rows_again
+from beamish.engine.windowing.pairs_once import (
+    cut_to_what_is_kept,
+    drop_no_longer_kept,
+    in_order_of_windows,
+    number_rows,
+)
 from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.retention import drop_fallen, let_fall
 from beamish.engine.windowing.step import Step
@@ -35,7 +41,7 @@ _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     """Put the rows of a step into their windows and ask the windows that got one."""
-    bundle = Bundle.read(step.plan, payloads)
+    bundle = number_rows(step, Bundle.read(step.plan, payloads))
     key_at = step.table.keys.append(bundle.keys)
     if step.reaches is not None:
         _add_counted(step, step.reaches, bundle, key_at)
@@ -51,7 +57,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
 def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> None:
     """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
     step.begin_part()
-    counted = number_rows(step, reaches, bundle, key_at)
+    counted = count_rows(step, reaches, bundle, key_at)
     entries = _in_time(step, bundle, entries_of(step, bundle, key_at, counted))
     if step.plan.counts_brought:
         again = rows_again(step, bundle, key_at, np.isin(np.arange(len(key_at)), entries.row))
@@ -63,10 +69,10 @@ def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> 
 
 
 def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
-    """Drop the entries whose windows have expired, or fell out; gives the rest."""
+    """Drop the entries whose windows have expired, or fell out, or whose rows are not kept; gives the rest."""
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
-    return drop_fallen(step, bundle, entries.only(~expired))
+    return drop_no_longer_kept(step, bundle, drop_fallen(step, bundle, entries.only(~expired)))
 
 
 def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
@@ -90,6 +96,8 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     """Add entries to the accumulators of their targets (intp, one per entry); gives the windows that got one."""
     table = step.table
     groups = factorize_values(target)
+    if step.plan.numbers_rows:
+        groups = in_order_of_windows(step, groups, target)
     at = target[groups.first()]
     rows = groups.sum(bundle.rows[entries.row])
     state_at = table["state_at"][at]
@@ -113,6 +121,7 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
         table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
     table["touched"][at] = True
+    cut_to_what_is_kept(step, at)
     take_ids(step, bundle, entries, groups, at)
     add_times(step, bundle, entries, target)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())

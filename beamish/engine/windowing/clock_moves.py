@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.engine.windowing.firing import ask, fire
+from beamish.engine.windowing.pairs_once import let_go
 from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.step import Step
 from beamish.instants import END_OF_TIME_US
@@ -52,7 +53,7 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     # (docs/semantics.md#steps-of-later-stages).
     open_ = ~table["closed"] & ~table["gone"]
     passed = open_ & (before < end) & (end <= now)
-    asked = table["asks_at_end"] & passed
+    asked = table["asks_at_end"] & passed | let_go(step, open_ & ~expired)
     if came is not None:
         asked[came] = True
     ready = np.flatnonzero(asked & ~expired)

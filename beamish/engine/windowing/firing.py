@@ -20,6 +20,7 @@ from beamish.engine.pane_columns import (
 )
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.output import Output
+from beamish.engine.windowing.pairs_once import keep_rows, make_rows_alone_due
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE, WindowTable
 from beamish.kernels.arrays import Flags, Ints
@@ -48,6 +49,8 @@ def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
     timing = _timing(step, at)
     rows = _RowsOfWindows(table, at)
     emitted = table["unemitted_rows"][at] > 0
+    if step.plan.gives_alone:
+        emitted[last] |= make_rows_alone_due(step, at[last])
     if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
         emitted |= timing == ON_TIME
     if options.closing is ClosingBehavior.FIRE_ALWAYS:
@@ -63,7 +66,9 @@ def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
     table["pane_time_us"][at] = NO_VALUE
     table["closed"][at[last]] = True
     table["touched"][at] = True
-    forgets = at if options.discards else at[last]
+    if step.plan.once is not None:
+        keep_rows(step, at, last)
+    forgets = at if options.discards and step.plan.once is None else at[last]
     table["state_at"][forgets] = _new_states(step, len(forgets))
     table["values_at"][at[last]] = NO_ENTRY
     step.inherited_panes.remove(at[last])

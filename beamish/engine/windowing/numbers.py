@@ -30,7 +30,7 @@ _MOST_SPANS = 64
 """If a group comes further by more spans of full windows than that, all of its part are read."""
 
 
-def number_rows(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> Flags:
+def count_rows(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> Flags:
     """Number the rows of a bundle, as its ``place`` and ``group``; those that have none are dropped.
 
     Args:

@@ -18,6 +18,7 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when its progress passes its end
     rows                int64: rows put into it, where a budget of them is kept
+    keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where a join says for how long
     trigger.../...      the trigger tree's (trigger_tree.py)
 working columns:
     gone                bool: it expired or was merged away; not written back
@@ -64,6 +65,7 @@ STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "last_pane_time_us": ("int64", NO_VALUE),
     "asks_at_end": ("bool", False),
 }
+_CUT_COLUMNS: dict[str, tuple[str, Any]] = {"keeps_until_us": ("int64", NEVER_US)}
 _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "gone": ("bool", False),
     "touched": ("bool", False),
@@ -134,8 +136,9 @@ class WindowTable:
 
     def __init__(self, plan: WindowPlan) -> None:
         trigger = plan.options.trigger
-        rows = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
-        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **rows, **dict(trigger_columns(trigger))}
+        kept: dict[str, tuple[str, Any]] = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
+        kept |= _CUT_COLUMNS if plan.cuts else {}
+        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)
         self.trigger = TriggerState(trigger, self.columns)

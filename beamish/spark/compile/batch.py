@@ -61,7 +61,7 @@ def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
 def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     """What a stage of a batch will do, for explain: subject and words."""
     for subject, words in flow.stage.describe(flow.operator.takes, None):
-        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "columns", "having"):
+        if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "columns", "having"):
             yield subject, words
     bare_operator = bare(flow.operator)
     if not isinstance(bare_operator, WindowOperator):

@@ -1,0 +1,204 @@
+"""Laws of joins that give each pair once (semantics.md#law-each-pair-once): the twin's, and that they come to what a plain join gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import PaneKind
+from beamish.accumulations import InnerJoin
+from beamish.engine.state import SegmentPolicy
+from beamish.instants import instant_us
+from beamish.local import Variation
+from beamish.local import run as run_varied
+from beamish.script.events import as_step
+from beamish.testing import TestStream
+from tests.agreement import differences
+from tests.laws.dear import dear
+from tests.said import evolve, said
+from tests.strategies.merges import merges, scripts
+from tests.strategies.windows import fixed_windows, global_windows, sliding_windows
+from tests.twin import run
+from tests.twin.windows import assign
+
+LISTED = st.just(True)  # noqa: FBT003
+
+
+def words(*what):
+    return "\n".join(map(repr, what))
+
+
+def agree(pipeline, script):
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_make_the_same_pairs_once(data):
+    pipeline = data.draw(merges(once=True))
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@st.composite
+def busy(draw, pipeline):
+    """A long script of one key, whose rows are close: windows that overlap, sessions that meet, rows that go."""
+    names = [str(one.name) for one in pipeline.flow.sources]
+    script, watermark, clock, now = TestStream(), 0, 0, 5
+    for _ in range(draw(st.integers(4, 24))):
+        now += draw(st.sampled_from([0, 0, 1, 2, 6]))
+        kind = draw(st.sampled_from(["rows", "rows", "rows", "watermark", "clock"]))
+        if kind == "rows":
+            name = draw(st.sampled_from(names))
+            times = draw(st.lists(st.integers(now - 9, now + 4), min_size=1, max_size=3))
+            rows = [
+                {f"{name}_at": time, f"{name}_team": "red", f"{name}_part": 1, "value": i % 2}
+                for i, time in enumerate(times)
+            ]
+            script = script.add(rows, input=name)
+        elif kind == "watermark":
+            watermark = max(watermark, now - draw(st.sampled_from([0, 3, 9])))
+            script = script.advance_watermark_to(watermark)
+        else:
+            clock += draw(st.sampled_from([1, 4, 10]))
+            script = script.advance_processing_time_to(clock)
+    return script.advance_watermark_to_infinity() if draw(st.booleans()) else script
+
+
+patient = st.just(bm.BoundedOutOfOrderness(0))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_make_the_same_pairs_once_in_long_scripts(data):
+    pipeline = data.draw(merges(once=True, policy=patient))
+    agree(pipeline, data.draw(busy(pipeline)))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_make_the_same_pairs_once_in_sessions_that_meet(data):
+    pipeline = data.draw(merges(once=True, policy=patient, window=st.builds(bm.Sessions, st.integers(2, 6))))
+    agree(pipeline, data.draw(busy(pipeline)))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_make_the_same_pairs_once_in_windows_that_overlap(data):
+    pipeline = data.draw(merges(once=True, policy=patient, window=sliding_windows))
+    agree(pipeline, data.draw(busy(pipeline)))
+
+
+@dear
+@given(st.data())
+def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_pairs_once(data):
+    pipeline = data.draw(merges(once=True))
+    script = data.draw(st.one_of(scripts(pipeline), *([busy(pipeline)] if pipeline_is_patient(pipeline) else [])))
+    how = Variation(
+        shards=data.draw(st.integers(1, 4)),
+        packs=data.draw(st.integers(1, 3)),
+        round_trip=data.draw(st.booleans()),
+        adapt=lambda operator: attrs.evolve(operator, policy=SegmentPolicy(few_segments=0, shortest_us=1)),
+    )
+    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
+    assert not found, "\n".join([words(pipeline, script), "- as it is, + otherwise", *found])
+
+
+def pipeline_is_patient(pipeline):
+    return all(isinstance(one.watermark, bm.BoundedOutOfOrderness) for one in pipeline.flow.sources)
+
+
+def with_ids(script):
+    """The script, whose rows have an id each."""
+    events, number = [], 0
+    for event in script.events:
+        rows = []
+        for row in as_step(event).rows:
+            number += 1
+            rows.append({**row, "id": number})
+        events.append(attrs.evolve(event, rows=tuple(rows)) if rows else event)
+    return TestStream((*events,)).advance_watermark_to_infinity()
+
+
+def pairs_of(panes, join):
+    """The pairs of panes as ids; None: the row came alone."""
+    given = [pane.values["pairs"] for pane in panes if pane.kind is PaneKind.PANE]
+    return [tuple(pair[name] and pair[name]["id"] for name in (join.left, join.right)) for pair in given]
+
+
+@dear
+@given(st.data())
+def test_the_pairs_are_those_of_a_plain_join_each_once(data):
+    """And of an outer join every row that was taken and is in no pair, once."""
+    drawn = merges(once=True, cuts=False, policy=patient, with_dropped=LISTED)
+    pipeline = data.draw(drawn)
+    script = with_ids(data.draw(busy(pipeline)))
+    join = said(pipeline).accumulations["pairs"]
+    panes = pipeline.run(script)
+    once = Counter(pair for pair in pairs_of(panes, join) if None not in pair)
+    inner = {"pairs": InnerJoin(join.left, join.right)}
+    plain = evolve(pipeline, accumulations=inner, mode=bm.AccumulationMode.ACCUMULATING).run(script)
+    assert once == Counter(set(pairs_of(plain, join))), words(pipeline, script)
+    alone = Counter(pair for pair in pairs_of(panes, join) if None in pair)
+    assert alone == Counter(without_match(script, panes, join, said(pipeline).window, once)), words(pipeline, script)
+
+
+def without_match(script, panes, join, window, pairs):
+    """The rows that come alone: in a window, taken by it, and in no pair."""
+    dropped = [pane.values for pane in panes if pane.kind is PaneKind.DROPPED]
+    for place, (name, keeps) in enumerate(((join.left, join.keeps_left), (join.right, join.keeps_right))):
+        if not keeps:
+            continue
+        out = {row[name]["id"] for row in dropped if row[name]} | {pair[place] for pair in pairs}
+        came = [
+            row["id"]
+            for event in script.events
+            for row in as_step(event).rows
+            if as_step(event).input == name and assign(window, instant_us("", row[f"{name}_at"]), row, name)
+        ]
+        yield from ((id_, None) if place == 0 else (None, id_) for id_ in came if id_ not in out)
+
+
+class OnlyWhenDue:
+    """A shard that is stepped as on Spark: with rows, or when something in it is due (``Cadence.WHEN_DUE``)."""
+
+    def __init__(self, shard, inputs):
+        self.shard, self.sources_us = shard, [None] * inputs
+
+    def __getattr__(self, name):
+        return getattr(self.shard, name)
+
+    def step(self, sources_us, clock_us, payloads):
+        self.sources_us = [old if now is None else now for old, now in zip(self.sources_us, sources_us, strict=True)]
+        due, known = self.shard.next_due_us, None not in self.sources_us
+        if payloads or (known and due is not None and min(self.sources_us) >= due):
+            return self.shard.step(self.sources_us, clock_us, payloads)
+        return self.shard.step([None] * len(self.sources_us), None, [])
+
+
+def only_when_due(operator):
+    opened = operator.open
+    operator.open = lambda store: OnlyWhenDue(opened(store), len(operator.takes))
+    return operator
+
+
+@dear
+@given(st.data())
+def test_a_shard_that_is_stepped_when_something_is_due_lets_go_in_time(data):
+    pipeline = data.draw(merges(once=True, policy=patient, window=st.one_of(global_windows, fixed_windows)))
+    join = said(pipeline).accumulations["pairs"]
+    assume(not said(pipeline).trigger.needs_clock and (join.keep_for or join.keeps_left or join.keeps_right))
+    pipeline = evolve(
+        pipeline, on_time=bm.OnTimeBehavior.FIRE_IF_NON_EMPTY, closing=bm.ClosingBehavior.FIRE_IF_NON_EMPTY
+    )
+    script = data.draw(busy(pipeline))
+    found = differences(
+        pipeline.run(script),
+        run_varied(pipeline.flow, script.events, Variation(adapt=only_when_due)),
+        pipeline,
+    )
+    assert not found, "\n".join([words(pipeline, script), "- every step, + when due", *found])

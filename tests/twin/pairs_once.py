@@ -1,0 +1,123 @@
+"""Joins that give each pair once, row by row (semantics.md#each-pair-once)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import beamish as bm
+from beamish.windows.option import END_OF_TIME_US
+from tests.twin.accumulations import Row
+from tests.twin.joins import JOINS, Join, row_without
+from tests.twin.order import spark_order
+
+if TYPE_CHECKING:
+    from tests.twin.run import Key, Live, Twin
+
+Pair = tuple[Row | None, Row | None]
+
+
+@dataclass
+class Made:
+    """What became of the rows of a key, in whatever windows they are.
+
+    Attributes:
+        pairs: those that were made; a row is known by its values' object, which it has in all windows.
+        met: the rows that are in one.
+    """
+
+    pairs: dict[tuple[int, int], tuple[Any, Any]] = field(default_factory=dict)
+    met: dict[int, Any] = field(default_factory=dict)
+
+    def make(self, one: Row, other: Row) -> bool:
+        """Is the pair new? Then it is made."""
+        name = id(one.values), id(other.values)
+        if name in self.pairs:
+            return False
+        self.pairs[name] = one.values, other.values
+        self.met |= {id(row.values): row.values for row in (one, other)}
+        return True
+
+
+def once_of(twin: Twin) -> Join | None:
+    """The join, if each pair comes once."""
+    found = [one for one in twin.options.accumulations.values() if type(one) in JOINS and one.once]  # type: ignore[attr-defined]
+    return found[0] if found else None  # type: ignore[return-value]
+
+
+def too_old(twin: Twin, row: Row) -> bool:
+    """Is a row that comes now no longer kept?"""
+    once = once_of(twin)
+    return once is not None and not kept_at(once, row, twin.watermark)
+
+
+def kept_at(once: Join, row: Row, watermark: float) -> bool:
+    """Is a row kept while the watermark stands there?"""
+    how_long = once.keep_for.get(row.input or "")
+    return how_long is None or min(row.time_us + how_long.us, END_OF_TIME_US) > watermark
+
+
+def meets(window: Any, once: Join, one: Row, other: Row) -> bool:
+    """Does the left row meet the right one, in windows of this option?"""
+    if not isinstance(window, bm.Within):
+        return True
+    of, time = (one, other.time_us) if once.left == window.of else (other, one.time_us)
+    return time - window.before.us <= of.time_us <= time + window.after.us
+
+
+def pair_up(twin: Twin, key: Key, windows: Iterable[Live]) -> None:
+    """Windows, by (end, start), in which rows have landed: what meets is due in the first, then they are cut."""
+    once = once_of(twin)
+    if once is None:
+        return
+    windows = list(windows)
+    for window in windows:
+        left, right = ([row for row in window.kept if row.input == name] for name in (once.left, once.right))
+        for one in left:
+            window.due += [(one, row) for row in right if meets(twin.meets, once, one, row) and key.made.make(one, row)]
+    for window in windows:
+        let_go(twin, key, window)
+
+
+def let_go(twin: Twin, key: Key, window: Live) -> int:
+    """A window lets go of what it no longer keeps; how many rows without a match went."""
+    once = once_of(twin)
+    if once is None:
+        return 0
+    gone = [row for row in window.kept if not kept_at(once, row, twin.watermark)]
+    for name, rows in once.keep_rows.items():
+        (keys,) = (one.keys for one in twin.takes if one.name == name)
+        own = [row for row in window.kept if row.input == name]
+
+        def place(row: Row, keys: Any = keys) -> Any:
+            values = [spark_order(value) for value in row_without(keys, row).values()]
+            return row.time_us, values, id(row.values) not in key.made.met
+
+        gone += sorted(own, key=place)[: max(0, len(own) - rows)]
+    went = [row for row in window.kept if any(row is one for one in gone)]
+    window.kept = [row for row in window.kept if not any(row is one for one in gone)]
+    alone = list(without_match(once, key, went))
+    window.due += alone
+    return len(alone)
+
+
+def without_match(once: Join, key: Key, rows: Iterable[Row]) -> Iterator[Pair]:
+    """Those of the rows that come alone."""
+    keeps_left, keeps_right = JOINS[type(once)]
+    for row in rows:
+        if id(row.values) in key.made.met:
+            continue
+        if row.input == once.left and keeps_left:
+            yield row, None
+        if row.input == once.right and keeps_right:
+            yield None, row
+
+
+def pairs_due(twin: Twin, once: Join, window: Live) -> list[Mapping[str, Any]]:
+    """The value of a pane that comes now."""
+    keys = {one.name: one.keys for one in twin.takes}
+    return [
+        {name: row and row_without(keys[name], row) for name, row in zip((once.left, once.right), pair, strict=True)}
+        for pair in window.due
+    ]
