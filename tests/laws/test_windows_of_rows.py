@@ -25,9 +25,10 @@ from tests.agreement import differences
 from tests.laws.dear import dear
 from tests.said import evolve, said
 from tests.seconds import S
+from tests.strategies import merges
 from tests.strategies.pipelines import pipelines, retentions
 from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.windows import count_windows, row_windows
+from tests.strategies.windows import count_windows, merged_row_windows, row_windows
 from tests.twin import run
 
 keyed = st.sampled_from([("team",), ("team",), ("team", "part"), ("part",)])
@@ -74,6 +75,15 @@ def test_engine_and_twin_give_the_same_panes_of_rows_in_long_scripts(data):
         ).filter(lambda one: said(one).deduplication is None or said(one).deduplication.columns == ("score",))
     )
     agree(pipeline, data.draw(dense_scripts))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_give_the_same_panes_of_rows_of_merges(data):
+    """Accumulations, joins, and joins that give each pair once."""
+    kind = data.draw(st.integers(0, 2))
+    pipeline = data.draw(merges.merges(window=merged_row_windows, join=st.just(kind == 1), once=kind == 2))
+    agree(pipeline, data.draw(merges.scripts(pipeline)))
 
 
 @dear

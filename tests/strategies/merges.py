@@ -13,7 +13,7 @@ from beamish.durations import duration
 from beamish.testing import TestStream
 from tests.own.accumulations import join, sorted_values
 from tests.said import evolve
-from tests.strategies.pipelines import closing_behaviors, combiners, latenesses, modes, on_time_behaviors
+from tests.strategies.pipelines import closing_behaviors, combiners, late_rows, latenesses, modes, on_time_behaviors
 from tests.strategies.triggers import triggers
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
 
@@ -60,7 +60,7 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
     kept: dict[str, Any] = {}
     if cuts and draw(st.booleans()):
         kept["keep_rows"] = draw(st.dictionaries(st.sampled_from(two), st.integers(1, 3)))
-    if cuts and draw(st.booleans()):
+    if cuts and not window.numbering and draw(st.booleans()):
         kept["keep_for"] = draw(st.dictionaries(st.sampled_from(two), st.sampled_from([1, 4, 12])))
     kind = draw(st.sampled_from(JOINS[:1] if window.overlaps else JOINS))
     return kind(*two, once=True, **kept)
@@ -100,6 +100,8 @@ def merges(
         for name in names
     }
     option, kind = draw(window), draw(mode)
+    if option.merging and option.numbering and not keys:
+        option = bm.CountWindows(option.others + 1)  # sessions by other rows need other keys
     retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
     accumulations = (
         {"pairs": draw(joins(names))}
@@ -110,7 +112,7 @@ def merges(
         option, met = draw(meetings(names))
         accumulations, retracts = {"pairs": met}, False
     if once:
-        if option.overlaps and draw(st.booleans()):
+        if option.overlaps and not option.numbering and draw(st.booleans()):
             option, _ = draw(meetings(names))
         of = tuple(dict.fromkeys((option.of, *names)))[:2] if isinstance(option, bm.Within) else names
         accumulations = {"pairs": draw(joins_once(of, option, cuts=cuts))}
@@ -120,7 +122,8 @@ def merges(
         window=option,
         trigger=draw(triggers),
         allow_data_loss=True,
-        allowed_lateness=duration("lateness", draw(latenesses)),
+        allowed_lateness=duration("lateness", 0 if option.numbering else draw(latenesses)),
+        late_rows=draw(late_rows) if option.numbering else 0,
         mode=kind,
         on_time=draw(on_time_behaviors),
         closing=draw(closing_behaviors),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -45,6 +46,10 @@ count_sessions = st.builds(
     st.one_of(row_columns, brought_columns),
 )
 row_windows = st.one_of(count_windows, count_windows, count_sessions)
+
+
+merged_row_windows = row_windows.map(lambda option: attrs.evolve(option, order_by=None, numbered_by=None, delay=0))
+"""Those of a merge, whose inputs have no column in common."""
 
 
 def windowings(first: bm.WindowOption) -> st.SearchStrategy[bm.Windowings]:
