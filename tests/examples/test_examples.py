@@ -235,6 +235,18 @@ ON_SPARK = {
           south 10:00 12 euros
           south 11:00 21 euros
     """,
+    "ask_running": """
+        the query runs: True; of JFK it keeps
+          departures 3 to 5: B65, AA6, B67, 11.7 minutes late
+          departures 6 to 8: AA9, 15.0 minutes late
+        its flights from the fifth departure on
+          4: AA6
+          5: B67
+          6: AA9
+        after its first batch it kept
+          JFK 0 to 2: AA1, B62
+          LGA 0 to 2: DL3
+    """,
     "replayed_files": """
         each payment once, as it came:
           1 09:10 ann 20
