@@ -79,7 +79,7 @@ SEVERAL = tuple(
 LAWS = ("tests/laws/test_twin.py",)
 """The longest; only they may be left out."""
 _SUPPRESS = (
-    ("tests/test_suppress.py", "tests/test_transcripts.py"),
+    ("tests/engine/test_held_segments.py", "tests/test_suppress.py", "tests/test_transcripts.py"),
     (
         "tests/laws/test_suppress_segments.py",
         "tests/laws/test_suppress_in_time.py",
