@@ -95,6 +95,24 @@ def test_windows_that_are_closed_leave_at_once_and_those_that_have_finished_are_
     assert step(closes, Watched(), [(1, "a"), (70, "b")]) == [("a", "PANE"), ("b", "PANE")]
 
 
+def test_a_window_that_has_finished_leaves_when_its_time_limit_becomes_a_wait_for_its_close():
+    finished = WINDOWS.trigger(AfterCount(1), allow_data_loss=True).discarding()
+    store = Watched()
+    assert step(finished.suppress(bm.UntilTimeLimit(1000, clock="event")), store, [(1, "a")]) == []
+    assert step(finished.suppress(bm.UntilWindowCloses()), store, watermark=30) == [("a", "PANE")]
+
+
+def test_a_segment_that_takes_nothing_back_is_read_beside_one_that_does():
+    pipeline = WINDOWS.allowed_lateness(10_000).suppress(bm.UntilTimeLimit(5, clock="processing"))
+    store = Watched()
+    assert step(pipeline, store, [(5000, "b")], clock=1) == []
+    assert step(pipeline, store, clock=10) == [("b", "PANE")]
+    assert step(pipeline, store, [(1, "a"), (5001, "b")], clock=11) == []
+    assert len({name for name in held(store) if name.startswith("t")}) == 1
+    assert len({name for name in held(store) if name.startswith("s")}) == 2
+    assert step(pipeline, store, clock=20) == [("a", "PANE"), ("b", "PANE"), ("b", "RETRACTION")]
+
+
 def first_segment(pipeline):
     """The segment of a window of the first minute."""
     store = Watched()

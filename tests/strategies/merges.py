@@ -100,7 +100,7 @@ def merges(
         for name in names
     }
     option, kind = draw(window), draw(mode)
-    if option.merging and option.numbering and not keys:
+    if isinstance(option, bm.CountSessions) and not keys:
         option = bm.CountWindows(option.others + 1)  # sessions by other rows need other keys
     retracts = kind is bm.AccumulationMode.ACCUMULATING_AND_RETRACTING
     accumulations = (
