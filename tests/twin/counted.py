@@ -8,6 +8,7 @@ from typing import Any
 
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind
+from beamish.accumulations.adapters.one_input import OfInput
 from beamish.flow import Flow
 from beamish.instants import instant, instant_us
 from beamish.source import Source
@@ -71,14 +72,16 @@ class CountedTwin(Twin):
         gone = [
             name
             for name, group in self.groups.items()
-            if idle is not None and group.latest_us is not None and to >= min(group.latest_us + idle.us, END_OF_TIME_US)
+            if not self.ended
+            and idle is not None
+            and group.latest_us is not None
+            and to >= min(group.latest_us + idle.us, END_OF_TIME_US)
         ]
         for name in gone:
             self.groups[name].reach = END_OF_TIME_US
         self.pass_ends([])
         for name in gone:
-            if not self.ended:
-                del self.groups[name]
+            del self.groups[name]
         for key in self.keys.values():
             if self.name_of(key) in gone:
                 key.fallen = None
@@ -189,8 +192,14 @@ class CountedTwin(Twin):
 
     def first_come(self, rows: Sequence[Row]) -> FirstCome:
         once = self.options.deduplication
-        ids = [] if once is None else once.columns
-        return FirstCome([*ids, *columns_read(self.options.accumulations)], [row.values for row in rows])
+        read: list[str | None] = [] if once is None else list(once.columns)
+        of_merge = {row.input for row in rows if row.input is not None}
+        for name, one in self.options.accumulations.items():
+            if isinstance(one, OfInput):
+                read += columns_read({name: one.inner}) if one.input in of_merge else []
+            else:
+                read += [None] if one.names_of_inputs else columns_read({name: one})
+        return FirstCome(read, [row.values for row in rows])
 
     def numbered(self, row: Row, number: int, time_us: int | None) -> Row:
         numbered = row._replace(time_us=number)
@@ -216,7 +225,7 @@ class CountedTwin(Twin):
         seen: dict[int, list[Any]] = {}
         for key, row, time_us in sorted(
             arrived,
-            key=lambda one: (spark_order(one[1].time_us if by_number else one[2]), first.place(0, one[1].values)),
+            key=lambda one: (one[1].time_us if by_number else 0, spark_order(one[2]), first.place(0, one[1].values)),
         ):
             id_ = id_of(once.columns, row.values)
             if once.within is None:

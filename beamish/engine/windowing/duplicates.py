@@ -128,5 +128,6 @@ def _ids(step: Step, bundle: Bundle, rows: Ints) -> list[pa.Array]:
 
 
 def _order(step: Step, bundle: Bundle, rows: Ints) -> Ints:
-    """Which of some rows of a bundle comes first: their indices among them."""
-    return first_come(rows, [bundle.place], bundle.table.select(list(step.plan.columns)), step.plan.read_columns)
+    """Which of some rows of a bundle comes first, by number where they bring one, and by event time: their indices among them."""
+    by = [bundle.place, bundle.time_us] if step.plan.counts_brought else [bundle.time_us]
+    return first_come(rows, by, bundle.table.select(list(step.plan.columns)), step.plan.read_columns)
