@@ -205,7 +205,9 @@ class ScriptState:
             OptionError: ``key`` names no key column, or the span is empty.
         """
         below, wanted = window_stage(self.flow, stage), dict(key or {})
-        found = rows_after(self.flow, self.events, self.initial, stage=below, span=span_of(below, start, end), of=of)
+        found = rows_after(
+            self.flow, self.events, self.initial, stage=below, span=span_of(below, start, end, "rows"), of=of
+        )
         if found is None:
             return []
         *names, place, row = found.schema.names
@@ -342,7 +344,7 @@ class CheckpointState:
         from beamish.spark.kept_windows import rows_in_checkpoint
 
         below, wanted = window_stage(self.flow, stage), dict(key or {})
-        span = span_of(below, start, end)
+        span = span_of(below, start, end, "rows")
         return rows_in_checkpoint(
             below, self.spark, str(self.checkpoint), batch=self.batch, span=span, key=wanted, of=of
         )
@@ -395,7 +397,7 @@ def has_windows(flow: Flow) -> bool:
     return isinstance(unsuppressed(flow.stage), WindowStage)
 
 
-def span_of(of: Flow, start: Any, end: Any) -> tuple[int, int]:
+def span_of(of: Flow, start: Any, end: Any, call: str = "windows") -> tuple[int, int]:
     """A span of time in microseconds, or of numbers of rows, as the windows of a stage are; None: without a bound.
 
     Raises:
@@ -404,16 +406,18 @@ def span_of(of: Flow, start: Any, end: Any) -> tuple[int, int]:
     stage = unsuppressed(of.stage)
     of_rows = isinstance(stage, WindowStage) and stage.options.counts_rows
     read = _number if of_rows else instant_us
-    start_us = -END_OF_TIME_US if start is None else read("windows(start)", start)
-    end_us = END_OF_TIME_US if end is None else read("windows(end)", end)
+    start_us = -END_OF_TIME_US if start is None else read(f"{call}(start)", start)
+    end_us = END_OF_TIME_US if end is None else read(f"{call}(end)", end)
     if start_us >= end_us:
-        raise OptionError(f"windows(start={start!r}, end={end!r}): the span is empty; end must be after start")
+        raise OptionError(f"{call}(start={start!r}, end={end!r}): the span is empty; end must be after start")
     return start_us, end_us
 
 
 def _number(where: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= END_OF_TIME_US:
-        raise OptionError(f"{where}={value!r}: windows are of rows, so it must be a whole number: the number of a row")
+        raise OptionError(
+            f"{where}={value!r}: windows are of rows, so it must be the number of a row, a whole number of 64 bits"
+        )
     return value
 
 

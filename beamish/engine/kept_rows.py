@@ -34,7 +34,8 @@ def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
         PipelineError: nothing keeps rows, or several do and none is named, or it does not.
     """
     plan = next(iter(plan.windowings.values()), plan)
-    known = {name: (bound, name) for bound in plan.accumulations for name in _names(bound)}
+    named = [(name, bound) for bound in plan.accumulations for name in _names(bound)]
+    known = {name: (bound, name) for name, bound in named}
     if not known:
         raise PipelineError(
             "rows(): no accumulation keeps rows; Collect('column') keeps a column of each, CoGroup and the joins whole rows of inputs"
@@ -44,6 +45,10 @@ def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
     if of not in known:
         raise PipelineError(
             f"rows(of={of!r}): rows are kept of {list(known)}; name one: rows(of={next(iter(known))!r})"
+        )
+    if sum(name == of for name, _ in named) > 1:
+        raise PipelineError(
+            f"rows(of={of!r}): an accumulation and an input are called so; call the accumulation otherwise"
         )
     return known[of]
 
@@ -60,6 +65,11 @@ def rows_schema(plan: WindowPlan, of: str | None) -> pa.Schema:
     place = (
         (NUMBER, pa.int64()) if place_name(next(iter(plan.windowings.values()), plan)) == NUMBER else (TIME, TIMESTAMP)
     )
+    for key in plan.output_key_schema.names:
+        if key in (place[0], ROW):
+            raise PipelineError(
+                f"rows(): {key!r} is a key column, and what rows() calls one of its own; rename it before"
+            )
     return pa.schema([*plan.output_key_schema, place, (ROW, kept["" if "" in kept else name])])
 
 

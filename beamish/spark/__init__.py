@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.spark.session import check_packages, check_streaming, shard_count, warn_of_default_partitions
+from beamish.spark.session import check_packages, check_streaming, settle_partitions, shard_count
 from beamish.spark.split import dropped, panes
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def apply(
     from beamish.spark.rows.as_they_came import as_they_came
 
     named = name_inputs(flow, df, inputs, told)
+    if named.streaming and told is None:
+        settle_partitions(named.spark)
     count = shard_count(named.spark, shards)
     bound = named.bind(count)
     begins = name_initial(named, flow.initial(initial))
@@ -58,7 +60,6 @@ def apply(
         return as_they_came(bound, panes_of_batch(bound, with_initial(named.frames, begins)), marked=False)
     if told is None:
         check_streaming(named.spark)
-        warn_of_default_partitions(named.spark)
 
     def panes(observed: str | None = None) -> DataFrame:
         flow = bound

@@ -102,7 +102,7 @@ def _of_stage(of: Flow, spark: SparkSession, checkpoint: str, batch: int | None)
         except StateError as error:  # it is of another stage
             why = why or error
     raise why or StateError(
-        f"windows(): the checkpoint {checkpoint!r} has no state; give the folder of the query's option checkpointLocation"
+        f"state: the checkpoint {checkpoint!r} has no state; give the folder of the query's option checkpointLocation"
     )
 
 
@@ -137,7 +137,7 @@ class _StoredWindows:
             notes.setdefault(row.shard, DictStore()).put(row["name"], bytes(row["value"]))
         shard = next((store for store in notes.values() if f"{under[0]}{INDEX}" in store), None)
         if shard is None:
-            raise StateError("windows(): the checkpoint has no windows of such a stage")
+            raise StateError("state: the checkpoint has no windows of such a stage")
         takes = noted_takes(StoreUnder(names[0], shard) if names else shard, of.takes)
         operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
         operator.open(DictStore(shard))  # compares what the state is of

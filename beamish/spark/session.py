@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import warnings
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,8 @@ from beamish.errors import OptionError, SparkSetupError
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_ON_ONE_MACHINE = 8
+"""Shuffle partitions that keep the cores of one machine busy, and may grow with it."""
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -84,16 +87,32 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
     return int(said)
 
 
-def warn_of_default_partitions(spark: SparkSession) -> None:
-    """Say what it costs where nobody has said the number of shuffle partitions, on which state is spread for good."""
-    if _PARTITIONS not in spark.conf.getAll:
+def settle_partitions(spark: SparkSession) -> None:
+    """Where nobody has said the number of shuffle partitions, on which state is spread for good: 200 is for batches.
+
+    On a machine of one's own (``local[...]``) it is set, and that is said; on a cluster it is said what it costs.
+    """
+    if _PARTITIONS in spark.conf.getAll:
+        return
+    cost = (
+        "each batch of the query starts so many tasks, each with a Python, however few rows come (some 70 s in place of 2 on two cores), "
+        "and the first run fixes the number with the checkpoint"
+    )
+    if re.match(r"local(\[|$)", str(spark.conf.get("spark.master", ""))):
+        spark.conf.set(_PARTITIONS, _ON_ONE_MACHINE)
         warnings.warn(
-            f"{_PARTITIONS} was not set, so it is {spark.conf.get(_PARTITIONS)}, which is for batches: each batch of the query "
-            "starts so many tasks, each with a Python, however few rows come (some 70 s in place of 2 on two cores), and the first "
-            "run fixes the number with the checkpoint. Set it before, to the number of cores that the query is to grow to:\n"
-            f'    spark.conf.set("{_PARTITIONS}", 8)',
+            f"{_PARTITIONS} was not set, and Spark's 200 are for batches: {cost}. beamish has set it to {_ON_ONE_MACHINE} for this session. "
+            "Set it before to the number of cores that the query is to grow to:\n"
+            f'    spark.conf.set("{_PARTITIONS}", {_ON_ONE_MACHINE})',
             stacklevel=4,
         )
+        return
+    warnings.warn(
+        f"{_PARTITIONS} was not set, so it is {spark.conf.get(_PARTITIONS)}, which is for batches: {cost}. Set it before, to the number "
+        "of cores that the query is to grow to:\n"
+        f'    spark.conf.set("{_PARTITIONS}", 8)',
+        stacklevel=4,
+    )
 
 
 def check_least_watermark(spark: SparkSession) -> None:

@@ -41,7 +41,7 @@ def _check_not_inherited(takes: Sequence[Relation]) -> None:
         if of is not None and any(one.numbering is not None for one in of.windowings.values() or (of,)):
             raise PipelineError(
                 f"a stage that keeps the windows {of!r}: they are over the numbers of the rows before, which panes do not have; give it "
-                "a window of its own, such as .window(bm.CountWindows(10)), or bm.GlobalWindow()"
+                "a window of its own, such as .window(bm.CountWindows(10)); one of time needs .timestamp_combiner(bm.TimestampCombiner.LATEST) before"
             )
 
 

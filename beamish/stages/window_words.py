@@ -37,9 +37,13 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
         yield "numbers", _numbers(options.window.numbering, takes)
     for _, join in joins_once(options.accumulations):
         yield "pairs", describe_pairs_once(join, options)
-    yield "watermark", _watermark(takes)
+    waiting = _watermark(takes)
+    yield "watermark", waiting.partition("; when rows stop")[0] if options.counts_rows else waiting
     yield "clock", _clock(options, takes)
-    yield "panes", f"a window fires {options.trigger.describe()}"
+    fires = options.trigger.describe()
+    if options.counts_rows:
+        fires = fires.replace("the watermark passes its end", "it is full")
+    yield "panes", f"a window fires {fires}"
     yield "late", _late(options)
     yield "closing", _closing(options)
     if options.retention is not None:
@@ -91,7 +95,7 @@ def _windows(options: WindowOptions) -> str:
 
 def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
     """How rows are numbered, and what that costs."""
-    words = numbering.describe()
+    words = attrs.evolve(numbering, over_stream=numbering.over_stream or not takes[0].keys).describe()
     if numbering.over_stream or not takes[0].keys:
         words += "; one shard counts them all, so one task does all the work of this stage"
     return words
@@ -168,6 +172,12 @@ def _timestamp(options: WindowOptions) -> str:
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
     removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
     again = "rows that come again, " if options.deduplication is not None else ""
+    if options.counts_rows:
+        brought = (
+            options.window is not None and options.window.numbering is not None and options.window.numbering.numbered_by
+        )
+        words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows, rows of windows whose trigger has finished; "
+        return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
     old = (
         "rows older than what is kept of their input, "
         if any(one.keep_for for _, one in joins_once(options.accumulations))

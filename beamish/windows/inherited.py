@@ -36,6 +36,10 @@ class InheritedWindows(WindowOption):
         return False
 
     @property
+    def holds_its_rows(self) -> bool:
+        return self.of.holds_its_rows
+
+    @property
     def is_all_of_time(self) -> bool:
         return self.of.is_all_of_time
 

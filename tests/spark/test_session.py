@@ -50,7 +50,7 @@ def test_an_old_pyspark_is_refused(monkeypatch):
         session.check_packages()
 
 
-def test_shuffle_partitions_that_nobody_set_are_warned_of(spark):
+def test_shuffle_partitions_that_nobody_set_are_set_on_a_machine_of_ones_own_and_that_is_said(spark):
     name = "spark.sql.shuffle.partitions"
     rows = spark.readStream.format("rate").load()
     pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(5))
@@ -60,13 +60,41 @@ def test_shuffle_partitions_that_nobody_set_are_warned_of(spark):
     try:
         if name in spark.conf.getAll:
             pytest.skip("the session was started with a number of its own, which cannot be unset")
-        with pytest.warns(UserWarning, match=r"(?s)was not set, so it is 200.*spark\.conf\.set\(") as caught:
+        with pytest.warns(UserWarning, match=r"(?s)has set it to 8 for this session.*spark\.conf\.set\(") as caught:
             pipeline.apply(rows)
         assert caught[0].filename == __file__
-        exec(str(caught[0].message).splitlines()[-1].strip(), {"spark": spark})
-        assert pipeline.apply(rows).isStreaming
+        assert spark.conf.get(name) == "8"
+        assert pipeline.apply(rows).isStreaming  # without a word: the number is set
     finally:
         spark.conf.set(name, before)
+
+
+class Conf(dict):
+    """A session's configuration."""
+
+    @property
+    def getAll(self):  # noqa: N802 - as Spark calls it
+        return {name: value for name, value in self.items() if name != "spark.sql.shuffle.partitions"}
+
+    def set(self, name, value):
+        self[name] = value
+
+
+@pytest.mark.parametrize(
+    ("master", "words"),
+    [
+        ("local[*]", "has set it to 8"),
+        ("local", "has set it to 8"),
+        ("yarn", "so it is 200"),
+        ("local-cluster[2,1,1]", "so it is 200"),
+    ],
+)
+def test_on_a_cluster_the_number_of_shuffle_partitions_is_left_to_whoever_runs_it(master, words):
+    somewhere = cast("Any", SimpleNamespace(conf=Conf({"spark.master": master, "spark.sql.shuffle.partitions": "200"})))
+    with pytest.warns(UserWarning, match=words) as caught:
+        session.settle_partitions(somewhere)
+    exec(str(caught[0].message).splitlines()[-1].strip(), {"spark": somewhere})
+    assert somewhere.conf["spark.sql.shuffle.partitions"] == 8
 
 
 def test_a_number_of_partitions_that_the_platform_chooses_is_no_number_of_shards():

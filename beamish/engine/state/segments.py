@@ -59,8 +59,8 @@ class SegmentPolicy:
     longest_us: int = 10 * 365 * 86_400_000_000
     unknown_period_us: int = 3_600_000_000
     most_segments: int = 2048
-    shortest_rows: int = 1024
-    periods: int = 16
+    shortest_rows: int = 512
+    periods: int = 32
 
     def least_span_us(self, plan: WindowPlan) -> int:
         """The span that a pipeline begins with, and never goes below."""

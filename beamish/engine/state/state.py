@@ -135,7 +135,7 @@ class State:
         before = self.span_us
         segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
         self.span_us = self.policy.least_span_us(self.plan)
-        if not self.plan.counts_by_key:
+        if not (self.plan.counts_by_key or self.plan.retains):
             self.span_us = self.policy.next_span_us(self.span_us, before, segments, windows)
         self.rewrites = self.changed or self.relaid or self.span_us != before
 
@@ -226,10 +226,11 @@ class State:
         self.index = with_rows(without(self.index, dirty), entries)
         if self.remembered is not None:
             self.remembered.save(self.clocks.watermark_us)
+        together = None if self.reaches is None else self.reaches.of_stream()
         if self.reaches is not None:
             self.reaches.save()
         if self.fallen is not None:
-            self.fallen.save(self.clocks.watermark_us)
+            self.fallen.save(self.clocks.watermark_us if together is None else together)
         if self.is_new:
             note_takes(self.store, self.plan.takes)
         self.changed = self.is_new = self.relaid = self.rewrites = False

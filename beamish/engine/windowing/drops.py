@@ -109,8 +109,9 @@ def _drop_from_no_window(step: Step, rows: pa.Table, count: int, key_at: Ints, r
 def _late_by(progress: int | Ints, place: Ints) -> Ints:
     """The watermark less the event time in microseconds, or the reach less the number; NO_VALUE without either."""
     known = (np.asarray(progress) != NO_WATERMARK_US) & (place != _NO_TIME_US)
-    # At the end of time what is before the epoch is later than 64 bits can say.
-    late_by = np.where(known, progress, 0) - np.maximum(place, 0) - np.minimum(place, 0) * (progress < END_OF_TIME_US)
+    now = np.where(known, progress, 0)
+    # What is later than 64 bits can say is so late.
+    late_by = now - np.maximum(place, np.maximum(now, 0) - END_OF_TIME_US)
     return np.where(known, late_by, NO_VALUE)
 
 

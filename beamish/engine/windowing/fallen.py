@@ -73,21 +73,25 @@ class FallenWindows:
         at = self._noted.find(keys)
         self._noted.remove(at[at != NOWHERE])
 
-    def save(self, watermark_us: int) -> None:
-        """Write what the step has changed. Of windows of time what is expired is forgotten, since its rows are too late by then."""
+    def save(self, progress: int) -> None:
+        """Write what the step has changed; what is expired is forgotten, since its rows are too late by then.
+
+        Args:
+            progress: the watermark, or how far the rows of the stream have come; of rows that are counted by key it says nothing.
+        """
 
         def expiry(fallen: Fallen) -> Ints:
-            if self._plan.counts_rows:
+            if self._plan.counts_by_key:
                 return np.full(len(fallen), END_OF_TIME_US)
             return self._plan.expiry_us(fallen["end"])  # type: ignore[no-any-return]
 
-        if self._noted.next_due is not None and self._noted.next_due <= watermark_us:
-            self._noted.load_due(watermark_us)
-            over = np.flatnonzero(self._noted.alive & (expiry(self._noted.records) <= watermark_us))
+        if self._noted.next_due is not None and self._noted.next_due <= progress:
+            self._noted.load_due(progress)
+            over = np.flatnonzero(self._noted.alive & (expiry(self._noted.records) <= progress))
             self._noted.remove(over)
-        self._noted.save(lambda fallen: expiry(fallen) > watermark_us, lambda fallen: int(expiry(fallen).min()))
+        self._noted.save(lambda fallen: expiry(fallen) > progress, lambda fallen: int(expiry(fallen).min()))
 
     @property
     def next_due_us(self) -> int | None:
-        """The least watermark at which something can be forgotten; None: nothing can."""
-        return self._noted.next_due
+        """The least watermark at which something can be forgotten; None: nothing can, or rows say when."""
+        return None if self._plan.counts_rows else self._noted.next_due

@@ -19,6 +19,7 @@ import pyarrow as pa
 from beamish.engine.state.records import Records
 from beamish.engine.state.store import Store
 from beamish.engine.windowing.keyed_records import NOWHERE, KeyedRecords
+from beamish.engine.windowing.window_table import rows_without_columns
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.plan.window_plan import WindowPlan
@@ -52,6 +53,7 @@ class Reaches:
         assert numbering is not None  # noqa: S101 - windows of rows say how rows are numbered
         self._idle_us = None if numbering.idle is None else numbering.idle.us
         self._groups = KeyedRecords(plan.key_schema if plan.counts_by_key else pa.schema([]), Reach, store, NAME)
+        self._together = not plan.counts_by_key
         self._before: Ints | None = None
         self._ended = self._ended_before = False
 
@@ -75,6 +77,10 @@ class Reaches:
     def of(self, groups: Ints) -> Ints:
         """The reach of each group now; one that is nowhere has been forgotten, so it is endless."""
         return self._of(self._reach, groups, ended=self._ended)
+
+    def of_stream(self) -> int:
+        """How far the rows have come that are all counted together; of rows that are counted by key no number is right for all."""
+        return int(self.of(self._groups.find(rows_without_columns(1), new=True))[0]) if self._together else NONE
 
     def before(self, groups: Ints) -> Ints:
         """The same when this part of the step began."""
