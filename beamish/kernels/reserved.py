@@ -37,6 +37,11 @@ BATCH = PREFIX + "batch"
 """The micro-batch of a script's row (int64)."""
 
 
+def has_no_event_time(event_time: object) -> bool:
+    """Whether what is said of a source's event time (a name, or an expression of Spark's) is that there is none."""
+    return isinstance(event_time, str) and event_time == NO_EVENT_TIME
+
+
 def is_reserved(name: str) -> bool:
     """Whether users may not have a column of this name."""
     return name.lower().startswith(PREFIX)

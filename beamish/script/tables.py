@@ -12,7 +12,7 @@ from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
 from beamish.forms import is_of_panes, not_as_rows
 from beamish.instants import instant_us
-from beamish.kernels.reserved import EVENT_TIME, NO_EVENT_TIME, PREFIX, SIGN, is_reserved
+from beamish.kernels.reserved import EVENT_TIME, PREFIX, SIGN, has_no_event_time, is_reserved
 from beamish.kernels.spelling import respelled
 from beamish.script.events import Bundle, Event, Row, Step, as_step, in_words
 from beamish.source import Source
@@ -141,7 +141,7 @@ def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) ->
     schema = tables[0].drop_columns([EVENT_TIME]).schema if tables else pa.schema([])
     if not tables:
         for name in dict.fromkeys([*source.keys, source.event_time, *asked]):
-            if name not in schema.names and name != NO_EVENT_TIME:
+            if name not in schema.names and not has_no_event_time(name):
                 schema = schema.append(pa.field(name, pa.null()))
         if source.form is not None:
             schema = schema.append(pa.field(SIGN, pa.int8()))
@@ -160,7 +160,7 @@ def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Tabl
             f"event_time({event_time}): a Column expression works on Spark only; give the name of a column"
         )
     rows = [row for bundle in bundles for row in bundle]
-    untimed = event_time == NO_EVENT_TIME
+    untimed = has_no_event_time(event_time)
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not untimed:
         _check_event_time(event_time, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beamish.errors import PipelineError
-from beamish.kernels.reserved import NO_EVENT_TIME
+from beamish.kernels.reserved import has_no_event_time
 from beamish.modes import TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
@@ -75,7 +75,7 @@ def _check_counted(options: WindowOptions, takes: Sequence[Relation]) -> None:
         raise PipelineError(
             f"window({window!r}) without keys: rows of other keys end a session, and there are none; say .key_by(...)"
         )
-    _check_needs_time(options, takes, has=all(relation.event_time != NO_EVENT_TIME for relation in takes))
+    _check_needs_time(options, takes, has=not any(has_no_event_time(relation.event_time) for relation in takes))
 
 
 def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from beamish.kernels.formulas import shown_formulas
-from beamish.kernels.reserved import NO_EVENT_TIME
+from beamish.kernels.reserved import has_no_event_time
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
@@ -79,7 +79,7 @@ def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 def _times(relation: Relation) -> str:
     time = "event time is the panes' timestamp" if relation.is_panes else f"event time in {relation.event_time}"
-    if relation.event_time == NO_EVENT_TIME:
+    if has_no_event_time(relation.event_time):
         time = "no event time"
     if relation.is_signed:
         time += "; each is a change, and what is deleted takes an equal row back"

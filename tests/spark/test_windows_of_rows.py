@@ -159,7 +159,9 @@ EARLY = AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute"), late=Al
         .allowed_lateness(rows=3)
         .trigger(EARLY)
         .accumulating(),
-        TIMED.window(bm.CountWindows(4, over="stream", order_by="i")).discarding(),
+        pytest.param(
+            TIMED.window(bm.CountWindows(4, over="stream", order_by="i")).discarding(), marks=pytest.mark.deep
+        ),
         TIMED.window(bm.CountSessions(1)).deduplicate("i", within=25).trigger(EARLY).accumulating_and_retracting(),
     ],
     ids=["idle", "brought", "stream", "sessions"],
@@ -169,7 +171,7 @@ def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipel
     assert not found, "\n".join(found)
 
 
-@drawing(max(EXAMPLES // 2, 1))
+@drawing(max(EXAMPLES // 6, 1))
 @given(st.data())
 def test_drawn_windows_of_rows_give_the_same_on_spark(spark, data):
     pipeline = data.draw(counted().filter(ends))

@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.forms import is_of_panes, not_as_rows
-from beamish.kernels.reserved import NO_EVENT_TIME
+from beamish.kernels.reserved import has_no_event_time
 from beamish.plan.ledger import Ledger
 from beamish.plan.relation import Follows
 from beamish.source import Source, StoredPanes
@@ -165,7 +165,7 @@ def _stored_panes(source: Source, given: Given) -> Source:
     Raises:
         PipelineError: it has one, and they are panes that it does not take as such, or whose watermark it could not follow.
     """
-    if source.event_time in (None, NO_EVENT_TIME):
+    if source.event_time is None or has_no_event_time(source.event_time):
         panes = {"window", "pane", "timestamp"} <= set(given.columns)
         return StoredPanes(keys=source.keys, name=source.name) if panes else source
     if source.form is not None or not _are_panes(given):

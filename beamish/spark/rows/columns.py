@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, PipelineError
 from beamish.kernels.quoting import quoted
-from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, NO_EVENT_TIME, PREFIX, is_reserved
+from beamish.kernels.reserved import EVENT_TIME_EXPRESSION, PREFIX, has_no_event_time, is_reserved
 from beamish.kernels.spelling import respelled
 from beamish.source import Source
 from beamish.spark.rows.forms import unfolded
@@ -73,7 +73,7 @@ def name_columns(source: Source, given: Given, asked: Sequence[str], *, whole_ro
         name = _name_of(given, event_time, EVENT_TIME_EXPRESSION)
         given, event_time = _with_column(given, name, event_time), name
     source = attrs.evolve(source, keys=tuple(named), event_time=event_time)
-    if source.watermark is not None and event_time != NO_EVENT_TIME:
+    if source.watermark is not None and not has_no_event_time(event_time):
         _check_event_time(given, "event_time", event_time)
         followed = source.watermark.followed_column(event_time)
         if followed not in (None, event_time):

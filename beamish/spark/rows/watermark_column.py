@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.durations import Duration
-from beamish.kernels.reserved import NO_EVENT_TIME, WATERMARK
+from beamish.kernels.reserved import WATERMARK, has_no_event_time
 from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import NamedRows, column
 
@@ -40,7 +40,7 @@ def with_watermark(rows: NamedRows) -> SourceRows:
     if source.gives_panes:
         return SourceRows(df, F.unix_micros("timestamp"))  # the query that gave them moves the watermark
     event_time_us = event_time_us_of(source.event_time)
-    if source.event_time == NO_EVENT_TIME:  # Spark wants a watermark in the query; this one does not move
+    if has_no_event_time(source.event_time):  # Spark wants a watermark in the query; this one does not move
         never = df.withColumn(WATERMARK, F.timestamp_micros(F.lit(0))).withWatermark(WATERMARK, "0 seconds")
         return SourceRows(never, event_time_us, F.lit(0).cast("long"))
     policy = source.watermark
@@ -60,7 +60,7 @@ def with_watermark(rows: NamedRows) -> SourceRows:
 
 def event_time_us_of(name: str) -> Column:
     """The event time of rows in microseconds, of the column of this name; null of rows that have none."""
-    return F.lit(None).cast("long") if name == NO_EVENT_TIME else F.unix_micros(column(name))
+    return F.lit(None).cast("long") if has_no_event_time(name) else F.unix_micros(column(name))
 
 
 def _not_future(time: Column, max_future: Duration) -> Column:
