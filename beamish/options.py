@@ -56,8 +56,7 @@ class WindowOptions:
     @property
     def counts_rows(self) -> bool:
         """Whether windows are of rows."""
-        of = self.window
-        return of is not None and any(one.numbering is not None for one in of.windowings.values() or (of,))
+        return self.window is not None and self.window.counts_rows
 
     @property
     def lateness(self) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from beamish.engine.kept_windows import open_windows
+from beamish.engine.kept_windows import of_each_windowing, open_windows
 from beamish.engine.state.store import Store
-from beamish.engine.windowing.several import StoreUnder
 from beamish.errors import PipelineError
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import cast, pick, plain
@@ -17,14 +16,8 @@ from beamish.kernels.order import ranks, sort_keys, sort_order
 from beamish.plan.binding import BoundAccumulation
 from beamish.plan.schemas import TIMESTAMP
 from beamish.plan.window_plan import WindowPlan
-from beamish.windows.windowings import WINDOWING
 
 TIME, NUMBER, ROW = "time", "number", "row"
-
-
-def place_name(plan: WindowPlan) -> str:
-    """The column that says where a row stands: its event time, or its number."""
-    return NUMBER if plan.counts_rows else TIME
 
 
 def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
@@ -62,9 +55,8 @@ def rows_schema(plan: WindowPlan, of: str | None) -> pa.Schema:
     """The columns of kept rows: keys, ``windowing``, ``time`` or ``number``, ``row``."""
     bound, name = keeper(plan, of)
     kept = bound.accumulation.kept(bound.types)
-    place = (
-        (NUMBER, pa.int64()) if place_name(next(iter(plan.windowings.values()), plan)) == NUMBER else (TIME, TIMESTAMP)
-    )
+    of_rows = next(iter(plan.windowings.values()), plan).counts_rows
+    place = (NUMBER, pa.int64()) if of_rows else (TIME, TIMESTAMP)
     for key in plan.output_key_schema.names:
         if key in (place[0], ROW):
             raise PipelineError(
@@ -88,18 +80,11 @@ def kept_rows(plan: WindowPlan, store: Store, span: tuple[int, int], of: str | N
     Raises:
         StateError: the state was written by another stage or format, or cannot be read.
     """
+    return of_each_windowing(plan, store, lambda own, under: _kept(own, under, span, of))
+
+
+def _kept(plan: WindowPlan, store: Store, span: tuple[int, int], of: str | None) -> pa.Table:
     schema = rows_schema(plan, of)
-    if not plan.windowings:
-        return _kept(plan, store, span, of, schema)
-    each = []
-    for name, own in plan.windowings.items():
-        rows = _kept(own, StoreUnder(name, store), span, of, rows_schema(own, of))
-        names = pa.array([name] * rows.num_rows, pa.string())
-        each.append(rows.add_column(len(own.key_schema), WINDOWING, names))
-    return pa.concat_tables(each)
-
-
-def _kept(plan: WindowPlan, store: Store, span: tuple[int, int], of: str | None, schema: pa.Schema) -> pa.Table:
     bound, name = keeper(plan, of)
     # A window of one's own may lie elsewhere than its rows.
     table = open_windows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,11 +80,16 @@ def kept_windows(plan: WindowPlan, store: Store, span_us: tuple[int, int]) -> pa
     Raises:
         StateError: the state was written by another stage or format, or cannot be read.
     """
+    return of_each_windowing(plan, store, lambda of, under: _kept(of, under, *span_us))
+
+
+def of_each_windowing(plan: WindowPlan, store: Store, read: Callable[[WindowPlan, Store], pa.Table]) -> pa.Table:
+    """What is read of a stage; of several windowings, what is read of each, which a column after the keys names."""
     if not plan.windowings:
-        return _kept(plan, store, *span_us)
+        return read(plan, store)
     each = []
     for name, of in plan.windowings.items():
-        rows = _kept(of, StoreUnder(name, store), *span_us)
+        rows = read(of, StoreUnder(name, store))
         names = pa.array([name] * rows.num_rows, pa.string())
         each.append(rows.add_column(len(of.key_schema), WINDOWING, names))
     return pa.concat_tables(each)

@@ -30,6 +30,7 @@ from beamish.plan.window_plan import WindowPlan
 from beamish.spark.checkpoint import stateful_operators, store_of
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.stages.suppressed import unsuppressed
 from beamish.stages.window import WindowStage
@@ -147,7 +148,7 @@ class _StoredWindows:
         """Those that overlap a span, of keys with some values."""
         plan, schema = self.plan, kept_schema(self.plan)
         check_key(key_names(schema.names), key)
-        rows = self._needed(span_us, key).groupBy("shard")
+        rows = self.needed(span_us, key).groupBy("shard")
 
         def windows(of_shard: pa.Table) -> pa.Table:
             return kept_windows(plan, store_of(of_shard), span_us)
@@ -160,7 +161,7 @@ class _StoredWindows:
         plan, schema = self.plan, rows_schema(self.plan, of)
         check_key(plan.output_key_schema.names, key, "rows")
         holds = all(one.window.holds_its_rows for one in plan.windowings.values() or (plan,))
-        entries = self._needed(span if holds else (-END_OF_TIME_US, END_OF_TIME_US), key).groupBy("shard")
+        entries = self.needed(span if holds else (-END_OF_TIME_US, END_OF_TIME_US), key).groupBy("shard")
 
         def rows(of_shard: pa.Table) -> pa.Table:
             return kept_rows(plan, store_of(of_shard), span, of)
@@ -168,7 +169,7 @@ class _StoredWindows:
         found = entries.applyInArrow(rows, spark_schema(schema))
         return reduce(lambda df, name: df.where(column(name).eqNullSafe(F.lit(key[name]))), key, found)
 
-    def _needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
+    def needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
         """The entries that must be read."""
         needed = {name for store in self.notes.values() for name in (*store, *self._segments(store, span_us))}
         entries = self.entries.where(F.col("name").isin(list(needed))) if len(needed) <= _MOST_NAMES else self.entries
@@ -176,7 +177,8 @@ class _StoredWindows:
         if not names or not set(names) <= key.keys():
             return entries
         columns = [cast(pa.array([key[field.name]]), field.type) for field in self.plan.key_schema]
-        return entries.where(F.col("shard") == shard_of(self.plan, pa.table(columns, schema=self.plan.key_schema)))
+        number = shard_of(self.plan, pa.table(columns, schema=self.plan.key_schema))
+        return entries.where(F.col("shard") == shard_ids(self.plan.shards)[number])
 
     def _segments(self, store: DictStore, span_us: tuple[int, int]) -> Iterator[str]:
         """The entries of a shard in which there are windows of a span."""

@@ -38,7 +38,7 @@ def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
 def _check_not_inherited(takes: Sequence[Relation]) -> None:
     for relation in takes:
         of = relation.window
-        if of is not None and any(one.numbering is not None for one in of.windowings.values() or (of,)):
+        if of is not None and of.counts_rows:
             raise PipelineError(
                 f"a stage that keeps the windows {of!r}: they are over the numbers of the rows before, which panes do not have; give it "
                 "a window of its own, such as .window(bm.CountWindows(10)); one of time needs .timestamp_combiner(bm.TimestampCombiner.LATEST) before"
@@ -105,7 +105,7 @@ def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
         of = relation.window
         if of is None or relation.has_timestamps:
             continue
-        if any(one.numbering is not None for one in of.windowings.values() or (of,)):
+        if of.counts_rows:
             raise PipelineError(
                 f"window({options.window!r}) over the panes of {of!r}: windows of rows end at no time, so their panes have no timestamp; "
                 "give the stage before .timestamp_combiner(bm.TimestampCombiner.LATEST)"

@@ -12,6 +12,7 @@ from beamish.durations import Duration, read_positive_or_none
 from beamish.errors import OptionError
 from beamish.windows.numbering import Numbering
 from beamish.windows.option import Bounds, Times, WindowOption
+from beamish.windows.sliding import slide
 
 _MOST = 2**40
 """More rows than that no window has."""
@@ -155,13 +156,7 @@ class CountWindows(WindowOption):
         return zip(start.tolist(), end.tolist(), strict=True)
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        size, period = self.size, self.every
-        into_period = (timestamps_us - self.offset % period) % period
-        windows = np.maximum(0, (size - into_period + period - 1) // period)
-        row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
-        before = np.repeat(np.cumsum(windows) - windows, windows)
-        start = (timestamps_us - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
-        return row, start, start + size
+        return slide(timestamps_us, self.size, self.every, self.offset)
 
 
 @attrs.frozen

@@ -96,6 +96,11 @@ class WindowOption:
         return None
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether bounds are numbers of rows; so of all its windowings, if there are several."""
+        return any(one.numbering is not None for one in self.windowings.values() or (self,))
+
+    @property
     def overlaps(self) -> bool:
         """Whether a row may be in several windows; a subclass of which none is says so by ``overlaps = False``."""
         return True

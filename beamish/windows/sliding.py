@@ -61,13 +61,27 @@ class SlidingWindows(WindowOption):
             start -= self.period.us
 
     def assign_columns(self, timestamps_us: Times, *columns: Sequence[Any]) -> tuple[Times, Times, Times]:
-        size, period = self.size.us, self.period.us
-        into_period = (timestamps_us - self.offset.us % period) % period
-        windows = np.maximum(0, (size - into_period + period - 1) // period)
-        row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
-        before = np.repeat(np.cumsum(windows) - windows, windows)
-        start = (timestamps_us - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
-        return row, start, start + size
+        return slide(timestamps_us, self.size.us, self.period.us, self.offset.us)
 
     def slices(self, timestamps_us: Times) -> Times:
         return timestamps_us - (timestamps_us - self.offset.us % self.slice_us) % self.slice_us
+
+
+def slide(places: Times, size: int, period: int, offset: int) -> tuple[Times, Times, Times]:
+    """The windows that hold each place, where one starts every ``period`` from ``offset``.
+
+    Args:
+        places: int64, one per row: microseconds since the epoch, or numbers of rows.
+        size: the length of a window.
+        period: from one start to the next.
+        offset: a place at which a window starts.
+
+    Returns:
+        row (index into ``places``), start and end: int64, one entry for each (row, window), by row.
+    """
+    into_period = (places - offset % period) % period
+    windows = np.maximum(0, (size - into_period + period - 1) // period)
+    row = np.repeat(np.arange(len(windows), dtype=np.int64), windows)
+    before = np.repeat(np.cumsum(windows) - windows, windows)
+    start = (places - into_period)[row] - (np.arange(len(row), dtype=np.int64) - before) * period
+    return row, start, start + size

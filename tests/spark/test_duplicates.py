@@ -11,6 +11,7 @@ from beamish.accumulations import Collect, Count
 from beamish.testing import TestStream
 from beamish.triggers import Always
 from tests.agreement import differences
+from tests.spark.writing import written
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 COLUMNS = {"id": pa.int64(), "at": pa.timestamp("us", tz="UTC"), "what": pa.string()}
@@ -46,19 +47,6 @@ def events(files):
     for batch in FILES:
         made.add(*batch)
     return made
-
-
-def written(df, folder):
-    """What a query over all there is writes."""
-    query = (
-        df.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .option("path", str(folder / "out"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return df.sparkSession.read.parquet(str(folder / "out"))
 
 
 def test_rows_come_out_as_they_came_each_once_also_after_a_stop(events, tmp_path):

@@ -71,9 +71,10 @@ def asked(state, **question):
 
 
 def test_a_checkpoint_answers_as_the_script_does_by_time_key_and_batch(spark, tmp_path):
-    SCRIPT.trace_on_spark(spark, TOTALS, shards=3, checkpoint=tmp_path)
+    SCRIPT.trace_on_spark(spark, TOTALS, shards=8, checkpoint=tmp_path)  # whose ids are not their numbers
     on_script, on_spark = TOTALS.state(SCRIPT), TOTALS.state(spark, tmp_path / "checkpoint")
-    for question in ({}, {"start": 5, "end": 15}, {"key": {"k": "a"}}, {"key": {"k": None}, "start": 12}, {"end": 0}):
+    keys: list[dict[str, object]] = [{"key": {"k": k}} for k in ("a", "b", "c")]
+    for question in ({}, {"start": 5, "end": 15}, *keys, {"key": {"k": None}, "start": 12}, {"end": 0}):
         assert asked(on_spark, **question) == asked(on_script, **question), question
     assert len(asked(on_spark)) == 5
     first = TestStream(SCRIPT.events[:1])

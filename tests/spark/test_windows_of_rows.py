@@ -14,6 +14,7 @@ from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
 from tests.agreement import differences
 from tests.laws.test_windows_of_rows import counted
 from tests.spark.test_laws_on_spark import EXAMPLES, agree, drawing, ends, short
+from tests.spark.writing import written
 from tests.strategies.scripts import scripts
 
 COLUMNS = {"i": pa.int64(), "k": pa.string(), "v": pa.int64()}
@@ -39,19 +40,6 @@ def events(files):
     for batch in FILES:
         made.add(*batch)
     return made
-
-
-def written(df, folder):
-    """What a query over all there is writes."""
-    query = (
-        df.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .option("path", str(folder / "out"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return df.sparkSession.read.parquet(str(folder / "out"))
 
 
 def test_full_windows_come_out_in_their_batch_without_an_event_time_also_after_a_stop(events, tmp_path):
@@ -159,9 +147,7 @@ EARLY = AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute"), late=Al
         .allowed_lateness(rows=3)
         .trigger(EARLY)
         .accumulating(),
-        pytest.param(
-            TIMED.window(bm.CountWindows(4, over="stream", order_by="i")).discarding(), marks=pytest.mark.deep
-        ),
+        TIMED.window(bm.CountWindows(4, over="stream", order_by="i")).discarding(),
         TIMED.window(bm.CountSessions(1)).deduplicate("i", within=25).trigger(EARLY).accumulating_and_retracting(),
     ],
     ids=["idle", "brought", "stream", "sessions"],

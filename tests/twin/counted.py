@@ -17,7 +17,7 @@ from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row
 from tests.twin.duplicates import Again, FirstCome, columns_read, id_of, remember
 from tests.twin.order import same, spark_order
-from tests.twin.run import COUNTED, NO_WATERMARK, Key, Live, Twin, out_of_range
+from tests.twin.run import KINDS, NO_WATERMARK, Key, Live, Twin, out_of_range
 from tests.twin.windows import Bounds, assign
 
 Arrived = tuple[Key, Row, int | None]
@@ -273,4 +273,4 @@ class CountedTwin(Twin):
         )
 
 
-COUNTED.append(CountedTwin)
+KINDS[Numbering] = CountedTwin

@@ -17,6 +17,7 @@ from beamish.instants import instant, instant_us
 from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
 from beamish.stages.stage import Stage
+from beamish.windows.numbering import Numbering
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said, takes_back
 from tests.strategies.formulas import Shown, meaning
@@ -48,18 +49,16 @@ def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     return [told(flow, twin.step(as_step(event))) for event in events]
 
 
-KINDS: dict[type[Stage], Callable[[Flow], Any]] = {}
-"""The twins of stages that are not of windows; each has ``step`` and ``watermark``, as ``Twin`` has."""
+KINDS: dict[type[Stage | Numbering], Callable[[Flow], Any]] = {}
+"""The twins of what is not windows of time, by the class that makes it so; each has ``step`` and ``watermark``, as ``Twin`` has."""
 
 
 def twin_of(flow: Flow) -> Any:
     """The twin of a stage."""
-    kind = KINDS.get(type(flow.stage), Twin)
-    return COUNTED[0](flow) if kind is Twin and numbering_of(flow) is not None else kind(flow)
-
-
-COUNTED: list[Callable[[Flow], Any]] = []
-"""The twin of a stage whose windows are of rows."""
+    kind: type[Stage | Numbering] = type(flow.stage)
+    if kind not in KINDS and numbering_of(flow) is not None:
+        kind = Numbering
+    return KINDS.get(kind, Twin)(flow)
 
 
 def numbering_of(flow: Flow) -> Any:

@@ -24,6 +24,7 @@ from beamish.engine.windowing.window_table import NO_VALUE, rows_without_columns
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import plain
 from beamish.kernels.codes import factorize_values
+from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts, sort_keys
 
 _MOST_SPANS = 64
@@ -58,10 +59,9 @@ def count_rows(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> Fl
     if numbering.numbered_by is None:
         ordered = rows[_order(step, bundle, rows, numbering.order_by, by_key=numbering.over_stream)]
         group = bundle.group[ordered]
-        first = np.flatnonzero(run_starts([group]))
-        place = np.arange(len(group)) - np.repeat(first, np.diff(np.append(first, len(group))))
+        runs = Groups(np.cumsum(run_starts([group])) - 1, len(group))
         bundle.place = np.zeros(len(key_at), dtype=np.int64)
-        bundle.place[ordered] = reaches.counted(group) + place
+        bundle.place[ordered] = reaches.counted(group) + runs.positions()
     return counted
 
 
@@ -86,7 +86,6 @@ def rows_again(step: Step, bundle: Bundle, key_at: Ints, among: Flags) -> Flags:
         old, again = judge(step, step.state.remembered, bundle, np.flatnonzero(among & ~untimed))
         for rows, reason in ((untimed, NULL_EVENT_TIME), (old, OUT_OF_RETENTION)):
             drop_rows(step, bundle, key_at, rows, reason)
-            again = again & ~rows
         drop_rows(step, bundle, key_at, again, DUPLICATE)
         dropped: Flags = again | untimed | old
         return dropped
@@ -144,7 +143,7 @@ def load_passed(step: Step, reaches: Reaches, groups: Ints) -> None:
         whole = np.isin(step.state.part_of_segments, part[far])
         wanted.append(index["segment"][whole])
         spans = np.where(far, 0, last - first + 1)
-        at = np.repeat(np.arange(len(part)), spans)
-        number = first[at] + np.arange(len(at)) - np.repeat(np.cumsum(spans) - spans, spans)
-        wanted.append((number * HASHED + part[at]) * 2 + 1)
+        at = Groups.each(len(part)).repeat(spans)
+        number = first[at.of] + at.positions()
+        wanted.append((number * HASHED + part[at.of]) * 2 + 1)
     step.load(np.isin(index["segment"], np.unique(np.concatenate(wanted))))

@@ -1,0 +1,14 @@
+"""Queries that write what there is, and end."""
+
+
+def written(df, folder):
+    """What a query over all there is writes."""
+    query = (
+        df.writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .option("path", str(folder / "out"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return df.sparkSession.read.parquet(str(folder / "out"))
