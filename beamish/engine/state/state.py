@@ -5,7 +5,8 @@ What is stored where: stored_tables.py; what the index says: index.py; how windo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import attrs
@@ -44,6 +45,7 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.identity import same_identity
+from beamish.kernels.order import run_starts
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
@@ -171,22 +173,27 @@ class State:
     def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
         """Read segments into the window table; those already in it or not stored are skipped."""
         loaded = set(np.unique(table["segment"]).tolist())
-        known = set(self.index["segment"].tolist())
-        for segment in segments:
-            if segment in known and segment not in loaded:
-                self._load_one(int(segment), table, inherited)
+        wanted = set(self.index["segment"].tolist()) - loaded
+        stored = [(number, read_entry(self.store, segment_name(number))) for number in segments if number in wanted]
+        for _, alike in groupby(stored, key=lambda one: one[1].schema):  # an older one may lack columns
+            self._append(list(alike), table, inherited)
 
-    def _load_one(self, segment: int, table: WindowTable, inherited: InheritedPanes) -> None:
-        stored = read_entry(self.store, segment_name(segment))
+    def _append(self, stored: Sequence[tuple[int, pa.Table]], table: WindowTable, inherited: InheritedPanes) -> None:
+        """Put segments of one schema into the window table, at once: that costs much the same for one and for many."""
+        numbers, sizes = [number for number, _ in stored], [segment.num_rows for _, segment in stored]
         given = {
             name: value for name, (_, value) in table.stored.items() if self.changed and name.startswith("trigger")
         }
-        with naming_entry(segment_name(segment)):
-            rows = append_stored(self.plan, stored, table, touched=self.rewrites, segment=segment, **given)
-        if segment in self._with_inherited_panes():
-            panes = read_entry(self.store, inherited_name(segment))
-            with naming_entry(inherited_name(segment)):
-                inherited.read(panes, rows, table)
+        with naming_entry(segment_name(numbers[0])):
+            windows = pa.concat_tables([segment for _, segment in stored])
+            of = np.repeat(np.array(numbers), sizes)
+            rows = append_stored(self.plan, windows, table, touched=self.rewrites, segment=of, **given)
+        had_inherited = self._with_inherited_panes()
+        for number, own in zip(numbers, np.split(rows, np.cumsum(sizes)[:-1]), strict=True):
+            if number in had_inherited:
+                panes = read_entry(self.store, inherited_name(number))
+                with naming_entry(inherited_name(number)):
+                    inherited.read(panes, own, table)
 
     def save(
         self, table: WindowTable, inherited: InheritedPanes, progress: Callable[[WindowIndices], int | Ints]
@@ -212,12 +219,9 @@ class State:
             target = np.concatenate([target, table["segment"][before:]])
         known, had_inherited = set(self.index["segment"].tolist()), self._with_inherited_panes()
         rows = np.flatnonzero(kept & np.isin(target, dirty))
-        code = factorize_values(target[rows]).of
-        order = np.argsort(code, kind="stable")
-        segments = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
-        entries = [
-            self._save_one(int(target[own[0]]), own, table, inherited, progress(own)) for own in segments if len(own)
-        ]
+        by_segment = factorize_values(target[rows])
+        rows = rows[np.argsort(by_segment.of, kind="stable")]
+        entries = self._write(target[rows], rows, table, inherited, progress(rows))
         written = {entry[0] for entry in entries}
         for segment in known.intersection(dirty.tolist()) - written:
             self.store.remove(segment_name(segment))
@@ -236,31 +240,54 @@ class State:
         self.changed = self.is_new = self.relaid = self.rewrites = False
         self._save_index()
 
-    def _save_one(
-        self, segment: int, rows: WindowIndices, table: WindowTable, inherited: InheritedPanes, progress: int | Ints
-    ) -> tuple[int, ...]:
-        """Write a segment; gives its row of the index."""
-        write_entry(self.store, segment_name(segment), to_stored(self.plan, table, rows))
-        panes = inherited.of(rows, table)
-        if panes is not None:
-            write_entry(self.store, inherited_name(segment), panes)
-        due, wake = self._due(rows, table, progress)
-        start, end = int(table["start_us"][rows].min()), int(table["end_us"][rows].max())
-        return segment, len(rows), start, end, due, wake, int(panes is not None)
+    def _write(
+        self,
+        segment: Ints,
+        rows: WindowIndices,
+        table: WindowTable,
+        inherited: InheritedPanes,
+        progress: int | Ints,
+    ) -> list[tuple[int, ...]]:
+        """Write segments; gives their rows of the index.
 
-    def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[int, int]:
-        """The least watermark, or reach, and the least clock at which something is due in these windows."""
+        Args:
+            segment: the segment of each window, those of one together.
+            rows: the windows.
+            table: they are of.
+            inherited: their inherited panes.
+            progress: how far they have come.
+        """
+        if not len(rows):
+            return []
+        stored = to_stored(self.plan, table, rows)
+        first = np.flatnonzero(run_starts([segment]))
+        due, wake = self._due(rows, table, progress)
+        least = [np.minimum.reduceat(each, first) for each in (table["start_us"][rows], due, wake)]
+        latest = np.maximum.reduceat(table["end_us"][rows], first)
+        about = [segment[first], first, np.append(first[1:], len(rows)), least[0], latest, *least[1:]]
+        entries: list[tuple[int, ...]] = []
+        for number, begin, stop, *of_windows in zip(*(each.tolist() for each in about), strict=True):
+            write_entry(self.store, segment_name(number), stored.slice(begin, stop - begin))
+            panes = inherited.of(rows[begin:stop], table)
+            if panes is not None:
+                write_entry(self.store, inherited_name(number), panes)
+            entries.append((number, stop - begin, *of_windows, int(panes is not None)))
+        return entries
+
+    def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[Ints, Ints]:
+        """The least watermark, or reach, and the least clock at which something is due in each of these windows."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
         waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
         waits &= ~table["closed"][rows] & (end > progress)
-        due = int(np.where(waits, end, self.plan.expiry_us(end)).min())
+        due = np.where(waits, end, self.plan.expiry_us(end))
         if self.plan.cuts:
-            due = min(due, int(table["keeps_until_us"][rows].min()))
-        if not self.plan.options.trigger.needs_clock:
-            return due, NEVER_US
-        open_ = rows[~table["closed"][rows]]
-        return due, int(self.plan.options.trigger.wakes_at_columns(table.trigger, open_).min(initial=NEVER_US))
+            due = np.minimum(due, table["keeps_until_us"][rows])
+        wake = np.full(len(rows), NEVER_US)
+        if self.plan.options.trigger.needs_clock:
+            open_ = np.flatnonzero(~table["closed"][rows])
+            wake[open_] = self.plan.options.trigger.wakes_at_columns(table.trigger, rows[open_])
+        return due, wake
 
     def _with_inherited_panes(self) -> set[int]:
         return set(self.index["segment"][self.index["inherited_panes"] > 0].tolist())

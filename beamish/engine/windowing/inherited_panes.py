@@ -59,6 +59,8 @@ class InheritedPanes:
 
     def of(self, rows: WindowIndices, table: WindowTable) -> pa.Table | None:
         """Those of these windows to be stored, the owner as a position in ``rows``; None: there are none."""
+        if not len(self.columns["owner"]):
+            return None
         mine = np.isin(self.columns["owner"], rows)
         if not mine.any():
             return None
