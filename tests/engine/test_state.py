@@ -82,7 +82,7 @@ def test_a_step_reads_and_writes_only_the_segments_it_touches():
     assert len([name for name in store if name.startswith("s")]) == 10
     store.forget()
     step(PIPELINE, store, (60 * 4 + 2, "red", 1))
-    assert sorted(store.read) == ["index", "s5", "windowings"]
+    assert sorted(store.read) == ["index", "s5"]
     assert sorted(store.written) == ["index", "s5"]
 
 
@@ -91,7 +91,7 @@ def test_a_step_that_concerns_nothing_reads_no_segment():
     step(PIPELINE, store, (1, "red", 1), watermark=5)
     store.forget()
     assert step(PIPELINE, store, watermark=30) == []
-    assert (store.read, store.written) == (["windowings", "index"], ["index"])
+    assert (store.read, store.written) == (["index"], ["index"])
 
 
 def test_expiry_removes_segments_whole():

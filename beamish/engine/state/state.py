@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.duplicates.remembered import RememberedIds
-from beamish.engine.state.compatibility import FORMAT, check_identity, check_no_rows
+from beamish.engine.state.compatibility import FORMAT, check_identity, check_no_rows, check_unnamed
 from beamish.engine.state.index import (
     IndexColumns,
     empty_index,
@@ -105,6 +105,7 @@ class State:
         reaches = Reaches(plan, store) if plan.counts_rows else None
         fallen = FallenWindows(plan, store) if plan.options.retention is not None else None
         if stored is None:
+            check_unnamed(store)
             check_no_rows(store)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
             return cls(

@@ -12,7 +12,7 @@ from beamish.engine.operator import Cadence
 from beamish.engine.pane_columns import Block
 from beamish.engine.signs import sign_column
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
-from beamish.engine.state.compatibility import check_held, check_unnamed
+from beamish.engine.state.compatibility import check_held
 from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
 from beamish.engine.windowing.firing import extract, repeats
 from beamish.engine.windowing.merging import combine_states
@@ -75,8 +75,6 @@ class WindowOperator(UpdatingOperator):
             plan.observed = True
 
     def open(self, store: Store) -> UpdatingShard:
-        if not self.plan.windowings:
-            check_unnamed(store)
         shard_kind = SeveralShards if self.plan.windowings else WindowShard
         shard = shard_kind(self.plan, store, self.policy)
         if not self.plan.suppressed:

@@ -124,14 +124,14 @@ class SeveralShards(UpdatingShard):
 
 def _note_names(plan: WindowPlan, store: Store) -> None:
     """Keep the windowings' names; one that the state has must stay, since nothing would close its windows."""
-    if store.get(INDEX) is not None:
-        raise StateError(
-            "the checkpoint has one windowing without a name, the pipeline has "
-            f"{', '.join(map(repr, plan.windowings))}: its windows would be forgotten; keep the plain .window(...), or "
-            "start from a new checkpoint"
-        )
     stored = json.loads(store.get(WINDOWINGS) or "[]")
     if not stored:
+        if store.get(INDEX) is not None:
+            raise StateError(
+                "the checkpoint has one windowing without a name, the pipeline has "
+                f"{', '.join(map(repr, plan.windowings))}: its windows would be forgotten; keep the plain .window(...), or "
+                "start from a new checkpoint"
+            )
         check_no_rows(store)
     gone = [name for name in stored if name not in plan.windowings]
     if gone:
