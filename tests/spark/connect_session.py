@@ -204,6 +204,7 @@ def main():
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         )
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.python.daemon.module", "beamish.spark.daemon")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.ui.enabled", "false")
         .getOrCreate()
