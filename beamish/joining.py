@@ -276,11 +276,12 @@ def _input(name: str, pipeline: object, call: str = "merge") -> Input:
             f"bm.BoundedOutOfOrderness('30 seconds')){'.key_by(...)' * merges}"
         )
     flow = pipeline.flow
-    if flow.sources[0].event_time is None:
+    is_rows = len(flow.inputs) == 1 and flow.stage == WindowStage()
+    if flow.sources[0].event_time is None and not (merges and is_rows):
         raise PipelineError(
             f"{call}({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
-    if len(flow.inputs) == 1 and flow.stage == WindowStage():
+    if is_rows:
         return flow.inputs[0].named(name)
     if not flow.stage.is_complete:
         rest = "of the merge: bm.merge(...).window(...).accumulate(...)" if merges else "in a stage after: .then(...)"

@@ -24,9 +24,14 @@ REFUSED = [
     ("no pipeline", lambda: bm.merge(orders=ORDERS, clicks=3), bm.PipelineError, ["clicks=3", "bm.Pipeline()"]),
     (
         "no event time",
-        lambda: bm.merge(orders=ORDERS, clicks=bm.Pipeline()),
+        lambda: (
+            bm.merge(orders=ORDERS, clicks=bm.Pipeline().key_by("uid"))
+            .window(bm.FixedWindows(10))
+            .accumulate(n=Count())
+            .explain()
+        ),
         bm.PipelineError,
-        ["merge(clicks=Pipeline())", "no event time"],
+        ["no event time of clicks", ".event_time(column, "],
     ),
     (
         "an input with a window",

@@ -14,6 +14,7 @@ from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 from beamish.stages.deduplication import describe_deduplication
 from beamish.stages.pairs_once import describe_pairs_once, joins_once
+from beamish.watermarks import NoWatermark
 from beamish.windows.numbering import Numbering
 
 
@@ -104,6 +105,8 @@ def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
 def _watermark(takes: Sequence[Relation]) -> str:
     if takes[0].name is None:
         return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
+    if all(has_no_event_time(relation.event_time) for relation in takes):
+        return NoWatermark().describe()
     words = "the least of the inputs'"
     for relation in takes:
         own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]

@@ -8,7 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 import beamish as bm
-from beamish.accumulations import Collect, Count, Sum
+from beamish.accumulations import CoGroup, Collect, Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
 from tests.agreement import differences
@@ -154,6 +154,22 @@ EARLY = AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute"), late=Al
 )
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):
     found = differences(pipeline.run(SCRIPT), SCRIPT.on_spark(spark, pipeline, restart_after=(2,)), pipeline)
+    assert not found, "\n".join(found)
+
+
+def test_rows_of_two_inputs_without_event_time_count_together(spark):
+    rows = bm.Pipeline().key_by("k")
+    both = bm.merge(left=rows, right=rows).window(bm.CountWindows(3)).accumulate(n=Count(), of=CoGroup("left", "right"))
+    script = (
+        TestStream()
+        .add([{"k": "a", "v": 1}, {"k": "b", "v": 2}], input="left")
+        .add([{"k": "a", "w": 1}], input="right")
+        .add([{"k": "a", "w": 2}, {"k": "b", "w": 3}], input="right")
+        .add([{"k": "b", "v": 4}], input="left")
+    )
+    panes = both.run(script)
+    assert [(pane.key["k"], pane.values["n"]) for pane in panes] == [("a", 3), ("b", 3)]
+    found = differences(panes, script.on_spark(spark, both, restart_after=(2,)), both)
     assert not found, "\n".join(found)
 
 
