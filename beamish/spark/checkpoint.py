@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.engine.state import DictStore
+from beamish.spark.operator.notes import opened
 
 
 def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:
@@ -33,12 +34,15 @@ def shard_with(entries: DataFrame, name: str) -> DictStore | None:
     first = entries.where(F.col("name") == name).limit(1).collect()
     if not first:
         return None
-    store = DictStore()
-    for entry in entries.where(F.col("shard") == first[0].shard).collect():
-        store.put(entry.name, bytes(entry.value))
-    return store
+    found = entries.where(F.col("shard") == first[0].shard).collect()
+    return opened({entry["name"]: bytes(entry.value) for entry in found}, first[0].shard)
 
 
 def store_of(entries: pa.Table) -> DictStore:
-    """Entries of one shard as its store."""
-    return DictStore(zip(entries["name"].to_pylist(), entries["value"].to_pylist(), strict=True))
+    """Entries of one shard, its note among them, as its store.
+
+    Raises:
+        StateError: one is not what was written.
+    """
+    names, values = entries["name"].to_pylist(), entries["value"].to_pylist()
+    return opened(dict(zip(names, values, strict=True)), entries["shard"][0].as_py())

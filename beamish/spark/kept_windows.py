@@ -28,7 +28,7 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
 from beamish.plan.window_plan import WindowPlan
 from beamish.spark.checkpoint import stateful_operators, store_of
-from beamish.spark.operator.notes import noted_shards
+from beamish.spark.operator.notes import NOTE, noted_shards, opened
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
@@ -132,10 +132,11 @@ class _StoredWindows:
         assert isinstance(stage, WindowStage)  # noqa: S101 - it was asked for as one
         names = list(stage.options.window.windowings) if stage.options.window is not None else []
         under = [f"{name}/" for name in names] or [""]
-        entries_of_notes = ["spark", WINDOWINGS, *(f"{place}{entry}" for place in under for entry in (INDEX, TAKES))]
-        notes: dict[int, DictStore] = {}
+        entries_of_notes = [NOTE, WINDOWINGS, *(f"{place}{entry}" for place in under for entry in (INDEX, TAKES))]
+        noted: dict[int, dict[str, bytes]] = {}
         for row in entries.where(F.col("name").isin(entries_of_notes)).collect():
-            notes.setdefault(row.shard, DictStore()).put(row["name"], bytes(row["value"]))
+            noted.setdefault(row.shard, {})[row["name"]] = bytes(row["value"])
+        notes = {shard: opened(own, shard) for shard, own in noted.items()}
         shard = next((store for store in notes.values() if f"{under[0]}{INDEX}" in store), None)
         if shard is None:
             raise StateError("state: the checkpoint has no windows of such a stage")

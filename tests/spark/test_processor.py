@@ -9,7 +9,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
+from beamish.engine.state.takes import TAKES
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.spark.operator.notes import NOTE, opened
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
@@ -151,17 +153,40 @@ def test_rows_are_numbered_on_from_batch_to_batch_and_alike_in_a_batch_that_runs
     assert spark.numbers == [2]
 
 
+def plain(state):
+    """The entries of a shard without their seals."""
+    return opened({name: value for (name,), (value,) in state.items()}, 0)
+
+
 def test_a_note_that_counts_no_rows_yet_is_read_and_none_is_written_where_no_row_came():
     spark = Spark(PIPELINE)
     spark.batch(0, 15, 25)
-    note = spark.state["spark",]
-    assert json.loads(note[0]) == {"shards": 1, "timer_ms": 20_000, "rows": 0}
-    spark.state["spark",] = (json.dumps({"shards": 1, "timer_ms": 20_000}).encode(),)  # as before rows were counted
-    before = spark.state["spark",]
+    note = json.loads(plain(spark.state)[NOTE])
+    assert note == {"shards": 1, "timer_ms": 20_000, "rows": 0, "word": note["word"]}
+    old = json.dumps({"shards": 1, "timer_ms": 20_000}).encode()  # as before rows were counted, and values sealed
+    spark.state = {(name,): (value,) for name, value in {**plain(spark.state), NOTE: old}.items()}
     assert spark.batch(0, 16) == []
-    assert spark.state["spark",] == before
+    assert spark.state[NOTE,] == (old,)
     assert spark.batch(20_000) == [2]
-    assert json.loads(spark.state["spark",][0])["rows"] == 1
+    assert json.loads(spark.state[NOTE,][0])["rows"] == 1
+    assert spark.batch(30_000) == [1]
+
+
+def test_a_value_that_was_damaged_or_is_of_another_shard_is_refused():
+    spark, other = Spark(PIPELINE), Spark(PIPELINE)
+    for each in (spark, other):
+        each.batch(0, 15, 25)
+    for name in set(spark.state) - {(TAKES,)}:  # which a step does not read
+        good, (foreign,) = spark.state[name], other.state[name]
+        for wrong in (foreign, good[0][:-1], good[0][:10] + b"?" + good[0][11:], good[0] + b"?", b""):
+            if name != (NOTE,) or wrong != foreign:  # a note goes on, and then nothing else is this shard's
+                spark.state[name] = (wrong,)
+                with pytest.raises(bm.StateError, match=f"entry '{name[0]}' of shard 0 is not what was written"):
+                    spark.batch(20_000)
+        spark.state[name] = good
+    spark.state[NOTE,] = other.state[NOTE,]
+    with pytest.raises(bm.StateError, match="'index' of shard 0"):
+        spark.batch(20_000)
 
 
 def test_another_number_of_shards_is_refused_before_anything_is_written():

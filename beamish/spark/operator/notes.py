@@ -1,4 +1,4 @@
-"""What the operator notes in each shard's state beside the engine's: shard count, timer, number of rows that came out.
+"""What the operator notes in each shard's state beside the engine's: shard count, timer, number of rows that came out, its word.
 
 The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
 key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
@@ -8,13 +8,16 @@ the first batch after a restart compares the counts, and fails as a whole if the
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import attrs
 
-from beamish.engine.state import Store
+from beamish.engine.state import DictStore, Store
+from beamish.engine.state.sealed import is_sealed, new_word, seal, unseal
 from beamish.errors import StateError
 
-_NAME = "spark"
+NOTE = "spark"
+"""The entry of a shard's note."""
 
 
 @attrs.frozen
@@ -25,23 +28,25 @@ class ShardNote:
         shards: the shard count of the checkpoint.
         timer_ms: the shard's timer in Spark's milliseconds; None: none is set.
         rows: how many rows it gave so far.
+        word: what its values are sealed with; None: it was begun before there were seals.
     """
 
     shards: int
     timer_ms: int | None = None
     rows: int = 0
+    word: str | None = None
 
 
-def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:
+def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
     """The note of a shard, and whether it is stored; a new one for a new shard.
 
     Raises:
-        StateError: the checkpoint has another shard count.
+        StateError: the checkpoint has another shard count, or the note is not what was written.
     """
-    stored = store.get(_NAME)
+    stored = store.get(NOTE)
     if stored is None:
-        return ShardNote(shards), False
-    note = ShardNote(**json.loads(stored))
+        return ShardNote(shards, word=new_word()), False
+    note = _note_of(stored, shard)
     if note.shards != shards:
         raise StateError(
             f"the checkpoint has {note.shards} shards, the pipeline is applied with {shards}: keep it at "
@@ -50,11 +55,40 @@ def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:
     return note, True
 
 
+def write_note(store: Store, shard: int, note: ShardNote) -> None:
+    """Store a note."""
+    about = attrs.asdict(note)
+    if note.word is None:
+        del about["word"]
+    written = json.dumps(about).encode()
+    store.put(NOTE, written if note.word is None else seal(written, shard, NOTE))
+
+
+def _note_of(stored: bytes, shard: int) -> ShardNote:
+    """The note in its entry's bytes.
+
+    Raises:
+        StateError: they are not what was written.
+    """
+    # One of before there were seals is a text that ends with a bracket, and says no word.
+    whole = not is_sealed(stored) and stored.endswith(b"}") and b'"word"' not in stored
+    return ShardNote(**json.loads(stored if whole else unseal(stored, shard, NOTE)))
+
+
+def opened(entries: Mapping[str, bytes], shard: int) -> DictStore:
+    """Entries of a shard, its note among them, without their seals.
+
+    Raises:
+        StateError: one is not what was written.
+    """
+    stored = entries.get(NOTE)
+    word = None if stored is None else _note_of(stored, shard).word
+    if stored is None or word is None:
+        return DictStore(entries)
+    plain = {name: unseal(value, shard, name, word) for name, value in entries.items() if name != NOTE}
+    return DictStore({**plain, NOTE: unseal(stored, shard, NOTE)})
+
+
 def noted_shards(store: Store) -> int:
     """The shard count of the checkpoint that a shard's store is of."""
-    return int(json.loads(store.get(_NAME) or b"")["shards"])
-
-
-def write_note(store: Store, note: ShardNote) -> None:
-    """Store a note."""
-    store.put(_NAME, json.dumps(attrs.asdict(note)).encode())
+    return int(json.loads(store.get(NOTE) or b"")["shards"])

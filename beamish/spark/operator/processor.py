@@ -21,6 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from beamish.engine.came_out import came_out
 from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
+from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
@@ -79,19 +80,20 @@ class ShardProcessor(StatefulProcessor):
         self._stepped: set[int] = set()
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-        note, stored = read_note(self._store, self._operator.shards)
-        self._operator.open(self._store).begin([bytes(payload) for payload in initialState["payload"]])
+        note, stored = read_note(self._store, key[0], self._operator.shards)
+        shard = self._operator.open(SealedStore(self._store, key[0], note.word))
+        shard.begin([bytes(payload) for payload in initialState["payload"]])
         if not stored:
-            write_note(self._store, note)
+            write_note(self._store, key[0], note)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         came = _read(rows)
-        note, stored = read_note(self._store, self._operator.shards)
+        note, stored = read_note(self._store, key[0], self._operator.shards)
         self._stepped.add(key[0])
         frames, now, due_us = self._step(key[0], note, timerValues, came)
         now = self._with_timer(now, self._due_ms(due_us))
         if not stored or now != note:
-            write_note(self._store, now)
+            write_note(self._store, key[0], now)
         yield from frames
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
@@ -101,14 +103,14 @@ class ShardProcessor(StatefulProcessor):
             if key[0] in self._stepped:
                 return
         self._stepped.add(key[0])
-        note, _ = read_note(self._store, self._operator.shards)
+        note, _ = read_note(self._store, key[0], self._operator.shards)
         frames, now, due_us = self._step(key[0], note, timerValues, ([], None, {}))
         if self._wakes is Wakes.WHEN_DUE:
             if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
                 now = attrs.evolve(now, timer_ms=None)
             now = self._with_timer(now, self._due_ms(due_us))
         if now != note:
-            write_note(self._store, now)
+            write_note(self._store, key[0], now)
         yield from frames
 
     def _step(
@@ -123,8 +125,9 @@ class ShardProcessor(StatefulProcessor):
             came: payloads, the clock and reports, as ``_read`` has them.
         """
         payloads, clock_us, reports = came
-        sources_us = self._watermark.sources_us(self._store, timer_values.getCurrentWatermarkInMs(), reports)
-        shard = self._operator.open(self._store)
+        store = SealedStore(self._store, number, note.word)
+        sources_us = self._watermark.sources_us(store, timer_values.getCurrentWatermarkInMs(), reports)
+        shard = self._operator.open(store)
         dropped = shard.dropped
         table = shard.step(sources_us, clock_us, payloads)
         table = came_out(table, note.rows, shard.watermark_us)

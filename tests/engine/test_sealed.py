@@ -1,0 +1,54 @@
+"""Values that show that they are whole and in their place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.engine.state import DictStore
+from beamish.engine.state.sealed import SealedStore, is_sealed, new_word, seal, unseal
+
+values = st.binary(max_size=200)
+
+
+@given(values, st.integers(0, 9), st.text(max_size=5), st.text(max_size=5))
+def test_a_value_comes_back_as_it_was_put(value, shard, name, word):
+    store = SealedStore(DictStore(), shard, word)
+    store.put(name, value)
+    assert store.get(name) == value
+    store.remove(name)
+    assert store.get(name) is None
+
+
+@given(st.data(), values)
+def test_a_changed_byte_a_cut_or_a_further_byte_is_refused(data, value):
+    sealed = seal(value, 1, "s5", "word")
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    byte = bytes([sealed[at] ^ data.draw(st.integers(1, 255))])
+    for wrong in (sealed[:at] + byte + sealed[at + 1 :], sealed[:at], sealed[:at] + byte + sealed[at:]):
+        if wrong != sealed:
+            with pytest.raises(
+                bm.StateError, match=r"entry 's5' of shard 1 is not what was written .*restore the checkpoint"
+            ):
+                unseal(wrong, 1, "s5", "word")
+
+
+def test_a_whole_value_of_another_entry_shard_or_query_is_refused():
+    sealed = seal(b"windows", 1, "s5", "word")
+    assert unseal(sealed, 1, "s5", "word") == b"windows"
+    for place in ((1, "s6", "word"), (2, "s5", "word"), (1, "s5", new_word()), (1, "s5", "")):
+        with pytest.raises(bm.StateError, match="another entry, shard or query"):
+            unseal(sealed, *place)
+
+
+def test_a_shard_of_before_there_were_seals_stays_as_it_is():
+    store = DictStore({"s5": b"windows"})
+    old = SealedStore(store, 1, None)
+    assert old.get("s5") == b"windows"
+    old.put("s6", b"more")
+    assert store == {"s5": b"windows", "s6": b"more"}
+    assert not is_sealed(store["s6"])
+
+
+def test_each_shard_draws_a_word_of_its_own():
+    assert len({new_word() for _ in range(1000)}) == 1000
