@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from beamish import accumulations, sinks, testing, triggers
+from beamish import accumulations, errors, sinks, testing, triggers
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -135,6 +135,7 @@ __all__ = [
     "as_of_join",
     "changelog",
     "dropped",
+    "errors",
     "live",
     "merge",
     "observe",

@@ -1,4 +1,11 @@
-"""The errors beamish raises. Each says the value, the rule it broke and the fix."""
+"""The errors beamish raises. Each says the value, the rule it broke and the fix.
+
+What is raised in a worker of Spark's reaches the driver as text within an exception of Spark's; ``of`` finds it there.
+"""
+
+from __future__ import annotations
+
+import re
 
 
 class BeamishError(Exception):
@@ -75,3 +82,38 @@ class BufferFullError(BeamishError, RuntimeError):
 
 class SinkError(BeamishError, RuntimeError):
     """A table does not take a batch: it does not fit, is another query's, or its database says no. Nothing of it was written."""
+
+
+_RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)
+_ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat |\n\nThe above exception was ")
+"""What Spark, or a traceback, puts behind a message."""
+
+
+def of(error: BaseException | None) -> BeamishError | None:
+    r"""The error of beamish's that stopped a query, or that Spark's exception tells of.
+
+    Args:
+        error: what ``query.exception()`` gave, or what was caught; None: the query was not stopped by one.
+
+    Returns:
+        the error as it was raised in the worker, its message alone, with ``error`` as its ``__cause__``, which has Spark's words and
+        the trace; None: it was no error of beamish's.
+
+    Example:
+        >>> import beamish as bm
+        >>> spark_s = RuntimeError("[STREAM_FAILED] ... Traceback ...\nbeamish.errors.StateError: the checkpoint has 2 shards\n SQLSTATE: 38000")
+        >>> bm.errors.of(spark_s)
+        StateError('the checkpoint has 2 shards')
+    """
+    if error is None or isinstance(error, BeamishError):
+        return error
+    text = str(error)
+    raised = [(found, globals().get(found[1])) for found in _RAISED.finditer(text)]
+    ours = [(found, kind) for found, kind in raised if isinstance(kind, type) and issubclass(kind, BeamishError)]
+    if not ours:
+        return None
+    found, kind = ours[-1]  # the last of a chain is the one that went out
+    end = _ENDS.search(text, found.end())
+    result: BeamishError = kind(text[found.end() : end.start() if end else None].rstrip())
+    result.__cause__ = error
+    return result
