@@ -171,7 +171,9 @@ def _points(
                 given = done[flow.flows.index(taken.flow)].panes
                 for pane in given:
                     all_of_it = {**pane.key, **pane.values}
-                    found.setdefault(tuple(all_of_it.get(name) for name in keys), []).append(_pane_point(pane, time, taken.name))
+                    found.setdefault(tuple(all_of_it.get(name) for name in keys), []).append(
+                        _pane_point(pane, time, taken.name)
+                    )
     return {key: sorted(points, key=lambda point: point.time) for key, points in found.items()}
 
 

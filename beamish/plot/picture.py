@@ -127,7 +127,9 @@ class Picture:
     def event_span(self) -> tuple[int, int]:
         """The first and the last event time to show, microseconds since the epoch."""
         known = [us for panel in self.panels for us in _events_of(panel)]
-        known = known or [us for panel in self.panels for line in panel.watermarks for _, us in line.steps if _is_time(us)]
+        known = known or [
+            us for panel in self.panels for line in panel.watermarks for _, us in line.steps if _is_time(us)
+        ]
         return (min(known), max(known)) if known else (0, 1_000_000)
 
     @property

@@ -27,7 +27,9 @@ def timeline(
     if not isinstance(flow, Flow):
         raise OptionError(f"timeline({what!r}): must be a pipeline, or panes that a query wrote")
     if not isinstance(script, TestStream):
-        raise OptionError(f"timeline(pipeline, {script!r}): must be a script: timeline(pipeline, TestStream().add(...))")
+        raise OptionError(
+            f"timeline(pipeline, {script!r}): must be a script: timeline(pipeline, TestStream().add(...))"
+        )
     picture = picture_of_run(
         flow.completed, script.events, key=key, title=title, ideal=ideal, clock=clock, initial=initial
     )
