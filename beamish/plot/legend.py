@@ -39,7 +39,7 @@ def draw_legend(
         handles, labels = [handle for handle, _ in by_rows], [label for _, label in by_rows]
         legend = canvas.legend(
             handles, labels, loc="upper left", ncols=columns, labelcolor=colors.text,
-            handler_map={tuple: HandlerTuple(ndivide=1)}, **_LOOK,  # type: ignore[arg-type]
+            handler_map={tuple: HandlerTuple(ndivide=1)}, **_LOOK,
         )  # fmt: skip
         extent = legend.get_window_extent(agg.get_renderer())  # type: ignore[no-untyped-call]
         if columns == 1 or extent.width <= width:

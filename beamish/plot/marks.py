@@ -121,9 +121,15 @@ class Pen:
             return
         ys.append(self.axes.get_ylim()[1])
         judges = watermark.name is None
-        color, width = (self.colors.watermark, 2) if judges else (self.colors.inputs, 1.4)
+        color, width = (self.colors.watermark, 2.2) if judges else (self.colors.inputs, 1.4)
         (line,) = self.axes.plot(
-            xs, ys, color=color, lw=width, ls=line_style(self.panel, watermark), zorder=3, solid_joinstyle="miter"
+            xs,
+            ys,
+            color=color,
+            lw=width,
+            ls=line_style(self.panel, watermark),
+            zorder=3 if judges else 3.5,
+            solid_joinstyle="miter",
         )
         words = "watermark" if judges else f"watermark of {watermark.name}"
         self._mark(line, name, Mark("watermark", self.number, words=words))
@@ -172,7 +178,14 @@ class Pen:
         artist = self.axes.text(
             self._x(point), point.time, label, size=NUMBER, color=color, ha="center", va="center", zorder=6, bbox=ground
         )
-        return artist, self._extent(artist)
+        area, there = self._extent(artist), self.axes.transData
+        while any(
+            area.shared(other) > area.width * area.height / 2 for other in self.places.taken
+        ):  # beside an equal one
+            x, y = area.right + area.width / 2, (area.bottom + area.top) / 2
+            artist.set_position(there.inverted().transform((x, y)))
+            area = self._extent(artist)
+        return artist, area
 
     def _point_words(self, point: Point) -> str:
         what = "retraction" if point.retracts else "pane" if point.is_pane else "row"
@@ -193,14 +206,16 @@ class Pen:
         rectangle = self.axes.add_patch(Rectangle(at, *size, fc=(color, 0.06 if faint else FILL), **look))
         words = self._box_words(box)
         facts = {"timing": box.timing.value, "label": box.label, "index": str(box.pane.index), **_bounds(box)}
-        times = {"since": box.time, "begins": box.since, "until": box.retracted_at}
-        self._mark(rectangle, name, Mark("pane", self.number, **times, words=words, facts=facts))
+        mark = Mark("pane", self.number, box.time, box.since, box.retracted_at, words, facts)
+        self._mark(rectangle, name, mark)
         if hatch:  # a patch of its own, since SVG has one opacity for both
             hatched = Rectangle(
                 at, *size, fc="none", ec=color, lw=0, hatch=hatch, alpha=0.4 if faint else 1, zorder=1.6
             )
             hatched.set_hatch_linewidth(0.5)
-            self._mark(self.axes.add_patch(hatched), f"{name}-hatch", Mark("hatch", self.number, **times))
+            self._mark(
+                self.axes.add_patch(hatched), f"{name}-hatch", attrs.evolve(mark, kind="hatch", words="", facts={})
+            )
         self._value(box, name, Mark("value", self.number, box.time, until=box.retracted_at, words=words), left, right)
 
     def _value(self, box: Box, name: str, mark: Mark, left: float, right: float) -> None:
@@ -218,8 +233,8 @@ class Pen:
         text.set_position(there.inverted().transform((x, y)))
         self._mark(text, f"{name}-value", mark)
         if box.retracted_at is not None:
-            half = extent.width / 2
-            ends = there.inverted().transform([(x - half, y - 3), (x + half, y + 3)])
+            half, rise = extent.width / 2, max(extent.height / 2 - 6, 3)
+            ends = there.inverted().transform([(x - half, y - rise), (x + half, y + rise)])
             (strike,) = self.axes.plot(ends[:, 0], ends[:, 1], color=color, lw=1.8, zorder=9)
             self._mark(strike, f"{name}-strike", Mark("strike", self.number, box.retracted_at))
 

@@ -14,7 +14,7 @@
     return [made, make(make(made, "svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }), "path", { d: path })];
   };
   const inWords = (time, byClock) => {
-    if (!byClock) return `step ${Math.floor(time)}`;
+    if (!byClock) return `step ${Math.ceil(time)}`;
     if (Math.abs(time) >= 864e8) return new Date(time / 1000).toISOString().slice(11, 19);
     const seconds = Math.max(0, Math.floor(time / 1e6)), two = (number) => String(number).padStart(2, "0");
     const hours = Math.floor(seconds / 3600), rest = `${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
@@ -23,7 +23,7 @@
 
   // What a drawing needs to show a moment: a cover over what has not come yet, and a line where it is.
   const prepare = (svg) => {
-    const [first, last] = JSON.parse(svg.dataset.times);
+    const [first, last] = JSON.parse(svg.dataset.times), end = JSON.parse(svg.dataset.moments).at(-1);
     const panels = JSON.parse(svg.dataset.panels).map(([left, top, right, bottom], number) => {
       const clip = make(svg, "clipPath", { id: `${svg.id}-past-${number}` });
       const past = make(clip, "rect", { x: 0, width: right + 40, y: 0, height: bottom });
@@ -37,11 +37,11 @@
     return (time) => {
       for (const { top, bottom, past, line } of panels) {
         const y = bottom - (bottom - top) * (time - first) / (last - first);
-        past.setAttribute("y", y - 1);
-        past.setAttribute("height", Math.max(0, bottom - y + 2));
+        past.setAttribute("y", time >= end ? 0 : y - 1);
+        past.setAttribute("height", bottom + 2);
         line.setAttribute("y1", y);
         line.setAttribute("y2", y);
-        line.style.display = time >= last ? "none" : "";
+        line.style.display = time >= end ? "none" : "";
       }
       for (const { element, since, begins, until } of marks) {
         element.classList.toggle("ahead", time < Math.min(begins, since));
@@ -54,7 +54,7 @@
   const start = (figure) => {
     figure.dataset.ready = "";
     const svgs = [...figure.querySelectorAll(":scope > svg")], byClock = figure.dataset.clock === "true";
-    const [first, last] = JSON.parse(svgs[0].dataset.times), moments = JSON.parse(svgs[0].dataset.moments);
+    const [first] = JSON.parse(svgs[0].dataset.times), moments = JSON.parse(svgs[0].dataset.moments), last = moments.at(-1);
     const shows = svgs.map(prepare);
     const bar = make(figure, "div", { class: "bar" });
     const [play, sign] = button(bar, "Play", PLAY);
