@@ -101,7 +101,7 @@ def _with_margin(span: tuple[float, float], part: float) -> tuple[float, float]:
 def _draw_axes(axes: Any, area: Area, colors: Colors, *, by_clock: bool, is_last: bool) -> None:
     (first, last), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     across = time_axis(first, last, min(int(area.width / 54), 9))
-    up = (time_axis if by_clock else step_axis)(bottom, top, int(area.height / 42))
+    up = time_axis(bottom, top, int(area.height / 42)) if by_clock else step_axis(bottom, top, int(area.height / 24))
     axes.set_facecolor("none")
     axes.set_xticks(across.ticks, across.labels if is_last else [""] * len(across.ticks))
     axes.set_yticks(up.ticks, up.labels)

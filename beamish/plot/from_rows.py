@@ -12,7 +12,7 @@ from beamish.errors import BeamishError, ColumnError, OptionError, PipelineError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant_us
 from beamish.pane import Pane, PaneKind, RowWindow
 from beamish.plan.relation import PANE_COLUMNS, Relation
-from beamish.plot.keys import Chosen, key_name
+from beamish.plot.keys import Chosen, key_name, key_of
 from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
 from beamish.script.panes import panes_from_table
 
@@ -58,14 +58,14 @@ def picture_of_panes(panes: Any, rows: Any, columns: Columns, *, key: Any, title
         )
     points = _points(rows, names, columns, [one for one in at if one[1].kind is PaneKind.DROPPED])
     chosen = Chosen(key, [names])
-    keys = chosen.keys(0, [*points, *(tuple(pane.key.values()) for _, pane in at)])
+    keys = chosen.keys(0, [*points, *(key_of(pane.key.values()) for _, pane in at)])
     panels = [_panel(dict(zip(names, of, strict=True)), points.get(of, []), at, by_clock=by_clock) for of in keys]
     chosen.check(panels)
     return Picture(tuple(panels), title, by_clock, ideal and by_clock)
 
 
 def _panel(key: Mapping[str, Any], points: Sequence[Point], panes: Sequence[_PaneAt], *, by_clock: bool) -> Panel:
-    of_key = [(time, pane) for time, pane in panes if pane.key == key]
+    of_key = [(time, pane) for time, pane in panes if key_of(pane.key.values()) == key_of(key.values())]
     boxes = boxes_of(of_key, points, by_clock=by_clock)
     watermark = _watermark(of_key)
     return Panel(key_name(key), 0, key, judged(points, boxes, watermark), (watermark,), boxes)
@@ -146,10 +146,10 @@ def _points(
         time = float(_us(str(processing_time), row[str(processing_time)]))
         point = _point(row, time, columns, names)
         point = attrs.evolve(point, dropped=at[1].reason if at else None)
-        found.setdefault(tuple(row[name] for name in names), []).append(point)
+        found.setdefault(key_of(row[name] for name in names), []).append(point)
     for time, pane in gone:
         point = attrs.evolve(_point(pane.values, time, columns, names), dropped=pane.reason)
-        found.setdefault(tuple(pane.key.values()), []).append(point)
+        found.setdefault(key_of(pane.key.values()), []).append(point)
     return {key: sorted(points, key=lambda point: point.time) for key, points in found.items()}
 
 

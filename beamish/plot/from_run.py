@@ -12,7 +12,7 @@ from beamish.flow import Flow
 from beamish.instants import instant_us
 from beamish.local import StageStep, trace_stages
 from beamish.pane import Pane, PaneKind, RowWindow
-from beamish.plot.keys import Chosen, key_name
+from beamish.plot.keys import Chosen, key_name, key_of
 from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
 from beamish.script.events import Event, Row, Step, as_step
 from beamish.source import Source
@@ -65,12 +65,12 @@ def picture_of_run(
             panes += _dropped_within(below, events, initial, by_clock=by_clock)
         _check_event_time(pane for _, pane in panes)
         points, watermarks = _points(flow, stage, moments, panes), _watermarks(flow, stage, moments)
-        seen = [*points, *(tuple(pane.key.values()) for _, pane in panes)]
+        seen = [*points, *(key_of(pane.key.values()) for _, pane in panes)]
         names = [str(name) for name in below.gives.keys]
         of_stage = []
         for of in chosen.keys(stage, seen):
             own = points.get(of, [])
-            boxes = boxes_of([one for one in panes if tuple(one[1].key.values()) == of], own, by_clock=by_clock)
+            boxes = boxes_of([one for one in panes if key_of(one[1].key.values()) == of], own, by_clock=by_clock)
             named = dict(zip(names, of, strict=True))
             rows = judged(own, boxes, watermarks[-1])
             of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes))
@@ -182,7 +182,7 @@ def _points(
             else:
                 came = _panes(moment.done[flow.flows.index(taken.flow)].panes, moment.at, taken.name)
             for columns, point in came:
-                found.setdefault(tuple(columns.get(name) for name in keys), []).append(point)
+                found.setdefault(key_of(columns.get(name) for name in keys), []).append(point)
     return {key: sorted(points, key=lambda point: point.time) for key, points in found.items()}
 
 
@@ -204,7 +204,7 @@ def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[s
     known = (*source.keys, source.event_time)
     asked = [name for name in below.stage.asks(below.takes, number) if name not in known]
     others = [name for name in row if name not in known]
-    return asked or (others if len(others) == 1 and below.stage.asks_whole_rows(below.takes, number) else [])
+    return asked or (others if len(others) == 1 else [])
 
 
 def _row_point(row: Row, source: Source, time: float, columns: Sequence[str], gone: list[Pane]) -> Point:

@@ -220,12 +220,9 @@ def _grew_into(box: Box, start_us: int, end_us: int) -> bool:
 def _strike_out(boxes: list[Box], time: float, retraction: Pane) -> None:
     for at in reversed(range(len(boxes))):
         box = boxes[at]
-        same = (box.pane.window, box.pane.index, box.pane.values) == (
-            retraction.window,
-            retraction.index,
-            retraction.values,
-        )
-        if same and box.retracted_at is None:
+        same = box.pane.window == retraction.window and box.pane.index == retraction.index
+        # A NaN is not itself, but its words are.
+        if same and box.retracted_at is None and repr(box.pane.values) == repr(retraction.values):
             boxes[at] = attrs.evolve(box, retracted_at=time)
             return
 
