@@ -209,9 +209,8 @@ def test_what_is_said_in_the_end_is_what_all_plays_come_to(gallery, picture_of, 
 
 def test_each_row_is_where_it_happened_and_came(gallery, picture_of):
     (panel,) = picture_of("per-record").panels
-    assert [(int(point.label), clock_label(point.event_us), clock_label(point.time)) for point in panel.points] == [
-        play for play in gallery["PLAYS"]
-    ]
+    shown = [(int(point.label), clock_label(point.event_us), clock_label(point.time)) for point in panel.points]
+    assert shown == gallery["PLAYS"]
 
 
 @pytest.mark.parametrize(("name", "moves"), [("watermark-perfect", "PERFECT"), ("watermark-heuristic", "HEURISTIC")])

@@ -24,14 +24,15 @@
   // What a drawing needs to show a moment: a cover over what has not come yet, and a line where it is.
   const prepare = (svg) => {
     const [first, last] = JSON.parse(svg.dataset.times), end = JSON.parse(svg.dataset.moments).at(-1);
+    const id = `past-${Math.random().toString(36).slice(2)}`; // the same figure may be on a page twice
     const panels = JSON.parse(svg.dataset.panels).map(([left, top, right, bottom], number) => {
-      const clip = make(svg, "clipPath", { id: `${svg.id}-past-${number}` });
+      const clip = make(svg, "clipPath", { id: `${id}-${number}` });
       const past = make(clip, "rect", { x: 0, width: right + 40, y: 0, height: bottom });
       return { top, bottom, past, line: make(svg, "line", { class: "now", x1: left, x2: right }) };
     });
     const marks = [...svg.querySelectorAll("[data-kind]")].map((element) => {
       const { kind, panel, since, begins, until } = element.dataset;
-      if (["pane", "hatch", "watermark"].includes(kind)) element.style.clipPath = `url(#${svg.id}-past-${panel})`;
+      if (["pane", "hatch", "watermark"].includes(kind)) element.style.clipPath = `url(#${id}-${panel})`;
       return { element, since: Number(since ?? -Infinity), begins: Number(begins ?? since ?? -Infinity), until: Number(until ?? Infinity) };
     });
     return (time) => {

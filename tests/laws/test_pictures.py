@@ -14,7 +14,6 @@ from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 
-
 few = settings(max_examples=max(settings().max_examples // 6, 1))  # each runs a script twice
 
 

@@ -14,7 +14,7 @@ def plain(value):
     return repr(value)
 
 
-def boxes_in(picture: Picture) -> Counter[tuple[str, ...]]:
+def boxes_in(picture: Picture) -> Counter[tuple[object, ...]]:
     """Each box that is drawn: of which stage and key, where, what of, whether it is struck out and when."""
     return Counter(
         (
@@ -31,7 +31,7 @@ def boxes_in(picture: Picture) -> Counter[tuple[str, ...]]:
     )
 
 
-def boxes_of(trace, times, stage: int = 0) -> Counter[tuple[str, ...]]:
+def boxes_of(trace, times, stage: int = 0) -> Counter[tuple[object, ...]]:
     """Each pane of a trace, and when it was taken back."""
     boxes: list[list[object]] = []
     for (_, panes), time in zip(trace, times, strict=True):

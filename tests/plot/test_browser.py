@@ -150,7 +150,9 @@ def check_places(browser, picture):
 
 @pytest.mark.parametrize("name", ["accumulating-and-retracting", "sessions-with-retractions", "allowed-lateness"])
 @pytest.mark.parametrize(("width", "dark"), [(900, False), (390, True)])
-def test_at_three_moments_a_page_shows_what_had_come(browser, figures, pictures, tmp_path, name, width, dark):
+def test_at_three_moments_a_page_shows_what_had_come(  # noqa: PLR0917 - fixtures
+    browser, figures, pictures, tmp_path, name, width, dark
+):
     figure = figures[name]
     first, last = figure.picture.time_span
     with opened(browser, figure, tmp_path, width=width, dark=dark) as page:

@@ -11,6 +11,7 @@ import beamish as bm
 from beamish.errors import OptionError
 from beamish.plot import timeline
 from beamish.plot.colors import DARK, LIGHT
+from tests.pages import run_page
 from tests.plot.scenes import CLOCK, MERGING, SCORES, SESSIONS
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -126,6 +127,12 @@ def test_what_cannot_be_saved_is_refused(figure, call, words):
         call(figure)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_the_page_of_the_docs_prints_and_writes_what_it_says(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_page("pictures.md", (root / "docs" / "pictures.md").read_text()) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"scores.html", "scores.png", "scores.svg"}
 
 
 def test_beamish_loads_no_plotting_package_and_says_which_one_is_missing():

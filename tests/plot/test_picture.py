@@ -185,8 +185,8 @@ def test_a_picture_knows_its_moments():
         (OptionError, lambda: timeline(SCORES.key_by("team", "ts"), CLOCK, key=1), ["several", "key={'team': 1}"]),
         (OptionError, lambda: timeline(SCORES, TestStream()), ["no rows and no panes", "nothing to show"]),
         (OptionError, lambda: timeline(SCORES), ["timeline(pipeline, None)", "TestStream()"]),
-        (OptionError, lambda: timeline(3, CLOCK), ["timeline(3, script)", "must be a pipeline"]),
-        (OptionError, lambda: timeline(SCORES, CLOCK, rows=[]), ["rows=[]", "the script says that"]),
+        (OptionError, lambda: timeline(3, CLOCK), ["timeline(3, script)", "must be a pipeline"]),  # type: ignore[call-overload]
+        (OptionError, lambda: timeline(SCORES, CLOCK, rows=[]), ["rows=[]", "the script says that"]),  # type: ignore[call-overload]
         (ScriptError, lambda: timeline(SCORES, TestStream().add([play("x", "red", 1)])), ["'x'"]),
         (
             PipelineError,

@@ -35,8 +35,8 @@ def stored(script, **more):
         {
             "team": [pane.key["team"] for pane in panes],
             "window": [{"start": pane.start, "end": pane.end} for pane in panes],
-            "total": [pane.values.get("total") for pane in panes],
-            "plays": [pane.values.get("plays") for pane in panes],
+            "total": [pane.values.get("total") for pane in panes],  # noqa: PD011 - a pane's
+            "plays": [pane.values.get("plays") for pane in panes],  # noqa: PD011
             "pane": [{name: getattr(pane, name) for name in info} for pane in panes],
             "timestamp": [pane.timestamp for pane in panes],
             "dropped": [
@@ -120,4 +120,4 @@ def test_what_are_no_panes_is_refused(error, call, words):
 def test_a_run_tells_what_each_stage_did():
     (_, first), *_, (_, last) = trace_stages(SCORES.flow, CLOCK.events)
     assert [(step.watermark_us, step.inputs_us) for step in (*first, *last)] == [(None, (None,)), (900 * S, (900 * S,))]
-    assert [pane.values["total"] for pane in first[0].panes] == [8]
+    assert [pane.values["total"] for pane in first[0].panes] == [8]  # noqa: PD011
