@@ -87,9 +87,10 @@ class Pen:
             self._mark(line, "ideal", Mark("ideal", self.number))
         for i, watermark in enumerate(self.panel.watermarks):
             self._watermark(watermark, f"watermark-{i}")
-        areas = [self._point(point, f"row-{i}") for i, point in enumerate(self.panel.points)]
-        if not self._is_crowded:
-            self.places.taken += areas
+        for i, point in enumerate(self.panel.points):
+            area = self._point(point, f"row-{i}")
+            if not self._is_crowded:
+                self.places.taken.append(area)
         boxes = list(enumerate(self.panel.boxes))
         for i, box in boxes:
             self._box(box, f"pane-{i}")

@@ -44,7 +44,7 @@ def test_a_row_is_a_point_with_what_is_accumulated_of_it():
     red, blue = timeline(SCORES, CLOCK).picture.panels
     assert (red.name, blue.name) == ("team = red", "team = blue")
     assert [(point.label, point.event_us, point.time) for point in red.points] == [
-        ("5", 10 * S, 75 * S), ("3", 70 * S, 75 * S), ("1", 90 * S, 140 * S), ("7", 100 * S, 920 * S)
+        ("5", 10 * S, 75 * S), ("3", 70 * S, 75 * S), ("1", 90 * S, 140 * S), ("7", 100 * S, 190 * S)
     ]  # fmt: skip
     assert [point.late for point in red.points] == [False, False, True, False]
     assert [point.dropped for point in red.points] == [None, None, None, bm.DropReason.EXPIRED]
