@@ -149,13 +149,13 @@ class Pen:
     def _point(self, point: Point, name: str) -> Area:
         """A row; gives what it takes of the panel."""
         label = "" if self._is_crowded else point.label
-        if point.dropped is not None:
+        if point.dropped is not None and not point.kept:
             artist, area = self._sign(point, "x", 9)
         elif label:
             artist, area = self._number(point, label)
         else:
             artist, area = self._sign(point, "s" if point.is_pane else "o", 4 if self._is_crowded else 6)
-        kind = "row" if point.dropped is None else "dropped"
+        kind = "row" if point.dropped is None or point.kept else "dropped"
         facts = {"label": point.label, "reason": str(point.dropped or "")}
         self._mark(artist, name, Mark(kind, self.number, point.time, words=self._point_words(point), facts=facts))
         return area
@@ -276,7 +276,8 @@ class Pen:
     def _reason(self, point: Point, name: str) -> None:
         """Why a row was dropped, beside it."""
         x = self._x(point)
-        words = f"{point.label} dropped: {point.dropped}".strip().replace("_", " ")
+        words = "dropped from a window" if point.kept else f"{point.label} dropped".strip()
+        words = f"{words}: {point.dropped}".replace("_", " ")
         ground = {"boxstyle": "round,pad=0.15", "fc": (self.colors.ground, 0.85), "ec": "none"}
         text = self.axes.text(
             x, point.time, words, size=SMALL, color=self.colors.dropped, ha="center", va="center", zorder=9, bbox=ground

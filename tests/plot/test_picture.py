@@ -158,6 +158,29 @@ def test_a_row_without_event_time_is_dropped_and_has_none():
     ]  # fmt: skip
 
 
+def test_a_row_that_only_some_of_its_windows_drop_is_no_cross():
+    sliding = SOURCE.window(bm.SlidingWindows(60, 30)).accumulate(n=Sum("v"))
+    script = (
+        TestStream().step([{"ts": 40, "v": 3}, {"ts": 10, "v": 4}], watermark=60, clock=70).step(watermark=90, clock=95)
+    )
+    (panel,) = timeline(sliding, script).picture.panels
+    partly, wholly = panel.points
+    assert (partly.dropped, partly.kept) == (bm.DropReason.EXPIRED, True)
+    assert (wholly.dropped, wholly.kept) == (bm.DropReason.EXPIRED, False)
+    assert [(box.start_us // S, box.since // S, box.label) for box in panel.boxes] == [(30, 70, "3")]
+
+
+def test_each_of_several_windowings_has_a_panel_with_all_rows():
+    both = (
+        SOURCE.key_by("team").window({"short": bm.FixedWindows(60), "long": bm.FixedWindows(120)}).accumulate(n=Count())
+    )
+    picture = timeline(both, CLOCK).picture
+    assert {tuple(panel.key.values()): (len(panel.points), len(panel.boxes)) for panel in picture.panels} == {
+        ("red", "short"): (4, 2), ("red", "long"): (4, 1), ("blue", "short"): (1, 1), ("blue", "long"): (1, 1)
+    }  # fmt: skip
+    assert boxes_in(picture) == boxes_of(CLOCK.trace(both), clock_times(CLOCK.events))
+
+
 @pytest.mark.parametrize("key", ["blue", {"team": "blue"}])
 def test_one_key_can_be_picked(key):
     (panel,) = timeline(SCORES, CLOCK, key=key).picture.panels
