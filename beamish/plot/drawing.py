@@ -16,7 +16,7 @@ from beamish.plot.colors import Colors
 from beamish.plot.labels import Area, Places
 from beamish.plot.legend import draw_legend
 from beamish.plot.marks import SMALL, TEXT, Mark, Pen
-from beamish.plot.picture import Picture
+from beamish.plot.picture import Picture, printable
 from beamish.plot.ticks import Axis, step_axis, time_axis
 
 NARROW = 500
@@ -63,12 +63,14 @@ def draw(picture: Picture, colors: Colors, *, width: int = 720, fades: bool = Tr
     agg = FigureCanvasAgg(canvas)
     times, events = _with_margin(picture.time_span, 0.06), _with_margin(picture.event_span, 0.03)
     across, up = _axes(picture, events, times, width)
-    title = textwrap.fill(picture.title or "", width // 9)
+    title = textwrap.fill(printable(picture.title or ""), width // 9)
     title_height = 19 * len(title.splitlines()) + 7 if title else 0
     legend, legend_height = draw_legend(canvas, agg, picture, colors, width - 14)
     areas, height = _areas(picture, width, across, up, above=title_height + legend_height + 20)
     canvas.set_figheight(height / 72)
-    canvas.text(12 / width, 1 - 10 / height, title, size=14, weight="bold", color=colors.text, va="top")
+    canvas.text(
+        12 / width, 1 - 10 / height, title, size=14, weight="bold", color=colors.text, va="top", parse_math=False
+    )
     if legend is not None:
         legend.set_bbox_to_anchor((8 / width, 1 - (8 + title_height) / height), canvas.transFigure)
     marks: dict[str, Mark] = {}
@@ -77,7 +79,7 @@ def draw(picture: Picture, colors: Colors, *, width: int = 720, fades: bool = Tr
         axes: Any = canvas.add_axes(sides, xlim=events, ylim=times)
         _draw_axes(axes, across, up, colors, by_clock=picture.by_clock, is_last=panel is picture.panels[-1])
         if panel.name:
-            axes.set_title(panel.name, loc="left", fontsize=TEXT, color=colors.text, pad=5)
+            axes.set_title(printable(panel.name), loc="left", fontsize=TEXT, color=colors.text, pad=5, parse_math=False)
         pen = Pen(panel, number, axes, agg, colors, picture.by_clock, fades, marks, Places(area, []))
         pen.draw(ideal=picture.ideal)
     return Drawn(canvas, marks, areas, width, height, times)

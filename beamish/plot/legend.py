@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from beamish.plot.colors import Colors
 from beamish.plot.marks import FILL, IDEAL, LOOKS, SMALL, line_style
-from beamish.plot.picture import Picture
+from beamish.plot.picture import Picture, printable
 
 _LOOK = {
     "frameon": False,
@@ -41,6 +41,8 @@ def draw_legend(
             handles, labels, loc="upper left", ncols=columns, labelcolor=colors.text,
             handler_map={tuple: HandlerTuple(ndivide=1)}, **_LOOK,
         )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)  # a name is no formula
         extent = legend.get_window_extent(agg.get_renderer())  # type: ignore[no-untyped-call]
         if columns == 1 or extent.width <= width:
             return legend, extent.height
@@ -77,6 +79,6 @@ def _signs(picture: Picture, colors: Colors) -> Iterator[tuple[Any, str]]:
         yield Line2D([], [], color=colors.watermark, lw=2), "watermark"
     of_inputs = {line.name: (panel, line) for panel in picture.panels for line in panel.watermarks if line.name}
     for name, (panel, line) in of_inputs.items():
-        yield Line2D([], [], color=colors.inputs, lw=1.4, ls=line_style(panel, line)), f"watermark of {name}"
+        yield Line2D([], [], color=colors.inputs, lw=1.4, ls=line_style(panel, line)), printable(f"watermark of {name}")
     if picture.ideal:
         yield Line2D([], [], color=colors.muted, lw=1.2, ls=IDEAL), "ideal"

@@ -94,9 +94,8 @@ class Pen:
         boxes = list(enumerate(self.panel.boxes))
         for i, box in boxes:
             self._box(box, f"pane-{i}")
-        for i, box in sorted(
-            boxes, key=lambda one: one[1].retracted_at is not None
-        ):  # what is live has the first choice
+        boxes.sort(key=lambda one: one[1].retracted_at is not None)  # what is live has the first choice
+        for i, box in boxes:
             self._value(box, f"pane-{i}")
         for i, point in enumerate(self.panel.points):
             if point.dropped is not None:
@@ -113,6 +112,10 @@ class Pen:
 
     def _when(self, time: float) -> str:
         return clock_label(time) if self.by_clock else f"step {time:g}"
+
+    def _text(self, x: float, y: float, words: str, **look: Any) -> Any:
+        """A text with its middle there, as it is: a dollar is no formula."""
+        return self.axes.text(x, y, words, ha="center", va="center", parse_math=False, **look)
 
     def _extent(self, text: Any) -> Area:
         """What a text takes with the ground that it stands on."""
@@ -187,13 +190,10 @@ class Pen:
             "lw": 2 if point.late else 1.2,
             "ls": "dashed" if point.retracts else "solid",
         }
-        artist = self.axes.text(
-            self._x(point), point.time, label, size=NUMBER, color=color, ha="center", va="center", zorder=6, bbox=ground
-        )
+        artist = self._text(self._x(point), point.time, label, size=NUMBER, color=color, zorder=6, bbox=ground)
         area, there = self._extent(artist), self.axes.transData
-        while any(
-            area.shared(other) > area.width * area.height / 2 for other in self.places.taken
-        ):  # beside an equal one
+        half = area.width * area.height / 2
+        while any(area.shared(other) > half for other in self.places.taken):  # beside an equal one
             x, y = area.right + area.width / 2, (area.bottom + area.top) / 2
             artist.set_position(there.inverted().transform((x, y)))
             area = self._extent(artist)
@@ -233,8 +233,8 @@ class Pen:
         color, gone = getattr(self.colors, LOOKS[box.timing][0]), box.retracted_at is not None
         ground = {"boxstyle": "round,pad=0.18,rounding_size=0.4", "fc": (self.colors.ground, 0.85), "ec": "none"}
         left, right = self._sides(box)
-        text = self.axes.text(
-            left, box.time, box.label, size=TEXT + 1, weight="bold", color=color, ha="center", va="center", zorder=8,
+        text = self._text(
+            left, box.time, box.label, size=TEXT + 1, weight="bold", color=color, zorder=8,
             bbox=ground,
         )  # fmt: skip
         extent, there = self._extent(text), self.axes.transData
@@ -279,9 +279,7 @@ class Pen:
         words = "dropped from a window" if point.kept else f"{point.label} dropped".strip()
         words = f"{words}: {point.dropped}".replace("_", " ")
         ground = {"boxstyle": "round,pad=0.15", "fc": (self.colors.ground, 0.85), "ec": "none"}
-        text = self.axes.text(
-            x, point.time, words, size=SMALL, color=self.colors.dropped, ha="center", va="center", zorder=9, bbox=ground
-        )
+        text = self._text(x, point.time, words, size=SMALL, color=self.colors.dropped, zorder=9, bbox=ground)
         extent, there = self._extent(text), self.axes.transData
         middle = there.transform((x, point.time))
         place = self.places.place(extent, wishes_beside(middle[0], middle[1], extent, gap=9))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -16,7 +17,7 @@ from xml.etree import ElementTree as ET
 from beamish.plot.colors import DARK, LIGHT
 from beamish.plot.drawing import Drawn, draw
 from beamish.plot.marks import Mark
-from beamish.plot.picture import Picture
+from beamish.plot.picture import Picture, printable
 
 WIDTHS = {"wide": 720, "narrow": 360}
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -34,7 +35,7 @@ def library() -> str:
 
 def whole(picture: Picture) -> str:
     """A page of one figure."""
-    title = escape(picture.title or "Timeline")
+    title = escape(printable(picture.title or "Timeline"))
     return (
         '<!DOCTYPE html>\n<html lang="en" class="beamish-colors"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -50,9 +51,11 @@ def part(picture: Picture) -> str:
 
 def _svg(picture: Picture, name: str, width: int) -> str:
     """A drawing, with what a page must know of its marks, and its colours by name."""
-    drawn = draw(picture, LIGHT, width=width, fades=False)
-    whose = f"b{sha256(repr(picture).encode()).hexdigest()[:8]}-{name}"
-    text = drawn.written("svg", name=whose).decode()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more letters than matplotlib
+        drawn = draw(picture, LIGHT, width=width, fades=False)
+        whose = f"b{sha256(repr(picture).encode()).hexdigest()[:8]}-{name}"
+        text = drawn.written("svg", name=whose).decode()
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
     text = re.sub(r"font-family: [^;\"]*", f"font-family: {_FONTS}", text)
     text = re.sub("|".join(_NAMES), lambda found: _NAMES[found[0]], text)
@@ -80,7 +83,7 @@ def _tell(group: ET.Element, mark: Mark) -> None:
         group.set("class", "gone")
     if mark.words:
         title = ET.Element(f"{_SVG}title")
-        title.text = mark.words
+        title.text = printable(mark.words)
         group.insert(0, title)
 
 
@@ -96,7 +99,7 @@ def _about(drawn: Drawn, picture: Picture, whose: str, name: str) -> dict[str, s
         "width": str(drawn.width),
         "height": str(drawn.height),
         "role": "img",
-        "aria-label": picture.title or "event time across, processing time up",
+        "aria-label": printable(picture.title or "") or "event time across, processing time up",
         "data-panels": json.dumps(panels),
         "data-times": json.dumps(drawn.times),
         "data-moments": json.dumps(picture.moments),

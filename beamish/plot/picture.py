@@ -246,7 +246,7 @@ def values_label(pane: Pane) -> str:
     """The values of a pane, as it is written into its box."""
     if len(pane.values) == 1:
         return value_label(next(iter(pane.values.values())))
-    return "\n".join(f"{name} {value_label(value)}" for name, value in pane.values.items())
+    return "\n".join(f"{printable(name)} {value_label(value)}" for name, value in pane.values.items())
 
 
 def value_label(value: Any) -> str:
@@ -265,4 +265,10 @@ def value_label(value: Any) -> str:
 
 
 def _short(text: str, most: int = 16) -> str:
+    text = printable(text)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """A text in one line, without what no file of a picture takes."""
+    return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in text)

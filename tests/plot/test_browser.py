@@ -234,3 +234,21 @@ def test_at_the_width_of_a_phone_nothing_is_cut_off_or_small(browser, figures, t
         assert all(
             element.size["height"] >= 32 for element in page.find_elements("css selector", ".bar > *:not(output)")
         )
+
+
+def test_in_a_notebook_each_figure_has_a_clock_of_its_own_even_twice_the_same(browser, figures, tmp_path):
+    shown = figures["sessions"]._repr_html_()
+    cells = tmp_path / "notebook.html"
+    cells.write_text(f"<!DOCTYPE html><html><body><div>{shown}</div><div>{shown}</div></body></html>")
+    browser.get(cells.as_uri())
+    browser.execute_script(SLIDE, figures["sessions"].picture.moments[3])
+    bars, counts = browser.execute_script(
+        "const figures = [...document.querySelectorAll('.beamish')];"
+        "return [figures.map((figure) => figure.querySelectorAll('.bar').length),"
+        " figures.map((figure) => figure.querySelectorAll('svg.wide [data-kind=row]:not(.ahead)').length)]"
+    )
+    assert bars == [1, 1]
+    assert counts[0] < counts[1] == 9
+    covers = "return [...document.querySelectorAll('svg.wide clipPath[id^=past]')].map((one) => one.id)"
+    assert len(set(browser.execute_script(covers))) == 2
+    assert browser.get_log("browser") == []

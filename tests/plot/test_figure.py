@@ -9,12 +9,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import beamish as bm
+from beamish.accumulations import Last
 from beamish.errors import OptionError
 from beamish.plot import timeline
 from beamish.plot.colors import DARK, LIGHT
 from beamish.testing import TestStream
 from tests.pages import run_page
-from tests.plot.scenes import CHAIN, CHAINED, CLOCK, MERGING, SCORES, SESSIONS, STEPS
+from tests.plot.scenes import CHAIN, CHAINED, CLOCK, MERGING, SCORES, SESSIONS, SOURCE, STEPS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -88,6 +89,21 @@ def test_titles_are_escaped(page):
     assert "Scores &amp; &lt;teams&gt;" in page
 
 
+def test_any_text_can_be_shown(tmp_path):
+    words = ["$a$ & $", "<b>", "\x00\n\t", "\N{HIRAGANA LETTER A}", "\"'"]
+    latest = SOURCE.key_by("$k").window(bm.FixedWindows(1)).accumulate(**{"$v": Last("word")})
+    script = TestStream().add([{"ts": i, "$k": word, "word": word} for i, word in enumerate(words)])
+    figure = timeline(latest, script.advance_watermark_to(9), title="\x01 $t$ <")
+    page = figure.html()
+    wide, _ = drawings(page)
+    assert [one.get("data-label") for one in marks(wide, "pane")] == [
+        "$a$ & $", "<b>", "\N{MIDDLE DOT}" * 3, "\N{HIRAGANA LETTER A}", '"\''
+    ]  # fmt: skip
+    texts = {"".join(text.itertext()) for text in wide.iter(f"{SVG}text")}
+    assert {"$k = $a$ & $", "\N{MIDDLE DOT} $t$ <", "<b>"} <= texts
+    assert "<b>" not in page
+
+
 def test_parts_of_a_page_bring_no_library(figure):
     part = figure.html(library=False)
     assert "<script" not in part
@@ -158,6 +174,7 @@ def test_beamish_loads_no_plotting_package_and_says_which_one_is_missing():
     program = """
 import sys
 import beamish as bm
+from beamish.accumulations import Last
 from beamish.accumulations import Count
 from beamish.testing import TestStream
 assert not {"matplotlib", "plotly"} & set(sys.modules)
