@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from beamish import accumulations, errors, sinks, testing, triggers
+from beamish import accumulations, errors, plot, sinks, testing, triggers
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -140,6 +140,7 @@ __all__ = [
     "merge",
     "observe",
     "panes",
+    "plot",
     "progress",
     "register",
     "sinks",

@@ -75,6 +75,8 @@ def read(panes: list[bm.Pane]) -> Iterator[tuple[datetime, Any]]:
 assert_type(list(read(list(scores.run(script)))), list[tuple[datetime, Any]])
 panes: list[bm.Pane] = scores.run(script)
 assert_type(bm.live(panes), list[bm.Pane])
+assert_type(bm.plot.timeline(scores, script, key="red"), bm.plot.Figure)
+assert_type(bm.plot.timeline(panes, key={"team": "red"}).html(library=False), str)
 
 # Stages and merges.
 
@@ -258,6 +260,7 @@ def refused(spark: SparkSession) -> None:
     scores.accumulate(n="score")  # type: ignore[arg-type]
     scores.then(3)  # type: ignore[arg-type]
     scores.event_time("ts", 30)  # type: ignore[arg-type]
+    bm.plot.timeline(scores, script, rows=[])  # type: ignore[call-overload]
     bm.live(3)  # type: ignore[call-overload]
     scores.from_changelog(3)  # type: ignore[arg-type]
     scores.discard()  # type: ignore[attr-defined]

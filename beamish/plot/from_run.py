@@ -1,0 +1,277 @@
+"""The picture of a script's run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from beamish.errors import PipelineError
+from beamish.flow import Flow
+from beamish.instants import instant_us
+from beamish.local import StageStep, trace_stages
+from beamish.pane import Pane, PaneKind, RowWindow
+from beamish.plot.keys import Chosen, key_name, key_of
+from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
+from beamish.script.events import Event, Row, Step, as_step
+from beamish.source import Source
+from beamish.windows.option import WindowOption
+from beamish.windows.within import Within
+
+_DAY_US = 86_400_000_000
+_Key = tuple[Any, ...]
+
+
+@attrs.frozen
+class _Moment:
+    """An event of a script, what it did to each stage, and when.
+
+    Attributes:
+        event: the event.
+        done: what it did, by stage.
+        rows_at, moves_at, at: processing time of its rows, of what it moves, and of the panes that come of it.
+    """
+
+    event: Event
+    done: Sequence[StageStep]
+    rows_at: float
+    moves_at: float
+    at: float
+
+
+@attrs.frozen
+class _Came:
+    """A row that came to a stage.
+
+    Attributes:
+        at: processing time of what comes of it.
+        row: its columns.
+        point: how it is shown.
+    """
+
+    at: float
+    row: Row
+    point: Point
+
+
+def picture_of_run(
+    flow: Flow,
+    events: Sequence[Event],
+    *,
+    key: Any,
+    title: str | None,
+    ideal: bool,
+    clock: bool | None,
+    initial: Any,
+) -> Picture:
+    """Run a script, and see what each stage did.
+
+    Raises:
+        PipelineError: windows are counted in rows; else as ``Pipeline.run``.
+        ScriptError: the script cannot be run.
+        OptionError: no such key, or too many to show.
+    """
+    by_clock = any(as_step(event).clock_us is not None for event in events) if clock is None else clock
+    moments = _moments(_with_dropped(flow), events, initial, by_clock=by_clock)
+    chosen = Chosen(key, [below.gives.keys for below in flow.flows])
+    panels: list[Panel] = []
+    for stage, below in enumerate(flow.flows):
+        panes = [(moment.at, pane) for moment in moments for pane in moment.done[stage].panes]
+        if below is not flow:
+            panes += _dropped_within(below, events, initial, by_clock=by_clock)
+        _check_event_time(pane for _, pane in panes)
+        came, watermarks = _came(flow, stage, moments), _watermarks(flow, stage, moments)
+        names = [str(name) for name in below.gives.keys]
+        of_stage = []
+        for of in chosen.keys(stage, _keys(came, panes, len(names))):
+            own = [(at, pane) for at, pane in panes if key_of(pane.key.values()) == of]
+            points = _fates(came, of, own, below.gives.window)
+            boxes = boxes_of(own, points, by_clock=by_clock)
+            named = dict(zip(names, of, strict=True))
+            rows = judged(points, boxes, watermarks[-1])
+            of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes))
+        panels = [*of_stage, *panels]
+    chosen.check(panels)
+    return Picture(tuple(panels), title, by_clock, ideal and by_clock)
+
+
+def _keys(came: Mapping[_Key, Sequence[_Came]], panes: Iterable[tuple[float, Pane]], size: int) -> list[_Key]:
+    """The keys of a stage, in the order in which they came. Of several windowings, panes have keys that go on with a name."""
+    of_panes = list(dict.fromkeys(key_of(pane.key.values()) for _, pane in panes))
+    keys: list[_Key] = []
+    for of in came:
+        longer = [key for key in of_panes if key[: len(of)] == of]
+        keys += longer or [(*of, *[None] * (size - len(of)))]
+    return [*keys, *of_panes]
+
+
+def _name(stage: int, stages: int, key: Mapping[str, Any]) -> str:
+    words = [f"stage {stage + 1} of {stages}"] if stages > 1 else []
+    return ", ".join([*words, *([key_name(key)] if key else [])])
+
+
+def _with_dropped(flow: Flow) -> Flow:
+    """The same, and dropped rows come out of its last stage, where it has windows."""
+    try:
+        changed = attrs.evolve(flow, stage=flow.stage.declaring("with_dropped()", with_dropped=True))
+        changed.check()
+    except PipelineError:
+        return flow
+    return changed
+
+
+def _moments(flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool) -> list[_Moment]:
+    """Run it. Of a step without a clock rows come in the middle and panes at the end; a watermark that its rows are judged by, before."""
+    run = trace_stages(flow, events, initial)
+    clocks = _clocks(events)
+    moments = []
+    for number, (event, done) in enumerate(run, start=1):
+        at = clocks[number - 1] if by_clock else float(number)
+        early = 0.75 if as_step(event).rows else 0.0
+        moments.append(_Moment(event, done, *((at, at, at) if by_clock else (at - 0.5, at - early, at))))
+    return moments
+
+
+def _clocks(events: Iterable[Event]) -> list[float]:
+    """The clock at each event. It begins in 1970: what comes before it is set to a date is shown at that date."""
+    moves = [as_step(event).clock_us for event in events]
+    first = next((us for us in moves if us), 0)
+    clock, clocks = first if first > _DAY_US else 0, []
+    for us in moves:
+        clock = clock if us is None else us
+        clocks.append(float(clock))
+    return clocks
+
+
+def _dropped_within(
+    flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool
+) -> Iterator[tuple[float, Pane]]:
+    """What a stage drops whose panes another one takes, and which does not say so: run alone it does."""
+    names = {source.name for source in flow.sources}
+    # What other inputs get is left out, but that it took a step.
+    own = [
+        event if (step := as_step(event)).input in {None, *names} else Step(clock_us=step.clock_us) for event in events
+    ]
+    changed = _with_dropped(flow)
+    given = initial if any(stage.stage.may_begin_with(number) for _, stage, number in changed.leaves) else None
+    for moment in _moments(changed, own, given, by_clock=by_clock):
+        yield from ((moment.at, pane) for pane in moment.done[-1].panes if pane.kind is PaneKind.DROPPED)
+
+
+def _check_event_time(panes: Iterable[Pane]) -> None:
+    for pane in panes:
+        if isinstance(pane.window, RowWindow):
+            raise PipelineError(
+                f"timeline: {pane} is of a window counted in rows; a timeline shows windows of event time, such as "
+                "bm.FixedWindows('2 minutes')"
+            )
+
+
+def _watermarks(flow: Flow, stage: int, moments: Sequence[_Moment]) -> tuple[Watermark, ...]:
+    """Those of the inputs, where there are several, and the one that rows are judged by."""
+    judges = _rising(None, [(moment.moves_at, moment.done[stage].watermark_us) for moment in moments])
+    inputs = flow.flows[stage].inputs
+    if len(inputs) == 1:
+        return (judges,)
+    of_inputs = [
+        _rising(
+            taken.name or f"input {number + 1}",
+            [(moment.moves_at, moment.done[stage].inputs_us[number]) for moment in moments],
+        )
+        for number, taken in enumerate(inputs)
+    ]
+    return (*of_inputs, judges)
+
+
+def _rising(name: str | None, stood: Iterable[tuple[float, int | None]]) -> Watermark:
+    steps: list[tuple[float, int]] = []
+    for time, us in stood:
+        if us is not None and (not steps or us > steps[-1][1]):
+            steps.append((time, us))
+    return Watermark(name, tuple(steps))
+
+
+def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list[_Came]]:
+    """What came to a stage, by key."""
+    below, found = flow.flows[stage], dict[_Key, list[_Came]]()
+    for number, taken in enumerate(below.inputs):
+        keys = [str(name) for name in taken.relation.keys]
+        for moment in moments:
+            if isinstance(taken, Source):
+                came = _rows(below, number, taken, moment)
+            else:
+                came = _panes(moment.done[flow.flows.index(taken.flow)].panes, moment.at, taken.name)
+            for one in came:
+                found.setdefault(key_of(one.row.get(name) for name in keys), []).append(one)
+    return {key: sorted(came, key=lambda one: one.point.time) for key, came in found.items()}
+
+
+def _rows(below: Flow, number: int, source: Source, moment: _Moment) -> Iterator[_Came]:
+    """The rows that a moment brings to an input of a stage."""
+    step = as_step(moment.event)
+    for row in step.rows if step.input == source.name else ():
+        at = row.get(source.event_time) if isinstance(source.event_time, str) else None
+        us = None if at is None else instant_us(source.event_time, at)
+        label = ", ".join(value_label(row.get(name)) for name in _label_columns(below, number, source, row))
+        yield _Came(moment.at, row, Point(us, moment.rows_at, label, source.name))
+
+
+def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[_Came]:
+    """The panes that a stage gets of the one before, as rows."""
+    for pane in panes:
+        us = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
+        retracts = pane.kind is PaneKind.RETRACTION
+        label = ", ".join(value_label(value) for value in pane.values.values())
+        words = f"\N{MINUS SIGN}{label}" if retracts else label
+        yield _Came(at, {**pane.key, **pane.values}, Point(us, at, words, name, is_pane=True, retracts=retracts))
+
+
+def _fates(
+    came: Mapping[_Key, Sequence[_Came]], key: _Key, panes: Iterable[tuple[float, Pane]], window: WindowOption | None
+) -> list[Point]:
+    """The rows of a key, and what was dropped of them. A row is dropped once from each of its windows."""
+    gone: dict[float, list[Pane]] = {}
+    for at, pane in panes:
+        if pane.kind is PaneKind.DROPPED:
+            gone.setdefault(at, []).append(pane)
+    own = next((rows for of, rows in came.items() if key[: len(of)] == of), ())
+    points = []
+    for one in own:
+        dropped: dict[Any, Pane] = {}
+        for pane in gone.get(one.at, []):
+            if pane.window not in dropped and not one.point.is_pane and _is_row(pane, one.row):
+                dropped[pane.window] = pane
+        for pane in dropped.values():
+            gone[one.at].remove(pane)
+        reason = next((pane.reason for pane in dropped.values()), None)
+        kept = reason is not None and len(dropped) < _windows(window, key, one.point.event_us)
+        points.append(attrs.evolve(one.point, dropped=reason, kept=kept))
+    return points
+
+
+def _windows(option: WindowOption | None, key: _Key, event_us: int | None) -> int:
+    """In how many windows a row is."""
+    if option is not None and option.windowings:
+        option = option.windowings.get(key[-1])
+    if option is None or event_us is None or option.merging or option.columns or isinstance(option, Within):
+        return 1
+    return len(option.assign_columns(np.array([event_us]))[0])
+
+
+def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[str]:
+    """What is written at a row: what the stage accumulates of it; or its only other column."""
+    known = (*source.keys, source.event_time)
+    asked = [name for name in below.stage.asks(below.takes, number) if name not in known]
+    others = [name for name in row if name not in known]
+    return asked or (others if len(others) == 1 else [])
+
+
+def _is_row(dropped: Pane, row: Row) -> bool:
+    """Whether a dropped row is this one."""
+    return all(name in dropped.values and _same(dropped.values[name], value) for name, value in row.items())
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - not a number is not itself
