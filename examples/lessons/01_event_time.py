@@ -10,6 +10,7 @@ Write down, before you run it: how many points were scored in the two minutes fr
 no longer in them)? In the two minutes from 12:02? Which of that changes if she comes out at 12:07?
 """
 
+import sys
 from datetime import datetime
 
 import beamish as bm
@@ -30,17 +31,27 @@ def at(clock: str) -> datetime:
     return datetime.fromisoformat(f"2024-05-01T{clock}Z")
 
 
-def points_by(time: str, plays: list[tuple[str, str, int]]) -> dict[str, int]:
-    """The points of each two minutes, by one of the two times: by "played" or by "arrived"."""
-    windows = (
+def windows(time: str) -> bm.Pipeline:
+    """Points of each two minutes, by one of the two times: by "played" or by "arrived"."""
+    return (
         bm.Pipeline()
         .event_time(time, bm.BoundedOutOfOrderness("0 minutes"))  # lesson 2 is about this
         .window(bm.FixedWindows("2 minutes"))
         .accumulate(points=Sum("points"))
     )
-    rows = [{"played": at(played), "arrived": at(arrived), "points": points} for played, arrived, points in plays]
-    panes = windows.run(TestStream().add(rows).advance_watermark_to_infinity())  # all rows, then the end
-    return {f"{pane.start:%H:%M}": pane.values["points"] for pane in panes}
+
+
+def story(plays: list[tuple[str, str, int]]) -> TestStream:
+    """The plays arrive one after the other; then comes the end of time, and windows say what they hold."""
+    script = TestStream()
+    for played, arrived, points in plays:
+        script = script.step([{"played": at(played), "arrived": at(arrived), "points": points}], clock=at(arrived))
+    return script.advance_processing_time_by("1 minute").advance_watermark_to_infinity()
+
+
+def points_by(time: str, plays: list[tuple[str, str, int]]) -> dict[str, int]:
+    """What comes out: points by the start of the two minutes."""
+    return {f"{pane.start:%H:%M}": pane.values["points"] for pane in windows(time).run(story(plays))}
 
 
 print(__doc__)
@@ -57,7 +68,10 @@ print("points by when they were played:", came)
 print("points by when they arrived:    ", believed)
 print("if she comes out at 12:07:      ", points_by("played", late), "and", points_by("arrived", late))
 
+picture = bm.plot.timeline(windows("played"), story(PLAYS), title=str(__doc__).partition("\n")[0])
+print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 print(f"""
-The answer. {came["12:00"]} points from 12:00, {came["12:02"]} points from 12:02, whatever the tunnel does. By arrival it is
-{believed["12:00"]} and {believed["12:02"]} and the rest later, and each tunnel moves it. When a play was played is its event time, when
-it is worked on is processing time. Here we counted when all had come. A stream never ends: when then?""")
+The answer. {came["12:00"]} points in the two minutes from 12:00, {came["12:02"]} in those from 12:02, whatever the tunnel does.
+By arrival it would be {believed["12:00"]} and {believed["12:02"]}, and another tunnel would give other numbers. When a play was played
+is its event time; when it is worked on is processing time. Here everything had come before we
+counted. But a stream never ends: when do we count then? That is lesson 2.""")

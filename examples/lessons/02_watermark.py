@@ -14,6 +14,7 @@ Write down, before you run it, for the windows from 12:00, 12:02, 12:04 and 12:0
 STORY does it give its points, and how many?
 """
 
+import sys
 from datetime import datetime, timedelta
 
 import beamish as bm
@@ -59,10 +60,13 @@ for (clock, plays), watermark, (_, panes) in zip(STORY, watermarks, script.trace
     print(f"{clock}  {watermark:%H:%M}      {arrives:28}{out}".rstrip())
     came |= {f"{pane.start:%H:%M}": (clock, pane.values["points"]) for pane in panes}
 
-arrived = [points for clock, plays in STORY for _, points in plays if clock < "12:02"]
-believed = {"12:00": (next(clock for clock, _ in STORY if clock >= "12:02"), sum(arrived))}
+picture = bm.plot.timeline(windows, script, title=str(__doc__).partition("\n")[0])
+print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
+arrived = sum(points for clock, plays in STORY for _, points in plays if clock < "12:02")
+believed = {"12:00": (next(clock for clock, _ in STORY if clock >= "12:02"), arrived)}
+answer = "; ".join(f"from {start}: on line {clock}, {points} points" for start, (clock, points) in came.items())
 print(f"""
-The answer, by window: on which line, how many: {came}
-By the clock it would have been {believed["12:00"]}: the tunnel's points would be missing. And the windows from
-12:04 and 12:06 wait for ever: the watermark stops at {watermarks[-1]:%H:%M}, because no play comes that moves it.
-Time alone closes nothing. (On Spark that is the question "why does my window never close?")""")
+The answer. {answer}; from 12:04 and 12:06: never.
+By the clock the first would have come on line {believed["12:00"][0]} with {arrived} points: those from the tunnel are missing.
+The last two windows wait for ever: the watermark stops at {watermarks[-1]:%H:%M}, because no play moves it any
+more, and the clock alone closes nothing. (On Spark people ask: "why does my window never close?")""")

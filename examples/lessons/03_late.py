@@ -10,9 +10,10 @@ each line the watermark moves first (the latest play of the lines above, less on
 
 Some say: "Five minutes are allowed. A took less, so it counts; B and C took more: they are dropped."
 
-Write down, before you run it, for each of A, B and C: on time, late, or dropped?
+Write down, before you run it, of A, B and C: is it ON_TIME, LATE or DROPPED?
 """
 
+import sys
 from datetime import datetime
 
 import beamish as bm
@@ -52,20 +53,21 @@ print(__doc__)
 print("The run.\n\nclock  watermark  arrives     comes out")
 came = {}
 for (clock, watermark, (name, played)), (_, panes) in zip(STORY, script.trace(windows), strict=True):
-    print(f"{clock}  {watermark}      {name} of {played}  ", end="")
-    out = []
+    out = ""
     for pane in panes:
         dropped = pane.kind == bm.PaneKind.DROPPED
-        plays = [pane.values["name"]] if dropped else pane.values["plays"]
-        fate = "dropped" if dropped else pane.timing.value.lower().replace("_", " ")
-        out.append(f"{pane.start:%H:%M} to {pane.end:%H:%M} {fate}: {' '.join(plays)}")
+        plays = [pane.values["name"]] if dropped else sorted(pane.values["plays"])
+        fate = "DROPPED" if dropped else pane.timing.value
         came |= dict.fromkeys(plays, fate)
-    print("; ".join(out))
+        out += f"from {pane.start:%H:%M} {fate}: {' '.join(plays)}  "
+    print(f"{clock}  {watermark}      {name} of {played}  {out}".rstrip())
 
+picture = bm.plot.timeline(windows, script, title=str(__doc__).partition("\n")[0])
+print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 came = {name: came[name] for name in "ABC"}
-believed = {"A": "late", "B": "dropped", "C": "dropped"}
+believed = {"A": "LATE", "B": "DROPPED", "C": "DROPPED"}
 print(f"""
-The answer. {came}
-How long a row was on the way does not matter, nor the clock. Only the watermark does. Nothing came
-between 12:05 and 12:20, so it stood still, and B's window was open. Then x came, of 12:20, and the
-watermark leapt to 12:19: C's window, 12:12 to 12:14, ended and expired in that moment.""")
+The answer. {", ".join(f"{name} is {fate}" for name, fate in came.items())}; some expected B to be {believed["B"]}.
+How long a play was on the way does not matter, nor does the clock: only the watermark does. Nothing
+came between 12:05 and 12:20, so it stood still, and B's window (from 12:02) was open. Then x came,
+and the watermark leapt to 12:19: C's window (12:12 to 12:14) ended and expired in that moment.""")

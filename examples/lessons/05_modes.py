@@ -10,6 +10,7 @@ Write down, before you run it, the points that the reader has in the end for the
 to 12:02, in each of the four. It fires when two plays have come, at its end, and for each late play.
 """
 
+import sys
 from datetime import datetime
 
 import beamish as bm
@@ -55,11 +56,12 @@ print("\npanes are     the reader adds  the reader replaces")
 for mode in ("discarding", "accumulating"):
     print(f"{mode:12}  {came[mode, 'adds']:15}  {came[mode, 'replaces']:19}")
 
+picture = bm.plot.timeline(panes_hold.accumulating(), script, title=str(__doc__).partition("\n")[0])
+print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 scored = sum(points for _, _, (played, points) in STORY if played < "12:02")
-believed = {(mode, reader): scored for mode, reader in came if mode == "accumulating"}
-wrong = [" panes that the reader ".join(pair) for pair, points in came.items() if points != scored]
+believed = dict.fromkeys([("accumulating", "adds"), ("accumulating", "replaces")], scored)
 print(f"""
-The answer. {scored} points were scored. Wrong are: {"; ".join(wrong)}.
-An accumulating pane repeats what the panes before it said: who adds them up counts twice. A
-discarding one forgets it: who replaces is left with the last bit. Choose the mode by the reader: a
-counter wants discarding panes, a table accumulating ones. And a reader that is a pipeline? Lesson 6.""")
+The answer. {scored} points were scored. Wrong is who adds up accumulating panes ({came["accumulating", "adds"]}): each repeats what
+those before it said. And who replaces by discarding panes ({came["discarding", "replaces"]}): each forgets what those before it
+said. Choose the mode by the reader: a counter wants discarding panes, a table accumulating ones.
+And if the reader is another pipeline? That is lesson 6.""")

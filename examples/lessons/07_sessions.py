@@ -12,6 +12,7 @@ Write down, before you run it: after each of the three lines, which visits are t
 how many points has each?
 """
 
+import sys
 from datetime import datetime
 
 import beamish as bm
@@ -55,9 +56,11 @@ for (clock, _, (played, points)), (_, panes) in zip(STORY, script.trace(visits),
     so_far += panes
     came.append(len(bm.live(so_far)))
 
+picture = bm.plot.timeline(visits, script, title=str(__doc__).partition("\n")[0])
+print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 believed = [1, 2, 2]
 print(f"""
-The answer. Visits after each line: {came}; some expected {believed}.
-The play of 12:20 is within 30 minutes of both visits, so both are one: they merge. What was said of
-them is taken back, and one visit with all points is said. Who had written "2 visits" into a table
-has to hear of it: windows that merge need retractions.""")
+The answer. The number of visits is {came}, one after each line; some expected {believed}.
+The play of 12:20 is less than 30 minutes from both visits, so all is one visit: windows merge. What
+was said of the two is taken back. Who wrote "2 visits" into a table must hear of it, so windows that
+merge need retractions.""")

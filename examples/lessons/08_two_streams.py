@@ -12,6 +12,7 @@ Write down, before you run it: on which line does the window from 12:00 give its
 points and euros are in it?
 """
 
+import sys
 from datetime import datetime
 
 import beamish as bm
@@ -57,14 +58,17 @@ for (clock, stream, watermark, (time, amount)), (_, panes) in zip(STORY, script.
     out = ", ".join(f"from {start}: {points} points, {euros} euros" for start, points, euros in sums)
     arrives = f"{amount} of {time}"
     print(f"{clock}              {stands['plays']}  {stands['payments']}     {arrives:13}{out}".rstrip())
-    came |= {f"{pane.start:%H:%M}": (clock, dict(pane.values)) for pane in panes}
+    came |= {start: (clock, points, euros) for start, points, euros in sums}
 
+picture = bm.plot.timeline(windows, script, title=str(__doc__).partition("\n")[0])
+print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 first = next(clock for clock, stream, watermark, _ in STORY if stream == "plays" and watermark >= "12:10")
-before = [(stream, time, amount) for clock, stream, _, (time, amount) in STORY if clock < first and time < "12:10"]
-sums = [sum(amount for stream, _, amount in before if stream == name) for name in ("plays", "payments")]
-believed = {"12:00": (first, *sums)}
+early = [(stream, amount) for clock, stream, _, (time, amount) in STORY if clock < first and time < "12:10"]
+points, euros = (sum(amount for of, amount in early if of == stream) for stream in ("plays", "payments"))
+believed = {"12:00": (first, points, euros)}
+line, all_points, all_euros = came["12:00"]
 print(f"""
-The answer: {came}; some expected {believed}.
-The watermark of both is the lesser of the two: of the payments nobody could say before 12:41 that
-those from 12:00 to 12:10 are all in, and indeed 6 euros were still to come. The slower stream holds
-the window. If nobody ever pays again, it holds it for ever; `idle_timeout` is the way out.""")
+The answer. On line {line}, {all_points} points and {all_euros} euros; some expected line {first}, {points} points and {euros} euros.
+The watermark of both is the lesser of the two. Before 12:41 nobody could say that all payments from
+12:00 to 12:10 are in, and indeed 6 euros were still to come. The slower stream holds the window. If
+nobody ever pays again it holds it for ever; `idle_timeout` is the way out.""")
