@@ -64,18 +64,21 @@ batch = spark.read.schema(schema).csv(str(folder)).transform(windows)
 
 
 def known(panes: DataFrame) -> dict[str, int]:
-    """The points of each window by its start, as the panes that are live say."""
-    rows = bm.live(panes).orderBy("window").selectExpr("date_format(window.start, 'HH:mm')", "points")
+    """The points of each window by its start, by the last of its panes."""
+    rows = panes.orderBy("window", "pane.index").selectExpr("date_format(window.start, 'HH:mm')", "points")
     return dict(map(tuple, rows.collect()))
 
 
 by_script = {f"{pane.start:%H:%M}": pane.values["points"] for pane in bm.live(windows.run(script))}
 came, believed = known(spark.table("lesson")), known(batch)
-print("The run. Points by window:\n\nscript", by_script, "\nstream", came, "\nbatch ", believed)
+print("The run. Points by window:\n")
+for name, points in {"script": by_script, "stream": came, "batch": believed}.items():
+    print(f"{name:7}", ", ".join(f"from {start}: {n}" for start, n in points.items()))
+
 picture = bm.plot.timeline(windows, script, title=str(__doc__).partition("\n")[0])
 print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 print(f"""
-The answer. The stream says what the script says, but not what the batch says: the windows
-from {" and ".join(sorted(believed.keys() - came.keys()))} are missing. The play of 12:13 came when its window had expired, and was dropped; to a batch no row is
-late. And the window from 12:30 is still open: a stream has not said its last word. Where it has, it
-says what the batch says, but for the rows that came too late.""")
+The answer. The stream says what the script says, but not what the batch says: the windows from
+{" and ".join(sorted(believed.keys() - came.keys()))} are missing. The play of 12:13 came when its window had expired, and was
+dropped; to a batch no row is late. And the window from 12:30 is still open: a stream has not said its
+last word. Where it has, it says what the batch says, but for the rows that came too late.""")
