@@ -1,4 +1,4 @@
-"""Lesson 6: a second stage counts what the first one says; what if the first one corrects itself?
+"""Lesson 6: a stage corrects itself; does the stage after it notice?
 
 The first stage gives the points of each player, with a new pane after each line of STORY. The second
 takes these panes as its rows and counts players by their points: how many have 5, how many have 8.

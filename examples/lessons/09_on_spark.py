@@ -1,4 +1,4 @@
-"""Lesson 9: does the same pipeline give the same on Spark, as a stream and as a batch?
+"""Lesson 9: on Spark, does a pipeline say the same as a stream and as a batch?
 
 Now the plays are in files. Spark reads one file after the other, each in a micro-batch. The pipeline
 is one value and runs three times: over a script (without Spark, as so far), over the files as a

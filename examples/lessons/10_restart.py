@@ -1,4 +1,4 @@
-"""Lesson 10: the machine is switched off; what does the query still know when it starts again?
+"""Lesson 10: the machine was switched off; what does a query still know?
 
 A query keeps its open windows, and how far it has read, in a folder: the checkpoint. Here it reads a
 file and stops; the window from 12:00 has given a pane of 8 points. While nothing runs a second file
