@@ -58,7 +58,9 @@ class Chosen:
             OptionError: no key is the one asked for, or there are too many to show.
         """
         if not panels:
-            what = "there are no rows and no panes" if self.key is None else f"no row and no pane has the key {self.key!r}"
+            what = (
+                "there are no rows and no panes" if self.key is None else f"no row and no pane has the key {self.key!r}"
+            )
             raise OptionError(f"timeline(key={self.key!r}): {what}, so there is nothing to show")
         if len(panels) > MOST_PANELS:
             example = next(panel.key for panel in panels if panel.key)
