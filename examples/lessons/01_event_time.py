@@ -1,13 +1,13 @@
 """Lesson 1: which time counts, when a play was played or when we heard of it?
 
 A game runs on phones. A play scores points, and the phone sends it at once, if it has a signal.
-Ann's phone is in a tunnel from 12:01 to 12:05: what she plays there arrives when she comes out.
-Look at PLAYS in this file.
+Ann's phone is in a tunnel from 12:01 to 12:05: what she plays there arrives when she comes out (see
+PLAYS in this file). Points are added up in windows of two minutes: from 12:00, from 12:02, and so on.
 
 Some say: "A play counts in the minutes in which it arrives."
 
-Write down, before you run it: how many points were scored in the two minutes from 12:00 (12:02 is
-no longer in them)? In the two minutes from 12:02? Which of that changes if she comes out at 12:07?
+Write down, before you run it: how many points were scored in the window from 12:00 (12:02 is no longer
+in it)? In the window from 12:02? Which of that changes if she comes out of the tunnel at 12:07?
 """
 
 import sys
@@ -32,7 +32,7 @@ def at(clock: str) -> datetime:
 
 
 def windows(time: str) -> bm.Pipeline:
-    """Points of each two minutes, by one of the two times: by "played" or by "arrived"."""
+    """Points in windows of two minutes, by one of the two times: by "played" or by "arrived"."""
     return (
         bm.Pipeline()
         .event_time(time, bm.BoundedOutOfOrderness("0 minutes"))  # lesson 2 is about this
@@ -50,7 +50,7 @@ def story(plays: list[tuple[str, str, int]]) -> TestStream:
 
 
 def points_by(time: str, plays: list[tuple[str, str, int]]) -> dict[str, int]:
-    """What comes out: points by the start of the two minutes."""
+    """What comes out: points by the start of the window."""
     return {f"{pane.start:%H:%M}": pane.values["points"] for pane in windows(time).run(story(plays))}
 
 
@@ -71,7 +71,7 @@ print("if she comes out at 12:07:      ", points_by("played", late), "and", poin
 picture = bm.plot.timeline(windows("played"), story(PLAYS), title=str(__doc__).partition("\n")[0])
 print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 print(f"""
-The answer. {came["12:00"]} points in the two minutes from 12:00, {came["12:02"]} in those from 12:02, whatever the tunnel does.
+The answer. {came["12:00"]} points in the window from 12:00, {came["12:02"]} in that from 12:02, whatever the tunnel does.
 By arrival it would be {believed["12:00"]} and {believed["12:02"]}, and another tunnel would give other numbers. When a play was played
 is its event time; when it is worked on is processing time. Here everything had come before we
 counted. But a stream never ends: when do we count then? That is lesson 2.""")

@@ -1,12 +1,12 @@
 """Lesson 2: a stream never ends; when are two minutes of it over?
 
-Plays come late (lesson 1), so the clock cannot tell whether all plays of 12:00 to 12:02 are in. A
-guess is needed of how far event time has come: the watermark. Here it is the latest play that has
-come, less two minutes; it says "of the time before this no play will come any more". A window gives
-its points, once, when the watermark is at its end.
+Plays come late (lesson 1), so the clock cannot tell whether all plays of 12:00 to 12:02 are in. It
+takes a guess of how far event time has come: the watermark. Here it is the latest play that has come,
+less two minutes. It says: "No play from before this will come any more." A window gives its points,
+once, when the watermark is at its end.
 
 On each line of STORY the watermark moves first (the latest play of the lines above, less two
-minutes), then plays arrive.
+minutes; the game begins at 12:00), then plays arrive.
 
 Some say: "The window from 12:00 to 12:02 gives its points when the clock says 12:02."
 
@@ -53,7 +53,7 @@ for clock, plays in STORY:
 
 print(__doc__)
 print("The run.\n\nclock  watermark  arrives (points of a time)  comes out")
-came = {}
+came = {}  # by window: on which line, how many points
 for (clock, plays), watermark, (_, panes) in zip(STORY, watermarks, script.trace(windows), strict=True):
     arrives = ", ".join(f"{points} of {played}" for played, points in plays)
     out = ", ".join(f"{pane.start:%H:%M} to {pane.end:%H:%M}: {pane.values['points']}" for pane in panes)

@@ -1,12 +1,13 @@
-"""Lesson 3: what becomes of a row that comes after its window was over?
+"""Lesson 3: what becomes of a play that comes when its window is over?
 
 The watermark is a guess, and a guess may be wrong. A play that comes when the watermark is at the
 end of its window, or past it, is late. `allowed_lateness("5 minutes")` says: keep a window until the
-watermark is five minutes past its end. A late play gives a late pane of its own until then, after
-that it is dropped. (A pane is what a window gives; it may give several.)
+watermark is five minutes past its end. Until then a late play gives a pane of its own; after that it
+is dropped. (What a window gives is called a pane; it may give several.)
 
 The plays have names here. Three of them had no signal: A was 4 minutes on the way, B 18, C 9. On
-each line the watermark moves first (the latest play of the lines above, less one minute).
+each line the watermark moves first (the latest play of the lines above, less one minute), then one
+play arrives.
 
 Some say: "Five minutes are allowed. A took less, so it counts; B and C took more: they are dropped."
 

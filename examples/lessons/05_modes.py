@@ -7,7 +7,8 @@ has (a table, by window). That makes four combinations.
 Some say: "Accumulating panes hold everything, so nobody can go wrong with them."
 
 Write down, before you run it, the points that the reader has in the end for the window from 12:00
-to 12:02, in each of the four. It fires when two plays have come, at its end, and for each late play.
+to 12:02, in each of the four. The window gives a pane when two plays have come, one when the
+watermark is at its end, and one for each late play.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Lesson 7: how many visits did ann pay us, and can that number fall?
 
-A session is a window that its plays make: those of a player that follow each other by less than 30
-minutes are one visit. It is from its first play to 30 minutes after its last one. Here ann's plays
+A session is a window that plays make: those of a player that follow each other by less than 30
+minutes are one visit. It lasts from its first play to 30 minutes after its last one. Here ann's plays
 of 12:00 and 12:40 arrive; then one of 12:20 arrives, from a tunnel.
 
 Each line gives panes at once, and a pane that no longer holds is retracted (lesson 6).
