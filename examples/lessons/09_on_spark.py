@@ -46,9 +46,10 @@ def at(clock: str) -> datetime:
 script, folder = TestStream(), Path(tempfile.mkdtemp())
 for number, (watermark, plays) in enumerate(FILES):
     script = script.step([{"played": at(played), "points": n} for played, n in plays], watermark=at(watermark))
-    path = folder / f"{number}.csv"
-    path.write_text("".join(f"{at(played).isoformat()},{n}\n" for played, n in plays))
-    os.utime(path, (number, number))  # Spark reads files in the order of their times
+    if plays:
+        path = folder / f"{number}.csv"
+        path.write_text("".join(f"{at(played).isoformat()},{n}\n" for played, n in plays))
+        os.utime(path, (number, number))  # Spark reads files in the order of their times
 
 print(__doc__)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

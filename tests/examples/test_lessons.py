@@ -105,6 +105,14 @@ def test_every_lesson_is_run_here_and_has_its_place_on_the_page(root, page):
         assert f"\n## {number}. {question[0].upper()}{question[1:]}\n" in text
 
 
+@pytest.mark.parametrize("name", ["lessons.md", "exercises.md"])
+def test_the_pages_link_to_what_is_there(root, name):
+    text = (root / "docs" / name).read_text()
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([\w-]+))?\)", text):
+        linked = text if not target else (root / "docs" / target).read_text()
+        assert not anchor or f'id="{anchor}"' in linked or f"\n## {anchor.capitalize()}\n" in linked, anchor
+
+
 def question_of(path):
     """The question in the first line of a lesson, without running it."""
     return re.match(r'"""Lesson \d+: (.*)\n', path.read_text()).group(1)
