@@ -53,7 +53,7 @@ for clock, plays in STORY:
 
 print(__doc__)
 print("The run.\n\nclock  watermark  arrives (points of a time)  comes out")
-came = {}  # by window: on which line, how many points
+came: dict[str, tuple[str, int]] = {}  # by window: on which line, how many points
 for (clock, plays), watermark, (_, panes) in zip(STORY, watermarks, script.trace(windows), strict=True):
     arrives = ", ".join(f"{points} of {played}" for played, points in plays)
     out = ", ".join(f"{pane.start:%H:%M} to {pane.end:%H:%M}: {pane.values['points']}" for pane in panes)

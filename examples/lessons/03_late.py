@@ -52,7 +52,7 @@ for clock, watermark, (name, played) in STORY:
 
 print(__doc__)
 print("The run.\n\nclock  watermark  arrives     comes out")
-came = {}
+came: dict[str, str] = {}
 for (clock, watermark, (name, played)), (_, panes) in zip(STORY, script.trace(windows), strict=True):
     out = ""
     for pane in panes:

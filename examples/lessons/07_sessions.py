@@ -48,9 +48,10 @@ for clock, watermark, (played, points) in STORY:
 
 print(__doc__)
 print("The run.")
-came, so_far = [], []
-for (clock, _, (played, points)), (_, panes) in zip(STORY, script.trace(visits), strict=True):
-    print(f"\n{clock}: {points} points of {played} arrive")
+came: list[int] = []  # how many visits are live after each line
+so_far: list[bm.Pane] = []
+for (clock, watermark, (played, points)), (_, panes) in zip(STORY, script.trace(visits), strict=True):
+    print(f"\n{clock}, watermark {watermark}: {points} points of {played} arrive")
     for pane in panes:
         print(f"    {pane.kind:10} {pane.start:%H:%M} to {pane.end:%H:%M}: {pane.values['points']}")
     so_far += panes

@@ -51,7 +51,8 @@ for clock, stream, watermark, (time, amount) in STORY:
 
 print(__doc__)
 print("The run.\n\nclock  watermarks: plays  payments  arrives      comes out")
-stands, came = {"plays": "  -  ", "payments": "  -  "}, {}
+stands = {"plays": "  -  ", "payments": "  -  "}
+came: dict[str, tuple[str, int, int]] = {}
 for (clock, stream, watermark, (time, amount)), (_, panes) in zip(STORY, script.trace(windows), strict=True):
     stands[stream] = watermark
     sums = [(f"{pane.start:%H:%M}", pane.values["points"], pane.values["euros"]) for pane in panes]

@@ -56,7 +56,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 settings = {"spark.sql.streaming.stateStore.providerClass": rocksdb, "spark.sql.shuffle.partitions": "2"}
 quiet = {"spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
-spark = SparkSession.builder.master("local[2]").config(map=settings | quiet).getOrCreate()
+spark = SparkSession.builder.master("local[2]").config(map={**settings, **quiet}).getOrCreate()
 
 schema = "played timestamp, points int"
 stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).csv(str(folder)).transform(windows)

@@ -37,7 +37,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 rocksdb = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 settings = {"spark.sql.streaming.stateStore.providerClass": rocksdb, "spark.sql.shuffle.partitions": "2"}
 quiet = {"spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
-spark = SparkSession.builder.master("local[2]").config(map=settings | quiet).getOrCreate()
+spark = SparkSession.builder.master("local[2]").config(map={**settings, **quiet}).getOrCreate()
 folder = Path(tempfile.mkdtemp())
 (folder / "in").mkdir()
 
