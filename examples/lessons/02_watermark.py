@@ -65,7 +65,7 @@ print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a f
 arrived = sum(points for clock, plays in STORY for _, points in plays if clock < "12:02")
 believed = {"12:00": (next(clock for clock, _ in STORY if clock >= "12:02"), arrived)}
 print(f"""
-The answer. {", ".join(f"from {start} on line {clock}: {n} points" for start, (clock, n) in came.items())}.
+The answer. {", ".join(f"{n} points from {start} on line {clock}" for start, (clock, n) in came.items())}.
 The windows from 12:04 and 12:06 wait for ever: the watermark stops at {watermarks[-1]:%H:%M}, because no play
 moves it any more, and the clock alone closes nothing. (On Spark people ask: "why does my window never
 close?") By the clock the first would have come on line {believed["12:00"][0]} with {arrived} points, the tunnel's missing.""")

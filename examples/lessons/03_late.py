@@ -11,7 +11,7 @@ play arrives.
 
 Some say: "Five minutes are allowed. A took less, so it counts; B and C took more: they are dropped."
 
-Write down, before you run it, of A, B and C: is it ON_TIME, LATE or DROPPED?
+Write down, before you run it, for each of A, B and C: is it ON_TIME, LATE or DROPPED?
 """
 
 import sys
@@ -69,6 +69,7 @@ came = {name: came[name] for name in "ABC"}
 believed = {"A": "LATE", "B": "DROPPED", "C": "DROPPED"}
 print(f"""
 The answer. {", ".join(f"{name} is {fate}" for name, fate in came.items())}; some expected B to be {believed["B"]}.
-How long a play was on the way does not matter, nor does the clock: only the watermark does. Nothing
-came between 12:05 and 12:20, so it stood still, and B's window (from 12:02) was open. Then x came,
-and the watermark leapt to 12:19: C's window (12:12 to 12:14) ended and expired in that moment.""")
+How long a play was on the way does not matter, nor does the clock: only the watermark does. A met it
+at the end of its window, so A is late, and allowed. Nothing came between 12:05 and 12:20, so it stood
+still, and B's window (from 12:02) was open. Then x came, and it leapt to 12:19: C's window (12:12 to
+12:14) ended and expired in that moment.""")

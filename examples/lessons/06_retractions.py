@@ -59,9 +59,9 @@ for mode, first_stage in first_stages.items():
 picture = bm.plot.timeline(first_stages["retracting"].then(by_points), script, title=str(__doc__).partition("\n")[0])
 print("\nThe picture:", picture.save(sys.argv[1]) if sys.argv[1:] else "name a file for it, such as lesson.svg")
 believed = {5: 1, 8: 1}  # one player has 5 points, one has 8
-counted = ", ".join(f"{sum(table.values())} {mode}" for mode, table in came.items())
+counted = ", ".join(f"{sum(table.values())} ({mode})" for mode, table in came.items())
 print(f"""
 The answer. Two people play; the tables count {counted}.
 "ann has 8" does not say what it replaces. To the second stage it is one row more, so ann stays among
 those with 5, until a RETRACTION takes her out. (Discarding panes are right for sums, but not for
-groups: nobody ever had 3 points.) The rule: a stage whose panes feed another stage retracts.""")
+groups: nobody ever had 3 points.) As a rule, a stage that feeds another retracts.""")

@@ -50,8 +50,8 @@ print(__doc__)
 print("The run.")
 came: list[int] = []  # how many visits are live after each line
 so_far: list[bm.Pane] = []
-for (clock, watermark, (played, points)), (_, panes) in zip(STORY, script.trace(visits), strict=True):
-    print(f"\n{clock}, watermark {watermark}: {points} points of {played} arrive")
+for (clock, _watermark, (played, points)), (_, panes) in zip(STORY, script.trace(visits), strict=True):
+    print(f"\n{clock}: the play of {played} arrives (points: {points})")
     for pane in panes:
         print(f"    {pane.kind:10} {pane.start:%H:%M} to {pane.end:%H:%M}: {pane.values['points']}")
     so_far += panes
