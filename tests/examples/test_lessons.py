@@ -112,7 +112,9 @@ def test_the_pages_link_to_what_is_there(root, name):
     text = (root / "docs" / name).read_text()
     for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([\w-]+))?\)", text):
         linked = text if not target else (root / "docs" / target).read_text()
-        assert not anchor or f'id="{anchor}"' in linked or f"\n## {anchor.capitalize()}\n" in linked, anchor
+        assert (
+            not anchor or f'id="{anchor}"' in linked or f"\n## {anchor.capitalize().replace('-', ' ')}\n" in linked
+        ), anchor
 
 
 def question_of(path):
