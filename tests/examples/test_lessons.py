@@ -68,10 +68,12 @@ def test_lesson_prints_what_the_page_says_and_what_some_believe_is_wrong(lesson,
 
 
 @pytest.mark.spark
-def test_lesson_of_streams_and_batches_prints_what_the_page_says(lesson, page, capsys, spark):
+def test_lesson_of_streams_and_batches_prints_what_the_page_says(lesson, page, capsys, tmp_path, spark):
     spark.sql("drop view if exists lesson")
     held = check(lesson, page, capsys, "09_on_spark")
     assert held["came"] == held["by_script"]
+    held["picture"].save(tmp_path / "lesson.svg")
+    assert "</svg>" in (tmp_path / "lesson.svg").read_text()
 
 
 @pytest.mark.spark
