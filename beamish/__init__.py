@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from beamish import accumulations, sinks, testing, triggers
+from beamish import accumulations, plot, sinks, testing, triggers
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -139,6 +139,7 @@ __all__ = [
     "merge",
     "observe",
     "panes",
+    "plot",
     "progress",
     "register",
     "sinks",

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beamish.engine.as_of.operator import AsOfOperator
 from beamish.engine.came_out import came_out
+from beamish.engine.clocks import Clocks
 from beamish.engine.kept_rows import kept_rows
 from beamish.engine.kept_windows import kept_windows, window_plan
 from beamish.engine.operator import Operator
@@ -28,6 +29,7 @@ from beamish.script.events import Event, Step, as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import ScriptRows, check_script, script_rows, watermark_of
 from beamish.source import Source
+from beamish.watermarks import NO_WATERMARK_US
 
 
 @attrs.frozen
@@ -87,6 +89,48 @@ def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initi
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
     return [pane for _, panes in trace(flow, events, how, initial) for pane in panes]
+
+
+@attrs.frozen
+class StageStep:
+    """What an event of a script did to one stage.
+
+    Attributes:
+        panes: what came out of it.
+        watermark_us: where its watermark stands then, microseconds; None before there is one.
+        inputs_us: where the watermark of each of its inputs stands, alike.
+    """
+
+    panes: list[Pane]
+    watermark_us: int | None
+    inputs_us: tuple[int | None, ...]
+
+
+def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[tuple[Event, list[StageStep]]]:
+    """Run a script; gives each event with what it did to each stage, in the order of ``flow.flows``.
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+    """
+    flow.check()
+    check_script(flow, events)
+    rows = script_rows(flow, events, initial)
+    if not rows.any:
+        return
+    root = _Node(flow.bind(rows.schemas, shards=1), Variation(), rows.initial)
+    nodes = list(root.nodes())
+    clocks = [Clocks.new(len(node.inputs_us)) for node in nodes]  # of each input, which a shard does not tell
+    for event, _ in zip(events, _run(root, events, rows), strict=True):
+        done = []
+        for below, node, of in zip(flow.flows, nodes, clocks, strict=True):
+            of.step([relation.policy for relation in below.takes], node.inputs_us, as_step(event).clock_us)
+            inputs_us = tuple(_known_us(progress.watermark_us) for progress in of.inputs)
+            done.append(StageStep(panes_from_table(node.out, node.gives), node.watermark_us, inputs_us))
+        yield event, done
+
+
+def _known_us(watermark_us: int) -> int | None:
+    return None if watermark_us == NO_WATERMARK_US else watermark_us
 
 
 def held_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[tuple[Relation, pa.Table]]:
@@ -180,6 +224,8 @@ class _Node:
         self._stores = [DictStore() for _ in range(flow.operator.shards)]
         self._shards = [self._operator.open(store) for store in self._stores]
         self._given = [0 for _ in self._stores]
+        self.out = self._operator.gives.schema.empty_table()
+        """What came out in the last step."""
         for number, taken in enumerate(flow.inputs):
             if isinstance(taken, Source) and taken.name in initial:
                 payloads: dict[int, list[bytes]] = {}
@@ -187,6 +233,23 @@ class _Node:
                     payloads.setdefault(shard, []).append(payload)
                 for shard, of_shard in payloads.items():
                     self._shards[shard].begin(of_shard)
+
+    def nodes(self) -> Iterator[_Node]:
+        """The stages below it and itself, each after those whose panes it takes."""
+        for below in self._inputs:
+            if isinstance(below, _Node):
+                yield from below.nodes()
+        yield self
+
+    @property
+    def gives(self) -> Relation:
+        """What it gives."""
+        return self._operator.gives
+
+    @property
+    def inputs_us(self) -> list[int | None]:
+        """What the inputs said in the last step of their watermarks."""
+        return [below.watermark_us for below in self._inputs]
 
     @property
     def watermark_us(self) -> int | None:
@@ -215,7 +278,8 @@ class _Node:
             self._numbered(i, shard.step(sources_us, step.clock_us, payloads.get(i, [])))
             for i, shard in enumerate(self._shards)
         ]
-        return pa.concat_tables(out)
+        self.out = pa.concat_tables(out)
+        return self.out
 
     def _numbered(self, shard: int, rows: pa.Table) -> pa.Table:
         first = self._given[shard]

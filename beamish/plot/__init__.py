@@ -1,0 +1,10 @@
+"""Pictures of pipelines at work: rows, watermarks, windows and panes, event time across and processing time up.
+
+Drawing needs matplotlib: ``pip install 'beamish[plot]'``. It is loaded when something is drawn.
+"""
+
+from beamish.plot.figure import Figure
+from beamish.plot.picture import Box, Panel, Picture, Point, Watermark
+from beamish.plot.timeline import timeline
+
+__all__ = ["Box", "Figure", "Panel", "Picture", "Point", "Watermark", "timeline"]

@@ -1,0 +1,254 @@
+"""What a timeline shows, before anybody draws it: rows, watermarks and panes in event time and processing time.
+
+Nothing here knows a plotting package. What is drawn is checked against these values, and these against the panes.
+
+Processing time is microseconds since the epoch where there is a clock, else the number of the step, from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.pane import DropReason, Pane, PaneKind, PaneTiming, RowWindow
+
+ALL_OF_TIME = (-END_OF_TIME_US, END_OF_TIME_US)
+"""The bounds of a window that has none."""
+
+
+@attrs.frozen
+class Point:
+    """A row that came; or, in a later stage of a chain, a pane of the stage before.
+
+    Attributes:
+        event_us: its event time, microseconds since the epoch; None: it has none.
+        time: its processing time.
+        label: what is written at it.
+        input: whose row it is, of a merge.
+        late: the watermark had passed the end of its window when it came.
+        dropped: why it is in no pane; None: it was taken.
+        is_pane: it is a pane of the stage before.
+        retracts: it takes such a pane back.
+    """
+
+    event_us: int | None
+    time: float
+    label: str
+    input: str | None = None
+    late: bool = False
+    dropped: DropReason | None = None
+    is_pane: bool = False
+    retracts: bool = False
+
+
+@attrs.frozen
+class Watermark:
+    """How a watermark moved.
+
+    Attributes:
+        name: of a merge, whose it is; None: the one that rows are judged by.
+        steps: processing time and, from then on, the watermark in microseconds; it rises.
+    """
+
+    name: str | None
+    steps: tuple[tuple[float, int], ...]
+
+    def at(self, time: float) -> int | None:
+        """Where it stood at a processing time; None: there was none yet."""
+        return next((us for since, us in reversed(self.steps) if since <= time), None)
+
+
+@attrs.frozen
+class Box:
+    """A window as it was when a pane of it came.
+
+    Attributes:
+        start_us, end_us: the window, microseconds since the epoch; ``ALL_OF_TIME`` of one without bounds.
+        since: processing time of the pane before, or of the first row.
+        time: processing time of the pane.
+        label: the pane's values, a line each.
+        pane: the pane.
+        retracted_at: processing time of its retraction; None: it is live, or the next pane stands for it too.
+    """
+
+    start_us: int
+    end_us: int
+    since: float
+    time: float
+    label: str
+    pane: Pane
+    retracted_at: float | None = None
+
+    @property
+    def timing(self) -> PaneTiming:
+        """Early, on time or late."""
+        return self.pane.timing
+
+
+@attrs.frozen
+class Panel:
+    """What one stage did for one key.
+
+    Attributes:
+        name: what is written above it; empty: there is only one.
+        stage: the number of the stage, from 0.
+        key: the key columns; empty: it is not keyed.
+        points, watermarks, boxes: what is in it, in the order in which it came; the watermark that rows are judged by is the last.
+    """
+
+    name: str
+    stage: int
+    key: Mapping[str, Any]
+    points: tuple[Point, ...]
+    watermarks: tuple[Watermark, ...]
+    boxes: tuple[Box, ...]
+
+
+@attrs.frozen
+class Picture:
+    """All panels, the last stage first, on the same axes.
+
+    Attributes:
+        panels: at least one.
+        title: what is written above them; None: nothing.
+        by_clock: whether processing time is a clock; else it numbers steps.
+        ideal: whether the line is shown on which no row is late: processing time equals event time.
+    """
+
+    panels: tuple[Panel, ...]
+    title: str | None
+    by_clock: bool
+    ideal: bool
+
+    @property
+    def event_span(self) -> tuple[int, int]:
+        """The first and the last event time to show, microseconds since the epoch."""
+        known = [us for panel in self.panels for us in _events_of(panel)]
+        known = known or [us for panel in self.panels for line in panel.watermarks for _, us in line.steps if _is_time(us)]
+        return (min(known), max(known)) if known else (0, 1_000_000)
+
+    @property
+    def time_span(self) -> tuple[float, float]:
+        """The first and the last processing time to show."""
+        known = [time for panel in self.panels for time in _times_of(panel)]
+        return (min(known), max(known)) if known else (0.0, 1.0)
+
+    @property
+    def moments(self) -> list[float]:
+        """The processing times at which something came."""
+        return sorted({time for panel in self.panels for time in _times_of(panel)})
+
+
+def _is_time(us: int) -> bool:
+    return -END_OF_TIME_US < us < END_OF_TIME_US
+
+
+def _events_of(panel: Panel) -> Iterator[int]:
+    yield from (point.event_us for point in panel.points if point.event_us is not None)
+    for box in panel.boxes:
+        yield from (us for us in (box.start_us, box.end_us) if _is_time(us))
+
+
+def _times_of(panel: Panel) -> Iterator[float]:
+    yield from (point.time for point in panel.points)
+    yield from (time for box in panel.boxes for time in (box.since, box.time, box.retracted_at) if time is not None)
+    yield from (time for line in panel.watermarks for time, _ in line.steps)
+
+
+def boxes_of(panes: Iterable[tuple[float, Pane]], points: Sequence[Point]) -> tuple[Box, ...]:
+    """The panes of one key as boxes; retractions strike them out.
+
+    Args:
+        panes: each with its processing time, in order.
+        points: the rows of the key.
+    """
+    boxes: list[Box] = []
+    for time, pane in panes:
+        if pane.window is None or isinstance(pane.window, RowWindow):
+            continue
+        if pane.kind is PaneKind.PANE:
+            start_us, end_us = bounds_us(pane)
+            since = _since(boxes, points, start_us, end_us, time)
+            boxes.append(Box(start_us, end_us, since, time, values_label(pane), pane))
+        elif pane.kind is PaneKind.RETRACTION:
+            _strike_out(boxes, time, pane)
+    return tuple(boxes)
+
+
+def bounds_us(pane: Pane) -> tuple[int, int]:
+    """The bounds of a pane's window, microseconds since the epoch."""
+    if pane.window is None or pane.window.start is None or isinstance(pane.window, RowWindow):
+        return ALL_OF_TIME
+    return instant_us("window", pane.start), instant_us("window", pane.end)
+
+
+def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us: int, time: float) -> float:
+    """When a window began to gather what a pane holds: at the pane before, of it or of those it grew from, or at its first row."""
+    before = [box.time for box in boxes if _grew_into(box, start_us, end_us)]
+    if before:
+        return max(before)
+    inside = [
+        point.time
+        for point in points
+        if point.event_us is not None and start_us <= point.event_us < end_us and point.dropped is None
+    ]
+    return min(min(inside, default=time), time)
+
+
+def _grew_into(box: Box, start_us: int, end_us: int) -> bool:
+    """Whether a window is that of a box, or may have grown from it; sliding windows overlap too, but are equally long."""
+    if (box.start_us, box.end_us) == (start_us, end_us):
+        return True
+    overlap = box.start_us < end_us and start_us < box.end_us
+    return overlap and box.end_us - box.start_us < end_us - start_us
+
+
+def _strike_out(boxes: list[Box], time: float, retraction: Pane) -> None:
+    for at in reversed(range(len(boxes))):
+        box = boxes[at]
+        same = (box.pane.window, box.pane.index, box.pane.values) == (
+            retraction.window,
+            retraction.index,
+            retraction.values,
+        )
+        if same and box.retracted_at is None:
+            boxes[at] = attrs.evolve(box, retracted_at=time)
+            return
+
+
+def judged(points: Sequence[Point], boxes: Sequence[Box], watermark: Watermark) -> tuple[Point, ...]:
+    """The points, and which of them were late: the watermark had passed the end of the first window that shows them."""
+
+    def is_late(point: Point) -> bool:
+        stood_us, us = watermark.at(point.time), point.event_us
+        if stood_us is None or us is None or point.is_pane:
+            return False
+        shows = [box for box in boxes if box.start_us <= us < box.end_us and box.since <= point.time <= box.time]
+        return bool(shows) and stood_us >= min(shows, key=lambda box: box.time).end_us
+
+    return tuple(attrs.evolve(point, late=is_late(point)) for point in points)
+
+
+def values_label(pane: Pane) -> str:
+    """The values of a pane, as it is written into its box."""
+    if len(pane.values) == 1:
+        return value_label(next(iter(pane.values.values())))
+    return "\n".join(f"{name} {value_label(value)}" for name, value in pane.values.items())
+
+
+def value_label(value: Any) -> str:
+    """A value, short."""
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return _short("[" + ", ".join(map(value_label, value)) + "]")
+    return _short(str(value))
+
+
+def _short(text: str, most: int = 16) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
