@@ -86,7 +86,9 @@ def transcripts() -> dict[str, list[tuple[str, str]]]:
     for path in sorted((ROOT / "tests" / "transcripts").glob("*.txt")):
         for case in re.split(r"^## ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
             title, _, body = case.partition("\n")
-            named = [one for line in case.splitlines() if "semantics.md#" in line for one in re.findall(r"#([\w-]+)", line)]
+            named = [
+                one for line in case.splitlines() if "semantics.md#" in line for one in re.findall(r"#([\w-]+)", line)
+            ]
             title = re.sub(r" \(semantics\.md#.*\)$", "", title)
             text = "\n".join(line for line in body.splitlines() if not line.startswith("# semantics.md#")).strip()
             for rule in dict.fromkeys(named):
