@@ -19,28 +19,37 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from site_pictures import WIDE, draw, with_pictures
+
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
 TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
 LINKED = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
-RULE = re.compile(r"(?:semantics\.md|,\s)(#[\w-]+)")
 
 
 def main() -> int:
-    """Gather all pages; 0 when that is done."""
+    """Gather all pages, or with --readme draw the README's picture anew; 0 when that is done."""
+    if sys.argv[1:] == ["--readme"]:
+        for name, figure in draw((ROOT / "README.md").read_text("utf-8")).items():
+            figure.save(ROOT / "docs" / "pictures" / f"{name}.svg", width=WIDE)
+        return 0
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES)
     for path in PAGES.rglob("*.md"):
-        of = ROOT / "docs" / path.relative_to(PAGES)
-        path.write_text(for_the_site(of.read_text("utf-8"), of), "utf-8")
+        _write(path, ROOT / "docs" / path.relative_to(PAGES))
     for name, page in TOP.items():
-        (PAGES / page).write_text(for_the_site((ROOT / name).read_text("utf-8"), ROOT / name), "utf-8")
+        _write(PAGES / page, ROOT / name)
     write_examples(PAGES / "examples")
     semantics = PAGES / "semantics.md"
     semantics.write_text(with_transcripts(semantics.read_text("utf-8")), "utf-8")
     return 0
+
+
+def _write(page: Path, of: Path) -> None:
+    """A page of the site, of a file of the repository."""
+    text = for_the_site(of.read_text("utf-8"), of)
+    page.write_text(with_pictures(text, PAGES / "pictures", up="../" * len(page.relative_to(PAGES).parents[1:])), "utf-8")
 
 
 def place(path: Path) -> str | None:
