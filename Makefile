@@ -10,7 +10,7 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo test test-deep test-sinks mutate bench bench-others clean
+.PHONY: help machine demo test docs test-deep test-sinks mutate bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
@@ -53,9 +53,12 @@ $(VENV)/installed-demo: pyproject.toml | machine
 $(VENV)/installed-proof: pyproject.toml | machine
 	$(call install,proof)
 
+$(VENV)/installed-docs: pyproject.toml | machine
+	$(call install,docs)
+
 $(VENV)/installed-dev: pyproject.toml | machine
 	$(call install,dev)
-	@touch $(VENV)/installed-demo
+	@touch $(VENV)/installed-demo $(VENV)/installed-docs
 
 demo: $(VENV)/installed-demo
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python examples/flights.py
@@ -66,6 +69,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory docs
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-deep: $(VENV)/installed-dev
@@ -74,6 +78,10 @@ test-deep: $(VENV)/installed-dev
 
 test-sinks: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_SERVERS=1 $(BIN)/python -m pytest -n 0 -m servers
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python tools/site.py
+	$(BIN)/zensical build --strict
 
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)

@@ -49,7 +49,9 @@ def main() -> int:
 def _write(page: Path, of: Path) -> None:
     """A page of the site, of a file of the repository."""
     text = for_the_site(of.read_text("utf-8"), of)
-    page.write_text(with_pictures(text, PAGES / "pictures", up="../" * len(page.relative_to(PAGES).parents[1:])), "utf-8")
+    page.write_text(
+        with_pictures(text, PAGES / "pictures", up="../" * len(page.relative_to(PAGES).parents[1:])), "utf-8"
+    )
 
 
 def place(path: Path) -> str | None:
