@@ -2,6 +2,7 @@
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
+# make docs       the pages as a site, in build/site; a link that leads nowhere is an error
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
