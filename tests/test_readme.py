@@ -1,5 +1,6 @@
 """What the README says is so: its Python runs, block after block, and prints what stands below it."""
 
+import importlib.util
 import re
 
 import pytest
@@ -23,3 +24,17 @@ def test_readme_commands_are_make_targets(root):
     makefile = (root / "Makefile").read_text()
     for target in re.findall(r"^    make (\S+)", (root / "README.md").read_text(), re.MULTILINE):
         assert f"\n{target}:" in makefile, target
+
+
+def test_the_picture_in_the_readme_is_what_a_run_draws(root, tmp_path):
+    spec = importlib.util.spec_from_file_location("site_pictures", root / "tools" / "site_pictures.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    ((name, figure),) = tool.draw((root / "README.md").read_text()).items()
+    assert f"docs/pictures/{name}.svg" in (root / "README.md").read_text()
+
+    def words(path):
+        return re.findall(r"<text [^>]*>([^<]*)</text>", path.read_text())
+
+    drawn = words(figure.save(tmp_path / "drawn.svg"))
+    assert drawn == words(root / "docs" / "pictures" / f"{name}.svg"), "python tools/site.py --readme draws it anew"
