@@ -151,14 +151,14 @@ def test_a_test_file_names_it(kind, option):
 def test_a_line_in_a_page_names_it(kind, option):
     lines = "\n".join(line for line in text("docs", kind.page).splitlines() if line.startswith("| "))
     assert named(option, lines), (
-        f"docs/{kind.page} does not name the {kind.name} {option.__name__}: add it to the table at its beginning"
+        f"the {kind.name} {option.__name__} has no line in docs/{kind.page}: add it to the table at its beginning"
     )
 
 
 @every
 def test_the_reference_has_it(kind, option):
     assert re.search(rf"^::: beamish\.(\w+\.)?{option.__name__}$", text("docs/reference", "*.md"), re.MULTILINE), (
-        f"the reference does not have the {kind.name} {option.__name__}: add it to docs/reference/{kind.page}"
+        f"the {kind.name} {option.__name__} is not in the reference: add it to docs/reference/{kind.page}"
     )
 
 
