@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -51,18 +52,17 @@ def _fields(one: griffe.Class) -> list[griffe.Attribute]:
         member
         for member in one.members.values()
         if not member.is_alias and member.is_attribute and member.annotation is not None
-        if "ClassVar" not in str(member.annotation) and "init=False" not in str(member.value)
+        if "property" not in member.labels and "ClassVar" not in str(member.annotation) and "init=False" not in str(member.value)
     ]
 
 
 def _parameter(field: griffe.Attribute) -> griffe.Parameter:
     value, default = str(field.value) if field.value is not None else None, None
-    if value and "(" not in value:
-        default = value
-    elif value and "default=" in value:
-        default = value.split("default=", 1)[1].split(",")[0].rstrip(")")
-    elif value and "factory=" in value:
-        default = "..."
+    if value is not None:
+        call = ast.parse(value, mode="eval").body
+        given = {one.arg: ast.unparse(one.value) for one in call.keywords} if isinstance(call, ast.Call) else {}
+        made = "..." if "factory" in given else None
+        default = given.get("default", made) if isinstance(call, ast.Call) else value
     only = value is not None and "kw_only=True" in value
     kind = griffe.ParameterKind.keyword_only if only else griffe.ParameterKind.positional_or_keyword
     return griffe.Parameter(field.name.lstrip("_"), annotation=field.annotation, kind=kind, default=default)
