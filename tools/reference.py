@@ -52,7 +52,9 @@ def _fields(one: griffe.Class) -> list[griffe.Attribute]:
         member
         for member in one.members.values()
         if not member.is_alias and member.is_attribute and member.annotation is not None
-        if "property" not in member.labels and "ClassVar" not in str(member.annotation) and "init=False" not in str(member.value)
+        if "property" not in member.labels
+        and "ClassVar" not in str(member.annotation)
+        and "init=False" not in str(member.value)
     ]
 
 
