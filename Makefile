@@ -3,6 +3,8 @@
 # make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make docs       the pages as a site, in build/site; a link that leads nowhere is an error
+# make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
+# make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
 # make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
@@ -11,7 +13,7 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo test docs test-deep test-sinks mutate bench bench-others clean
+.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures mutate bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
@@ -43,7 +45,7 @@ define install
 	$(call link,accumulations)
 	@$(BIN)/python -c '' 2>/dev/null || { \
 		python=$$(sh tools/find_python.sh) && echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV); }
-	@echo "installing beamish[$(1)] into $(VENV) (Spark is 450 MB: this takes a minute or more, once)"
+	@echo "installing beamish[$(1)] into $(VENV)$(if $(filter docs plot,$(1)),, (Spark is 450 MB: this takes a minute or more, once))"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(1)]"
 	@touch $@
 endef
@@ -54,12 +56,19 @@ $(VENV)/installed-demo: pyproject.toml | machine
 $(VENV)/installed-proof: pyproject.toml | machine
 	$(call install,proof)
 
-$(VENV)/installed-docs: pyproject.toml | machine
+$(VENV)/installed-docs: pyproject.toml
 	$(call install,docs)
+
+$(VENV)/installed-plot: pyproject.toml
+	$(call install,plot)
+
+$(VENV)/installed-pictures: pyproject.toml | machine
+	$(call install,pictures)
+	@touch $(VENV)/installed-dev
 
 $(VENV)/installed-dev: pyproject.toml | machine
 	$(call install,dev)
-	@touch $(VENV)/installed-demo $(VENV)/installed-docs
+	@touch $(VENV)/installed-demo $(VENV)/installed-docs $(VENV)/installed-plot
 
 demo: $(VENV)/installed-demo
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python examples/flights.py
@@ -83,6 +92,12 @@ test-sinks: $(VENV)/installed-dev
 docs: $(VENV)/installed-docs
 	$(BIN)/python tools/site.py
 	$(BIN)/zensical build --strict
+
+gallery: $(VENV)/installed-plot
+	$(BIN)/python examples/gallery.py build/gallery
+
+test-pictures: $(VENV)/installed-pictures
+	BEAMISH_BROWSER=1 $(BIN)/python -m pytest -n 0 -m browser
 
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)

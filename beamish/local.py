@@ -214,6 +214,9 @@ class _Leaf:
 class _Node:
     """A stage of the flow with all its shards, and what is below it."""
 
+    out: pa.Table
+    """What came out in the last step."""
+
     def __init__(
         self, flow: BoundFlow, how: Variation, initial: Mapping[str | None, pa.Table] = MappingProxyType({})
     ) -> None:
@@ -224,8 +227,6 @@ class _Node:
         self._stores = [DictStore() for _ in range(flow.operator.shards)]
         self._shards = [self._operator.open(store) for store in self._stores]
         self._given = [0 for _ in self._stores]
-        self.out = self._operator.gives.schema.empty_table()
-        """What came out in the last step."""
         for number, taken in enumerate(flow.inputs):
             if isinstance(taken, Source) and taken.name in initial:
                 payloads: dict[int, list[bytes]] = {}

@@ -15,9 +15,10 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    if "BEAMISH_SERVERS" not in os.environ:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("servers")])
-        items[:] = [item for item in items if not item.get_closest_marker("servers")]
+    for marker in ("servers", "browser"):
+        if f"BEAMISH_{marker.upper()}" not in os.environ:
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
+            items[:] = [item for item in items if not item.get_closest_marker(marker)]
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

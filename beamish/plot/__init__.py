@@ -3,8 +3,8 @@
 Drawing needs matplotlib: ``pip install 'beamish[plot]'``. It is loaded when something is drawn.
 """
 
-from beamish.plot.figure import Figure
+from beamish.plot.figure import Figure, library
 from beamish.plot.picture import Box, Panel, Picture, Point, Watermark
 from beamish.plot.timeline import timeline
 
-__all__ = ["Box", "Figure", "Panel", "Picture", "Point", "Watermark", "timeline"]
+__all__ = ["Box", "Figure", "Panel", "Picture", "Point", "Watermark", "library", "timeline"]

@@ -35,7 +35,7 @@ LIGHT = Colors(
     on_time="#147d52",
     late="#c2570c",
     watermark="#7a3fd1",
-    inputs="#a583dd",
+    inputs="#b8217a",
     dropped="#c81e3a",
 )
 DARK = Colors(
@@ -47,6 +47,6 @@ DARK = Colors(
     on_time="#4fcf97",
     late="#ffab66",
     watermark="#bf9bff",
-    inputs="#8d74bd",
+    inputs="#ff94cf",
     dropped="#ff7085",
 )

@@ -47,11 +47,11 @@ class Figure:
         if path.suffix == ".html":
             path.write_text(self.html(), encoding="utf-8")
             return path
+        _check_matplotlib()
         from beamish.plot.drawing import draw
-        from beamish.plot.svg import written
 
         drawn = draw(self.picture, DARK if dark else LIGHT, width=width)
-        path.write_bytes(written(drawn, path.suffix[1:]))
+        path.write_bytes(drawn.written(path.suffix[1:]))
         return path
 
     def html(self, *, library: bool = True) -> str:
@@ -63,11 +63,37 @@ class Figure:
         Raises:
             OptionError: matplotlib is not installed.
         """
+        _check_matplotlib()
         from beamish.plot.page import part, whole
 
         return whole(self.picture) if library else part(self.picture)
 
     def _repr_html_(self) -> str:
+        _check_matplotlib()
         from beamish.plot.page import library, part
 
-        return library() + part(self.picture)
+        return f'<div class="beamish-colors">{library()}{part(self.picture)}</div>'
+
+
+def library() -> str:
+    """What plays all figures of a page: a style and a script, for a page of several ``html(library=False)``.
+
+    The page's ``<html>``, or what is around the figures, has the class ``beamish-colors``.
+
+    Raises:
+        OptionError: matplotlib is not installed.
+    """
+    _check_matplotlib()
+    from beamish.plot.page import library
+
+    return library()
+
+
+def _check_matplotlib() -> None:
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise OptionError(
+            f"a timeline is drawn by matplotlib, which cannot be imported ({error}): pip install 'beamish[plot]'"
+        ) from error
+    del mpl

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from beamish.errors import PipelineError
-from beamish.flow import Flow, Panes
-from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.flow import Flow
+from beamish.instants import instant_us
 from beamish.local import StageStep, trace_stages
 from beamish.pane import Pane, PaneKind, RowWindow
-from beamish.plot.keys import Chosen, key_name
-from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label, values_label
-from beamish.script.events import Event, Row, as_step
+from beamish.plot.keys import Chosen, key_name, key_of
+from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
+from beamish.script.events import Event, Row, Step, as_step
 from beamish.source import Source
 
 _DAY_US = 86_400_000_000
-_PaneAt = tuple[float, Pane]
-_Run = list[tuple[Event, list[StageStep]]]
+_Key = tuple[Any, ...]
+
+
+@attrs.frozen
+class _Moment:
+    """An event of a script, what it did to each stage, and when.
+
+    Attributes:
+        event: the event.
+        done: what it did, by stage.
+        rows_at, moves_at, at: processing time of its rows, of what it moves, and of the panes that come of it.
+    """
+
+    event: Event
+    done: Sequence[StageStep]
+    rows_at: float
+    moves_at: float
+    at: float
 
 
 def picture_of_run(
@@ -35,52 +51,37 @@ def picture_of_run(
     """Run a script, and see what each stage did.
 
     Raises:
-        PipelineError: windows are counted in rows, or no stage gives panes; else as ``Pipeline.run``.
+        PipelineError: windows are counted in rows; else as ``Pipeline.run``.
         ScriptError: the script cannot be run.
         OptionError: no such key, or too many to show.
     """
-    run = list(trace_stages(_with_dropped(flow), events, initial))
     by_clock = any(as_step(event).clock_us is not None for event in events) if clock is None else clock
-    times = _clock_times(events) if by_clock else [float(number) for number in range(1, len(events) + 1)]
-    chosen = Chosen(key, [flow.gives.keys for flow in flow.flows])
+    moments = _moments(_with_dropped(flow), events, initial, by_clock=by_clock)
+    chosen = Chosen(key, [below.gives.keys for below in flow.flows])
     panels: list[Panel] = []
     for stage, below in enumerate(flow.flows):
-        steps = [(time, done[stage]) for time, (_, done) in zip(times, run, strict=False)]
-        panes = [(time, pane) for time, step in steps for pane in step.panes]
+        panes = [(moment.at, pane) for moment in moments for pane in moment.done[stage].panes]
         if below is not flow:
-            panes += _dropped_inside(below, events, times, initial)
-        _check_event_time(panes)
-        points = _points(flow, stage, run, times, panes)
-        watermarks = _watermarks(below, steps)
-        panels += [
-            _panel(below, stage, of, points, panes, watermarks, chosen)
-            for of in chosen.keys(stage, [*points, *(tuple(pane.key.values()) for _, pane in panes)])
-        ]
-    panels.reverse()
+            panes += _dropped_within(below, events, initial, by_clock=by_clock)
+        _check_event_time(pane for _, pane in panes)
+        points, watermarks = _points(flow, stage, moments, panes), _watermarks(flow, stage, moments)
+        seen = [*points, *(key_of(pane.key.values()) for _, pane in panes)]
+        names = [str(name) for name in below.gives.keys]
+        of_stage = []
+        for of in chosen.keys(stage, seen):
+            own = points.get(of, [])
+            boxes = boxes_of([one for one in panes if key_of(one[1].key.values()) == of], own, by_clock=by_clock)
+            named = dict(zip(names, of, strict=True))
+            rows = judged(own, boxes, watermarks[-1])
+            of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes))
+        panels = [*of_stage, *panels]
     chosen.check(panels)
-    several = len(flow.flows) > 1
-    named = [attrs.evolve(panel, name=_name(panel, len(flow.flows) if several else 0)) for panel in panels]
-    return Picture(tuple(named), title, by_clock, ideal and by_clock)
+    return Picture(tuple(panels), title, by_clock, ideal and by_clock)
 
 
-def _name(panel: Panel, stages: int) -> str:
-    words = [f"stage {panel.stage + 1} of {stages}"] if stages else []
-    return ", ".join([*words, *([key_name(panel.key)] if panel.key else [])])
-
-
-def _panel(
-    flow: Flow,
-    stage: int,
-    key: tuple[Any, ...],
-    points: Mapping[tuple[Any, ...], Sequence[Point]],
-    panes: Sequence[_PaneAt],
-    watermarks: tuple[Watermark, ...],
-    chosen: Chosen,
-) -> Panel:
-    own = points.get(key, ())
-    boxes = boxes_of([(time, pane) for time, pane in panes if tuple(pane.key.values()) == key], own)
-    names = [str(name) for name in flow.gives.keys]
-    return Panel("", stage, dict(zip(names, key, strict=True)), judged(own, boxes, watermarks[-1]), watermarks, boxes)
+def _name(stage: int, stages: int, key: Mapping[str, Any]) -> str:
+    words = [f"stage {stage + 1} of {stages}"] if stages > 1 else []
+    return ", ".join([*words, *([key_name(key)] if key else [])])
 
 
 def _with_dropped(flow: Flow) -> Flow:
@@ -93,33 +94,46 @@ def _with_dropped(flow: Flow) -> Flow:
     return changed
 
 
-def _dropped_inside(flow: Flow, events: Sequence[Event], times: Sequence[float], initial: Any) -> list[_PaneAt]:
-    """What a stage drops whose panes another one takes: run alone, it says so."""
-    names = {source.name for source in flow.sources}
-    own = [(event, time) for event, time in zip(events, times, strict=True) if as_step(event).input in {None, *names}]
-    changed = _with_dropped(flow)
-    run = trace_stages(changed, [event for event, _ in own], initial if changed.stage.may_begin_with(0) else None)
-    return [
-        (time, pane)
-        for (_, time), (_, done) in zip(own, run, strict=False)
-        for pane in done[-1].panes
-        if pane.kind is PaneKind.DROPPED
-    ]
+def _moments(flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool) -> list[_Moment]:
+    """Run it. Of a step without a clock rows come in the middle and panes at the end; a watermark that its rows are judged by, before."""
+    run = trace_stages(flow, events, initial)
+    clocks = _clocks(events)
+    moments = []
+    for number, (event, done) in enumerate(run, start=1):
+        at = clocks[number - 1] if by_clock else float(number)
+        early = 0.75 if as_step(event).rows else 0.0
+        moments.append(_Moment(event, done, *((at, at, at) if by_clock else (at - 0.5, at - early, at))))
+    return moments
 
 
-def _clock_times(events: Iterable[Event]) -> list[float]:
+def _clocks(events: Iterable[Event]) -> list[float]:
     """The clock at each event. It begins in 1970: what comes before it is set to a date is shown at that date."""
-    steps = [as_step(event).clock_us for event in events]
-    first = next((us for us in steps if us), 0)
-    clock, times = first if first > _DAY_US else 0, []
-    for us in steps:
+    moves = [as_step(event).clock_us for event in events]
+    first = next((us for us in moves if us), 0)
+    clock, clocks = first if first > _DAY_US else 0, []
+    for us in moves:
         clock = clock if us is None else us
-        times.append(float(clock))
-    return times
+        clocks.append(float(clock))
+    return clocks
 
 
-def _check_event_time(panes: Iterable[_PaneAt]) -> None:
-    for _, pane in panes:
+def _dropped_within(
+    flow: Flow, events: Sequence[Event], initial: Any, *, by_clock: bool
+) -> Iterator[tuple[float, Pane]]:
+    """What a stage drops whose panes another one takes, and which does not say so: run alone it does."""
+    names = {source.name for source in flow.sources}
+    # What other inputs get is left out, but that it took a step.
+    own = [
+        event if (step := as_step(event)).input in {None, *names} else Step(clock_us=step.clock_us) for event in events
+    ]
+    changed = _with_dropped(flow)
+    given = initial if any(stage.stage.may_begin_with(number) for _, stage, number in changed.leaves) else None
+    for moment in _moments(changed, own, given, by_clock=by_clock):
+        yield from ((moment.at, pane) for pane in moment.done[-1].panes if pane.kind is PaneKind.DROPPED)
+
+
+def _check_event_time(panes: Iterable[Pane]) -> None:
+    for pane in panes:
         if isinstance(pane.window, RowWindow):
             raise PipelineError(
                 f"timeline: {pane} is of a window counted in rows; a timeline shows windows of event time, such as "
@@ -127,52 +141,70 @@ def _check_event_time(panes: Iterable[_PaneAt]) -> None:
             )
 
 
-def _watermarks(flow: Flow, steps: Sequence[tuple[float, StageStep]]) -> tuple[Watermark, ...]:
+def _watermarks(flow: Flow, stage: int, moments: Sequence[_Moment]) -> tuple[Watermark, ...]:
     """Those of the inputs, where there are several, and the one that rows are judged by."""
+    judges = _rising(None, [(moment.moves_at, moment.done[stage].watermark_us) for moment in moments])
+    inputs = flow.flows[stage].inputs
+    if len(inputs) == 1:
+        return (judges,)
     of_inputs = [
-        _rising(taken.name or f"input {number + 1}", [(time, step.inputs_us[number]) for time, step in steps])
-        for number, taken in enumerate(flow.inputs)
+        _rising(
+            taken.name or f"input {number + 1}",
+            [(moment.moves_at, moment.done[stage].inputs_us[number]) for moment in moments],
+        )
+        for number, taken in enumerate(inputs)
     ]
-    judges = _rising(None, [(time, step.watermark_us) for time, step in steps])
-    return (*of_inputs, judges) if len(of_inputs) > 1 else (judges,)
+    return (*of_inputs, judges)
 
 
 def _rising(name: str | None, stood: Iterable[tuple[float, int | None]]) -> Watermark:
     steps: list[tuple[float, int]] = []
     for time, us in stood:
         if us is not None and (not steps or us > steps[-1][1]):
-            if steps and steps[-1][0] == time:
-                steps.pop()
             steps.append((time, us))
     return Watermark(name, tuple(steps))
 
 
 def _points(
-    flow: Flow, stage: int, run: _Run, times: Sequence[float], panes: Sequence[_PaneAt]
-) -> dict[tuple[Any, ...], list[Point]]:
+    flow: Flow, stage: int, moments: Sequence[_Moment], panes: Iterable[tuple[float, Pane]]
+) -> dict[_Key, list[Point]]:
     """What came to a stage, by key."""
-    below = flow.flows[stage]
+    below, found = flow.flows[stage], dict[_Key, list[Point]]()
     gone: dict[float, list[Pane]] = {}
-    for time, pane in panes:
+    for at, pane in panes:
         if pane.kind is PaneKind.DROPPED:
-            gone.setdefault(time, []).append(pane)
-    found: dict[tuple[Any, ...], list[Point]] = {}
+            gone.setdefault(at, []).append(pane)
     for number, taken in enumerate(below.inputs):
         keys = [str(name) for name in taken.relation.keys]
-        for time, (event, done) in zip(times, run, strict=False):
+        for moment in moments:
             if isinstance(taken, Source):
-                step = as_step(event)
-                rows = step.rows if step.input == taken.name else ()
-                columns = [name for name in below.stage.asks(below.takes, number) if name not in keys]
-                for row in rows:
-                    point = _row_point(row, taken, time, columns, gone.get(time, []))
-                    found.setdefault(tuple(row.get(name) for name in keys), []).append(point)
-            elif isinstance(taken, Panes):
-                given = done[flow.flows.index(taken.flow)].panes
-                for pane in given:
-                    all_of_it = {**pane.key, **pane.values}
-                    found.setdefault(tuple(all_of_it.get(name) for name in keys), []).append(_pane_point(pane, time, taken.name))
+                came = _rows(below, number, taken, moment, gone.get(moment.at, []))
+            else:
+                came = _panes(moment.done[flow.flows.index(taken.flow)].panes, moment.at, taken.name)
+            for columns, point in came:
+                found.setdefault(key_of(columns.get(name) for name in keys), []).append(point)
     return {key: sorted(points, key=lambda point: point.time) for key, points in found.items()}
+
+
+def _rows(below: Flow, number: int, source: Source, moment: _Moment, gone: list[Pane]) -> Iterator[tuple[Row, Point]]:
+    """The rows that a moment brings to an input of a stage; each takes what was dropped of it out of ``gone``."""
+    step = as_step(moment.event)
+    for row in step.rows if step.input == source.name else ():
+        yield row, _row_point(row, source, moment.rows_at, _label_columns(below, number, source, row), gone)
+
+
+def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[tuple[Row, Point]]:
+    """The panes that a stage gets of the one before, as rows."""
+    for pane in panes:
+        yield {**pane.key, **pane.values}, _pane_point(pane, at, name)
+
+
+def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[str]:
+    """What is written at a row: what the stage accumulates of it; or its only other column."""
+    known = (*source.keys, source.event_time)
+    asked = [name for name in below.stage.asks(below.takes, number) if name not in known]
+    others = [name for name in row if name not in known]
+    return asked or (others if len(others) == 1 else [])
 
 
 def _row_point(row: Row, source: Source, time: float, columns: Sequence[str], gone: list[Pane]) -> Point:
@@ -182,16 +214,16 @@ def _row_point(row: Row, source: Source, time: float, columns: Sequence[str], go
     dropped = next((pane for pane in gone if _is_row(pane, row)), None)
     if dropped is not None:
         gone.remove(dropped)
-    return Point(us, time, label, source.name, dropped=dropped and dropped.reason)
+    return Point(us, time, label, source.name, dropped=None if dropped is None else dropped.reason)
 
 
-def _is_row(pane: Pane, row: Row) -> bool:
-    """Whether a dropped row is this one; it has all columns of the script, and times are instants."""
-    return all(_plain(pane.values.get(name)) == _plain(value) for name, value in row.items())
+def _is_row(dropped: Pane, row: Row) -> bool:
+    """Whether a dropped row is this one."""
+    return all(name in dropped.values and _same(dropped.values[name], value) for name, value in row.items())
 
 
-def _plain(value: Any) -> Any:
-    return repr(value) if isinstance(value, float) else value
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - not a number is not itself
 
 
 def _pane_point(pane: Pane, time: float, name: str | None) -> Point:
@@ -199,6 +231,3 @@ def _pane_point(pane: Pane, time: float, name: str | None) -> Point:
     retracts = pane.kind is PaneKind.RETRACTION
     label = ", ".join(value_label(value) for value in pane.values.values())
     return Point(us, time, f"\N{MINUS SIGN}{label}" if retracts else label, name, is_pane=True, retracts=retracts)
-
-
-__all__ = ["END_OF_TIME_US", "picture_of_run", "values_label"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -58,7 +59,9 @@ class Chosen:
             OptionError: no key is the one asked for, or there are too many to show.
         """
         if not panels:
-            what = "there are no rows and no panes" if self.key is None else f"no row and no pane has the key {self.key!r}"
+            what = (
+                "there are no rows and no panes" if self.key is None else f"no row and no pane has the key {self.key!r}"
+            )
             raise OptionError(f"timeline(key={self.key!r}): {what}, so there is nothing to show")
         if len(panels) > MOST_PANELS:
             example = next(panel.key for panel in panels if panel.key)
@@ -66,6 +69,17 @@ class Chosen:
                 f"timeline(): {len(panels)} keys, a panel each, are too many to read (at most {MOST_PANELS}); "
                 f"pick one: key={dict(example)!r}"
             )
+
+
+def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values of a key, to look up by: as panes have them; what cannot be hashed is its words."""
+    return tuple(map(_to_look_up, values))
+
+
+def _to_look_up(value: Any) -> Any:
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0  # of the two zeros the one that panes have
+    return value if isinstance(value, Hashable) else repr(value)
 
 
 def key_name(key: Mapping[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 Nothing here knows a plotting package. What is drawn is checked against these values, and these against the panes.
 
-Processing time is microseconds since the epoch where there is a clock, else the number of the step, from 1.
+Processing time is microseconds since the epoch where there is a clock. Else step n lasts from n - 1 to n: rows come in its
+middle, panes at its end.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -127,7 +129,9 @@ class Picture:
     def event_span(self) -> tuple[int, int]:
         """The first and the last event time to show, microseconds since the epoch."""
         known = [us for panel in self.panels for us in _events_of(panel)]
-        known = known or [us for panel in self.panels for line in panel.watermarks for _, us in line.steps if _is_time(us)]
+        known = known or [
+            us for panel in self.panels for line in panel.watermarks for _, us in line.steps if _is_time(us)
+        ]
         return (min(known), max(known)) if known else (0, 1_000_000)
 
     @property
@@ -158,12 +162,13 @@ def _times_of(panel: Panel) -> Iterator[float]:
     yield from (time for line in panel.watermarks for time, _ in line.steps)
 
 
-def boxes_of(panes: Iterable[tuple[float, Pane]], points: Sequence[Point]) -> tuple[Box, ...]:
+def boxes_of(panes: Iterable[tuple[float, Pane]], points: Sequence[Point], *, by_clock: bool) -> tuple[Box, ...]:
     """The panes of one key as boxes; retractions strike them out.
 
     Args:
         panes: each with its processing time, in order.
         points: the rows of the key.
+        by_clock: whether processing time is a clock; else a box has whole steps.
     """
     boxes: list[Box] = []
     for time, pane in panes:
@@ -172,7 +177,8 @@ def boxes_of(panes: Iterable[tuple[float, Pane]], points: Sequence[Point]) -> tu
         if pane.kind is PaneKind.PANE:
             start_us, end_us = bounds_us(pane)
             since = _since(boxes, points, start_us, end_us, time)
-            boxes.append(Box(start_us, end_us, since, time, values_label(pane), pane))
+            box = Box(start_us, end_us, since, time, values_label(pane), pane)
+            boxes.append(box if by_clock else _of_whole_steps(box))
         elif pane.kind is PaneKind.RETRACTION:
             _strike_out(boxes, time, pane)
     return tuple(boxes)
@@ -198,6 +204,11 @@ def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us:
     return min(min(inside, default=time), time)
 
 
+def _of_whole_steps(box: Box) -> Box:
+    """The same, beginning with a step, where processing time is counted in steps."""
+    return attrs.evolve(box, since=float(min(math.floor(box.since), box.time - 1)))
+
+
 def _grew_into(box: Box, start_us: int, end_us: int) -> bool:
     """Whether a window is that of a box, or may have grown from it; sliding windows overlap too, but are equally long."""
     if (box.start_us, box.end_us) == (start_us, end_us):
@@ -209,12 +220,9 @@ def _grew_into(box: Box, start_us: int, end_us: int) -> bool:
 def _strike_out(boxes: list[Box], time: float, retraction: Pane) -> None:
     for at in reversed(range(len(boxes))):
         box = boxes[at]
-        same = (box.pane.window, box.pane.index, box.pane.values) == (
-            retraction.window,
-            retraction.index,
-            retraction.values,
-        )
-        if same and box.retracted_at is None:
+        same = box.pane.window == retraction.window and box.pane.index == retraction.index
+        # A NaN is not itself, but its words are.
+        if same and box.retracted_at is None and repr(box.pane.values) == repr(retraction.values):
             boxes[at] = attrs.evolve(box, retracted_at=time)
             return
 
@@ -245,6 +253,10 @@ def value_label(value: Any) -> str:
         return "null"
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        if any(isinstance(one, Mapping) for one in value.values()):
+            return "\n".join(f"{name} {value_label(one)}" for name, one in value.items())
+        return _short(", ".join(map(value_label, value.values())))
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return _short("[" + ", ".join(map(value_label, value)) + "]")
     return _short(str(value))

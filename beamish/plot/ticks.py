@@ -37,7 +37,7 @@ def time_axis(first_us: float, last_us: float, most: int) -> Axis:
     if not step:
         step = math.ceil(span / most / (365 * _DAY_US)) * 365 * _DAY_US
     ticks = [step * number for number in range(math.ceil(first_us / step), math.floor(last_us / step) + 1)]
-    counts = -_DAY_US < first_us and last_us < _DAY_US  # a script that counts seconds from 0
+    counts = first_us > -_DAY_US and last_us < _DAY_US  # a script that counts seconds from 0
     one_day = first_us // _DAY_US == (last_us - 1) // _DAY_US
     labels = [_counted(us, step) if counts else _written(us, step, with_day=not one_day) for us in ticks]
     day = "" if counts or not one_day else f"{instant(int(first_us)):%-d %b %Y}"

@@ -1,0 +1,278 @@
+"""What is drawn of a panel: its rows, watermarks and panes. Each is a mark, by which a page finds it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.patches import Rectangle
+
+from beamish.instants import END_OF_TIME_US
+from beamish.pane import PaneTiming
+from beamish.plot.colors import Colors
+from beamish.plot.labels import Area, Places, wishes_beside, wishes_in
+from beamish.plot.picture import Box, Panel, Point, Watermark
+from beamish.plot.ticks import clock_label
+
+TEXT, SMALL, NUMBER = 12, 10.5, 9.5
+MOST_LABELS = 80
+"""Of more rows none has its value written at it."""
+FILL = 0.17
+LOOKS: Mapping[PaneTiming, tuple[str, Any, str]] = {  # the colour of a box, its edge, its hatching
+    PaneTiming.EARLY: ("early", (0, (3, 2)), ""),
+    PaneTiming.ON_TIME: ("on_time", "solid", ""),
+    PaneTiming.LATE: ("late", "solid", "////"),
+    PaneTiming.UNKNOWN: ("muted", "solid", ""),
+}
+IDEAL = (0, (5, 4))
+_DASHES = [(0, (1, 1.4)), (0, (5, 1.6)), (0, (5, 1.6, 1, 1.6)), (0, (2, 1))]
+
+
+@attrs.frozen
+class Mark:
+    """Something drawn.
+
+    Attributes:
+        kind: row, dropped, reason, pane, hatch, value, strike, watermark or ideal.
+        panel: the number of its panel.
+        since: processing time from which it is there; None: always.
+        begins: of a pane's box, when it begins to grow.
+        until: of a pane, when it is taken back.
+        words: what it is, for whoever points at it.
+        facts: what else a page says of it.
+    """
+
+    kind: str
+    panel: int
+    since: float | None = None
+    begins: float | None = None
+    until: float | None = None
+    words: str = ""
+    facts: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.define
+class Pen:
+    """Draws one panel.
+
+    Attributes:
+        panel, number: the panel, and which it is.
+        axes: those of matplotlib, with their limits.
+        agg: tells how large a text is.
+        colors: what it draws with.
+        by_clock: whether processing time is a clock.
+        fades: whether what is taken back is drawn faint; a page that plays does that itself.
+        marks: what was drawn, by name.
+        places: what is taken of the panel.
+    """
+
+    panel: Panel
+    number: int
+    axes: Any
+    agg: FigureCanvasAgg
+    colors: Colors
+    by_clock: bool
+    fades: bool
+    marks: dict[str, Mark]
+    places: Places
+
+    def draw(self, *, ideal: bool) -> None:
+        """Draw all of it."""
+        if ideal:
+            limits = self.axes.get_xlim()
+            (line,) = self.axes.plot(limits, limits, color=self.colors.muted, lw=1.2, ls=IDEAL, zorder=2)
+            self._mark(line, "ideal", Mark("ideal", self.number))
+        for i, watermark in enumerate(self.panel.watermarks):
+            self._watermark(watermark, f"watermark-{i}")
+        for i, point in enumerate(self.panel.points):
+            self.places.taken.append(self._point(point, f"row-{i}"))
+        for i, box in enumerate(self.panel.boxes):
+            self._box(box, f"pane-{i}")
+        for i, point in enumerate(self.panel.points):
+            if point.dropped is not None:
+                self._reason(point, f"reason-{i}")
+
+    def _mark(self, artist: Any, name: str, mark: Mark) -> None:
+        name = f"{self.number}-{name}"
+        artist.set_gid(name)
+        self.marks[name] = mark
+
+    def _when(self, time: float) -> str:
+        return clock_label(time) if self.by_clock else f"step {time:g}"
+
+    def _extent(self, text: Any) -> Area:
+        """What a text takes with the ground that it stands on."""
+        renderer = self.agg.get_renderer()  # type: ignore[no-untyped-call]
+        text.update_bbox_position_size(renderer)
+        extent = text.get_bbox_patch().get_window_extent(renderer)
+        return Area(extent.x0, extent.y0, extent.x1, extent.y1)
+
+    def _watermark(self, watermark: Watermark, name: str) -> None:
+        """A line of steps from the bottom to the top; where the watermark is beyond the panel it stays at its side."""
+        first, last = self.axes.get_xlim()
+        xs: list[float] = [first]
+        ys: list[float] = []
+        for time, us in watermark.steps:
+            ys += [time, time]
+            xs += [min(max(float(us), first), last)] * 2
+        if not ys:
+            return
+        ys.append(self.axes.get_ylim()[1])
+        judges = watermark.name is None
+        color, width = (self.colors.watermark, 2.2) if judges else (self.colors.inputs, 1.4)
+        (line,) = self.axes.plot(
+            xs,
+            ys,
+            color=color,
+            lw=width,
+            ls=line_style(self.panel, watermark),
+            zorder=3 if judges else 3.5,
+            solid_joinstyle="miter",
+        )
+        words = "watermark" if judges else f"watermark of {watermark.name}"
+        self._mark(line, name, Mark("watermark", self.number, words=words))
+
+    def _point(self, point: Point, name: str) -> Area:
+        """A row; gives what it takes of the panel."""
+        label = point.label if len(self.panel.points) <= MOST_LABELS else ""
+        if point.dropped is not None:
+            artist, area = self._sign(point, "x", 9)
+        elif label:
+            artist, area = self._number(point, label)
+        else:
+            artist, area = self._sign(point, "s" if point.is_pane else "o", 6)
+        kind = "row" if point.dropped is None else "dropped"
+        facts = {"label": point.label, "reason": str(point.dropped or "")}
+        self._mark(artist, name, Mark(kind, self.number, point.time, words=self._point_words(point), facts=facts))
+        return area
+
+    def _x(self, point: Point) -> float:
+        """A row without event time is at the side."""
+        return float(self.axes.get_xlim()[0] if point.event_us is None else point.event_us)
+
+    def _color(self, point: Point) -> str:
+        return self.colors.dropped if point.dropped else self.colors.late if point.late else self.colors.text
+
+    def _sign(self, point: Point, marker: str, size: float) -> tuple[Any, Area]:
+        x, color = self._x(point), self._color(point)
+        edge = color if marker == "x" else self.colors.ground
+        width = 1.8 if marker == "x" else 0.8
+        (artist,) = self.axes.plot(
+            [x], [point.time], marker, ms=size, mfc=color, mec=edge, mew=width, zorder=6, clip_on=False
+        )
+        middle = self.axes.transData.transform((x, point.time))
+        return artist, Area.around(middle[0], middle[1], size + 2, size + 2)
+
+    def _number(self, point: Point, label: str) -> tuple[Any, Area]:
+        color = self._color(point)
+        shape = "square" if point.is_pane else "circle" if len(label) <= 2 else "round"
+        ground = {
+            "boxstyle": f"{shape},pad={0.25 if shape == 'circle' else 0.3}",
+            "fc": self.colors.ground,
+            "ec": color,
+            "lw": 2 if point.late else 1.2,
+            "ls": "dashed" if point.retracts else "solid",
+        }
+        artist = self.axes.text(
+            self._x(point), point.time, label, size=NUMBER, color=color, ha="center", va="center", zorder=6, bbox=ground
+        )
+        area, there = self._extent(artist), self.axes.transData
+        while any(
+            area.shared(other) > area.width * area.height / 2 for other in self.places.taken
+        ):  # beside an equal one
+            x, y = area.right + area.width / 2, (area.bottom + area.top) / 2
+            artist.set_position(there.inverted().transform((x, y)))
+            area = self._extent(artist)
+        return artist, area
+
+    def _point_words(self, point: Point) -> str:
+        what = "retraction" if point.retracts else "pane" if point.is_pane else "row"
+        words = " ".join(
+            [what, *([point.label] if point.label else []), *([f"of {point.input}"] if point.input else [])]
+        )
+        at = "without event time" if point.event_us is None else f"event time {clock_label(point.event_us)}"
+        fate = f"; dropped: {point.dropped}" if point.dropped else "; late" if point.late else ""
+        return f"{words}: {at}, came at {self._when(point.time)}{fate}"
+
+    def _box(self, box: Box, name: str) -> None:
+        color_name, edge, hatch = LOOKS[box.timing]
+        color, faint = getattr(self.colors, color_name), self.fades and box.retracted_at is not None
+        first, last = self.axes.get_xlim()
+        left, right = max(float(box.start_us), first), min(float(box.end_us), last)
+        at, size = (left, box.since), (right - left, box.time - box.since)
+        look = {"ec": color, "lw": 1.0 if faint else 1.4, "ls": edge, "zorder": 1.5}
+        rectangle = self.axes.add_patch(Rectangle(at, *size, fc=(color, 0.06 if faint else FILL), **look))
+        words = self._box_words(box)
+        facts = {"timing": box.timing.value, "label": box.label, "index": str(box.pane.index), **_bounds(box)}
+        mark = Mark("pane", self.number, box.time, box.since, box.retracted_at, words, facts)
+        self._mark(rectangle, name, mark)
+        if hatch:  # a patch of its own, since SVG has one opacity for both
+            hatched = Rectangle(
+                at, *size, fc="none", ec=color, lw=0, hatch=hatch, alpha=0.4 if faint else 1, zorder=1.6
+            )
+            hatched.set_hatch_linewidth(0.5)
+            self._mark(
+                self.axes.add_patch(hatched), f"{name}-hatch", attrs.evolve(mark, kind="hatch", words="", facts={})
+            )
+        self._value(box, name, Mark("value", self.number, box.time, until=box.retracted_at, words=words), left, right)
+
+    def _value(self, box: Box, name: str, mark: Mark, left: float, right: float) -> None:
+        """The values of a pane, in its box if there is room; struck out if it is taken back."""
+        color = getattr(self.colors, LOOKS[box.timing][0])
+        ground = {"boxstyle": "round,pad=0.18,rounding_size=0.4", "fc": (self.colors.ground, 0.85), "ec": "none"}
+        text = self.axes.text(
+            left, box.time, box.label, size=TEXT + 1, weight="bold", color=color, ha="center", va="center", zorder=8,
+            bbox=ground,
+        )  # fmt: skip
+        extent, there = self._extent(text), self.axes.transData
+        corners = there.transform([(left, box.since), (right, box.time)])
+        area = Area(*corners[0], *corners[1])
+        x, y = self.places.place(extent, wishes_in(area, extent, is_lowest=self._is_lowest(box)))
+        text.set_position(there.inverted().transform((x, y)))
+        self._mark(text, f"{name}-value", mark)
+        if box.retracted_at is not None:
+            half, rise = extent.width / 2, max(extent.height / 2 - 6, 3)
+            ends = there.inverted().transform([(x - half, y - rise), (x + half, y + rise)])
+            (strike,) = self.axes.plot(ends[:, 0], ends[:, 1], color=color, lw=1.8, zorder=9)
+            self._mark(strike, f"{name}-strike", Mark("strike", self.number, box.retracted_at))
+
+    def _is_lowest(self, box: Box) -> bool:
+        """Whether no other box is right below it."""
+        return not any(
+            other is not box and other.time <= box.since and other.start_us < box.end_us and box.start_us < other.end_us
+            for other in self.panel.boxes
+        )
+
+    def _box_words(self, box: Box) -> str:
+        known = abs(box.start_us) != END_OF_TIME_US
+        window = f"[{clock_label(box.start_us)}, {clock_label(box.end_us)})" if known else "all of time"
+        values, timing = box.label.replace("\n", ", "), box.timing.value.lower().replace("_", " ")
+        words = f"{values}: {timing} pane {box.pane.index} of {window}, at {self._when(box.time)}"
+        return words if box.retracted_at is None else f"{words}; retracted at {self._when(box.retracted_at)}"
+
+    def _reason(self, point: Point, name: str) -> None:
+        """Why a row was dropped, beside it."""
+        x = self._x(point)
+        words = f"{point.label} dropped: {point.dropped}".strip().replace("_", " ")
+        ground = {"boxstyle": "round,pad=0.15", "fc": (self.colors.ground, 0.85), "ec": "none"}
+        text = self.axes.text(
+            x, point.time, words, size=SMALL, color=self.colors.dropped, ha="center", va="center", zorder=9, bbox=ground
+        )
+        extent, there = self._extent(text), self.axes.transData
+        middle = there.transform((x, point.time))
+        place = self.places.place(extent, wishes_beside(middle[0], middle[1], extent, gap=9))
+        text.set_position(there.inverted().transform(place))
+        self._mark(text, name, Mark("reason", self.number, point.time))
+
+
+def line_style(panel: Panel, watermark: Watermark) -> Any:
+    """Solid is the watermark that rows are judged by; each input has another."""
+    return "solid" if watermark.name is None else _DASHES[panel.watermarks.index(watermark) % len(_DASHES)]
+
+
+def _bounds(box: Box) -> dict[str, str]:
+    if abs(box.start_us) == END_OF_TIME_US:
+        return {}
+    return {"start": str(box.start_us), "end": str(box.end_us)}

@@ -1,0 +1,156 @@
+"""Figures as files: what is in them, and what they need."""
+
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import beamish as bm
+from beamish.errors import OptionError
+from beamish.plot import timeline
+from beamish.plot.colors import DARK, LIGHT
+from tests.pages import run_page
+from tests.plot.scenes import CLOCK, MERGING, SCORES, SESSIONS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return timeline(SCORES, CLOCK, title="Scores & <teams>")
+
+
+@pytest.fixture(scope="module")
+def page(figure):
+    return figure.html()
+
+
+def marks(svg, kind):
+    return [group for group in svg.iter(f"{SVG}g") if group.get("data-kind") == kind]
+
+
+def drawings(page):
+    return [ET.fromstring(found) for found in re.findall(r"<svg .*?</svg>", page, re.DOTALL)]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "begins"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".html", b"<!DOCTYPE html>")]
+)
+def test_what_a_file_ends_on_says_what_it_is(figure, tmp_path, suffix, begins):
+    assert figure.save(tmp_path / f"x{suffix}").read_bytes().startswith(begins)
+
+
+def test_the_same_picture_gives_the_same_bytes(figure, tmp_path):
+    again = timeline(SCORES, CLOCK, title="Scores & <teams>")
+    for name in ("x.svg", "x.html"):
+        assert figure.save(tmp_path / name).read_bytes() == again.save(tmp_path / f"again{name}").read_bytes()
+
+
+def test_a_dark_picture_has_the_colours_of_night(figure, tmp_path):
+    light, dark = (figure.save(tmp_path / f"{dark}.svg", dark=dark).read_text() for dark in (False, True))
+    assert DARK.ground in dark
+    assert not any(color in dark for color in LIGHT.named.values())
+    assert not any(color in light for color in DARK.named.values())
+
+
+def test_both_drawings_of_a_page_have_all_panes_and_rows(figure, page):
+    panels = figure.picture.panels
+    wide, narrow = drawings(page)
+    assert (wide.get("class"), narrow.get("class")) == ("wide", "narrow")
+    for drawing in (wide, narrow):
+        assert [(one.get("data-timing"), one.get("data-label")) for one in marks(drawing, "pane")] == [
+            (box.timing.value, box.label) for panel in panels for box in panel.boxes
+        ]
+        assert [float(one.get("data-since")) for one in marks(drawing, "pane")] == [
+            box.time for panel in panels for box in panel.boxes
+        ]
+        assert len(marks(drawing, "strike")) == sum(
+            box.retracted_at is not None for panel in panels for box in panel.boxes
+        )
+        assert [one.get("data-reason") for one in marks(drawing, "dropped")] == ["expired"]
+        assert len(marks(drawing, "row")) == sum(point.dropped is None for panel in panels for point in panel.points)
+
+
+def test_a_page_fetches_nothing_and_is_small(page):
+    assert not re.findall(r"(?:src|href)=\"(?!#)", page)
+    assert not re.findall(r"url\((?!#)", page)
+    assert "import(" not in page
+    assert "fetch(" not in page
+    assert len(page) < 200_000
+
+
+def test_titles_are_escaped(page):
+    assert "<teams>" not in page
+    assert "Scores &amp; &lt;teams&gt;" in page
+
+
+def test_parts_of_a_page_bring_no_library(figure):
+    part = figure.html(library=False)
+    assert "<script" not in part
+    assert "<style>" not in part
+    assert "<script>" in bm.plot.library()
+    assert figure._repr_html_() == f'<div class="beamish-colors">{bm.plot.library()}{part}</div>'
+
+
+def test_two_figures_on_a_page_share_no_id(figure):
+    ids = re.findall(r' id="([^"]+)"', figure.html(library=False) + timeline(SESSIONS, MERGING).html(library=False))
+    assert len(ids) == len(set(ids))
+
+
+def test_labels_and_rows_do_not_lie_on_each_other(figure):
+    from beamish.plot.drawing import draw
+
+    for width in (720, 360):
+        drawn = draw(figure.picture, LIGHT, width=width)
+        renderer = drawn.canvas.canvas.get_renderer()
+        for axes in drawn.canvas.axes:
+            extents = [text.get_window_extent(renderer) for text in axes.texts]
+            for number, one in enumerate(extents):
+                assert axes.get_window_extent().padded(4).containsx(one.x0)
+                assert not any(one.overlaps(other) for other in extents[:number]), (
+                    width,
+                    axes.texts[number].get_text(),
+                )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda figure: figure.save("x.gif"), ["'x.gif'", ".html", ".pdf"]),
+        (lambda figure: figure.save("x.png", width=100), ["width=100", "at least 300"]),
+    ],
+)
+def test_what_cannot_be_saved_is_refused(figure, call, words):
+    with pytest.raises(OptionError) as caught:
+        call(figure)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_the_page_of_the_docs_prints_and_writes_what_it_says(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_page("pictures.md", (root / "docs" / "pictures.md").read_text()) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"scores.html", "scores.png", "scores.svg"}
+
+
+def test_beamish_loads_no_plotting_package_and_says_which_one_is_missing():
+    program = """
+import sys
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.testing import TestStream
+assert not {"matplotlib", "plotly"} & set(sys.modules)
+counts = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(1)).accumulate(n=Count())
+figure = bm.plot.timeline(counts, TestStream().add([{"ts": 1}]).advance_watermark_to(2))
+assert not {"matplotlib", "plotly"} & set(sys.modules)
+sys.modules["matplotlib"] = None
+for call in (lambda: figure.save("x.png"), figure.html, figure._repr_html_, bm.plot.library):
+    try:
+        call()
+    except bm.OptionError as error:
+        print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said.count("pip install 'beamish[plot]'") == 4
