@@ -31,13 +31,15 @@ def test_examples_in_docs_run(root, name):
 
 
 @pytest.mark.parametrize("name", of_kind("plain"))
-def test_python_in_a_page_prints_what_stands_below_it(name):
+def test_python_in_a_page_prints_what_stands_below_it(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     assert run_page(name, PAGES[name])
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", of_kind("spark"))
-def test_python_in_a_page_prints_what_stands_below_it_on_spark(spark, name):
+def test_python_in_a_page_prints_what_stands_below_it_on_spark(spark, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     spark.sql("drop view if exists panes")
     assert run_page(name, PAGES[name], without=".remote(")
 
@@ -62,6 +64,6 @@ def test_every_page_with_python_is_run_or_read():
 def test_the_site_lists_every_page(root):
     nav = (root / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
     found = re.findall(r"^ +- (?:[\w ]+: )?([\w/-]+\.md)$", nav, re.MULTILINE)
-    made = {"index.md", "contributing.md", "changelog.md", "examples/index.md"}
+    made = {"index.md", "contributing.md", "changelog.md", "examples/index.md", "gallery.md"}
     assert len(set(found)) == len(found)
     assert set(found) - made == set(PAGES), set(found) ^ set(PAGES) ^ made

@@ -4,6 +4,7 @@ The site has no text of its own. Its pages are docs/, with
 
 - README.md as the start page, CONTRIBUTING.md and CHANGELOG.md;
 - a page per example, with its program;
+- the gallery of examples/gallery.py, with a page that lists its figures;
 - under each rule of docs/semantics.md the transcripts that name it, which the tests run;
 - the pictures that pages ask for, drawn from a run of the very blocks that stand above them.
 
@@ -41,6 +42,7 @@ def main() -> int:
     for name, page in TOP.items():
         _write(PAGES / page, ROOT / name)
     write_examples(PAGES / "examples")
+    write_gallery(PAGES)
     semantics = PAGES / "semantics.md"
     semantics.write_text(with_transcripts(semantics.read_text("utf-8")), "utf-8")
     return 0
@@ -89,6 +91,25 @@ def write_examples(folder: Path) -> None:
         (folder / f"{path.stem}.md").write_text(page, "utf-8")
         lines.append(f"| [{path.name}]({path.stem}.md) | {first} |")
     (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def write_gallery(pages: Path) -> None:
+    """The figures on a page of their own, as it is, and a list of them."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    import gallery
+
+    gallery.main(pages / "gallery")
+    lines = [
+        "# Gallery",
+        "",
+        "The figures of the book *Streaming Systems* (Akidau, Chernyak, Lax), drawn from runs of",
+        "[examples/gallery.py](examples/gallery.md), all of them [on one page](gallery/index.html). Each plays.",
+        "",
+        "| figure | |",
+        "|---|---|",
+        *(f"| [{shown.title}](gallery/index.html#{name}) | {shown.words} |" for name, shown in gallery.FIGURES.items()),
+    ]
+    (pages / "gallery.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def transcripts() -> dict[str, list[tuple[str, str]]]:
