@@ -109,6 +109,6 @@ bench-others:
 	@sh benchmarks/others/run.sh "$$(sh tools/find_python.sh)"
 
 clean:
-	rm -rf $(VENV) build dist mutants.jsonl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
+	rm -rf $(VENV) .cache build dist mutants.jsonl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
 		spark-warehouse artifacts derby.log metastore_db flights.db
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

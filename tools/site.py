@@ -63,8 +63,8 @@ def place(path: Path) -> str | None:
         return TOP[name]
     if name == "examples":
         return "examples/index.md"
-    if path.parent == ROOT / "examples" and path.suffix == ".py":
-        return f"examples/{path.stem}.md"
+    if path.is_relative_to(ROOT / "examples") and path.suffix == ".py":
+        return str(path.relative_to(ROOT).with_suffix(".md"))
     return str(path.relative_to(ROOT / "docs")) if path.is_relative_to(ROOT / "docs") else None
 
 
@@ -82,14 +82,15 @@ def for_the_site(text: str, of: Path) -> str:
 
 def write_examples(folder: Path) -> None:
     """A page per example, and one that lists them."""
-    folder.mkdir()
     lines = ["# Examples", "", "Whole programs, each run by the tests.", "", "| program | |", "|---|---|"]
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    for path in sorted((ROOT / "examples").rglob("*.py"), key=lambda path: (len(path.parts), path)):
         program = path.read_text("utf-8")
         first = (ast.get_docstring(ast.parse(program)) or path.name).partition("\n")[0]
-        page = f"# {path.name}\n\n```python\n{program}```\n"
-        (folder / f"{path.stem}.md").write_text(page, "utf-8")
-        lines.append(f"| [{path.name}]({path.stem}.md) | {first} |")
+        name = path.relative_to(ROOT / "examples").with_suffix(".md")
+        page = folder / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"# {path.name}\n\n```python\n{program}```\n", "utf-8")
+        lines.append(f"| [{name.with_suffix('.py')}]({name}) | {first} |")
     (folder / "index.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 
