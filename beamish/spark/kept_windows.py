@@ -30,6 +30,7 @@ from beamish.plan.window_plan import WindowPlan
 from beamish.spark.checkpoint import stateful_operators, store_of
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.stages.suppressed import unsuppressed
 from beamish.stages.window import WindowStage
@@ -176,7 +177,8 @@ class _StoredWindows:
         if not names or not set(names) <= key.keys():
             return entries
         columns = [cast(pa.array([key[field.name]]), field.type) for field in self.plan.key_schema]
-        return entries.where(F.col("shard") == shard_of(self.plan, pa.table(columns, schema=self.plan.key_schema)))
+        number = shard_of(self.plan, pa.table(columns, schema=self.plan.key_schema))
+        return entries.where(F.col("shard") == shard_ids(self.plan.shards)[number])
 
     def _segments(self, store: DictStore, span_us: tuple[int, int]) -> Iterator[str]:
         """The entries of a shard in which there are windows of a span."""
