@@ -15,8 +15,9 @@ from beamish.errors import ScriptError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.local import trace
-from beamish.pane import Pane
+from beamish.pane import PaneList
 from beamish.script.events import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
+from beamish.script.panes import Trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,8 +148,8 @@ class TestStream:
             _check_moves_on("clock", self._clock_us, step.clock_us)
         return attrs.evolve(self, events=(*self.events, event))
 
-    def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
-        """Run the script in process; gives each event with what came out at it.
+    def trace(self, pipeline: Runnable, *, initial: Any = None) -> Trace:
+        """Run the script in process; gives each event with what came out at it, as a list of pairs (in a notebook: a table).
 
         Args:
             pipeline: what is run.
@@ -184,7 +185,7 @@ class TestStream:
         heartbeats: bool | None = None,
         checkpoint: str | Path | None = None,
         initial: Any = None,
-    ) -> list[Pane]:
+    ) -> PaneList:
         """Run the script as real micro-batches, one event per batch, without sleeping.
 
         Args:
@@ -208,7 +209,7 @@ class TestStream:
             checkpoint=checkpoint,
             initial=initial,
         )
-        return [pane for _, panes in trace for pane in panes]
+        return PaneList(pane for _, panes in trace for pane in panes)
 
     def trace_on_spark(
         self,
@@ -221,7 +222,7 @@ class TestStream:
         heartbeats: bool | None = None,
         checkpoint: str | Path | None = None,
         initial: Any = None,
-    ) -> list[tuple[Event, list[Pane]]]:
+    ) -> Trace:
         """Run the script as real micro-batches; gives each event with what came out at it.
 
         Args:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError
 from beamish.kernels.identity import plain_repr
+from beamish.markup import html_table
 
 WindowIndices = NDArray[np.intp]
 """Indices of windows in the table that the engine works on."""
@@ -192,6 +193,9 @@ class Trigger:
     def describe(self) -> str:
         """When a window fires, in words that follow "a window fires"."""
         return f"as {self!r} says"
+
+    def _repr_html_(self) -> str:
+        return html_table((), [(repr(self), f"a window fires {self.describe()}")])
 
     def describe_repeated(self) -> str:
         """The same words where it is asked again after each firing."""

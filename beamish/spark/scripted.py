@@ -27,10 +27,10 @@ from beamish.flow import Flow
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
-from beamish.pane import Pane
+from beamish.pane import Pane, PaneList
 from beamish.plan.relation import Relation
 from beamish.script.events import Event, as_step, in_words
-from beamish.script.panes import panes_from_table
+from beamish.script.panes import Trace, panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
 from beamish.spark.compile.inputs import check_streams
@@ -53,7 +53,7 @@ def trace_on_spark(
     heartbeats: bool | None = None,
     checkpoint: str | Path | None = None,
     initial: Any = None,
-) -> list[tuple[Event, list[Pane]]]:
+) -> Trace:
     """Run a script as micro-batches; gives each event with what came out at it.
 
     Args:
@@ -79,7 +79,7 @@ def trace_on_spark(
     check_streams(flow)
     rows = script_rows(flow, events, initial)
     if not rows.any:
-        return [(event, []) for event in events]
+        return Trace((event, PaneList()) for event in events)
     confs = {"spark.sql.shuffle.partitions": str(partitions), "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
     with _configured(spark, confs), _folder(checkpoint) as folder:
         bound = flow.bind(rows.schemas, shards=shard_count(spark, shards))

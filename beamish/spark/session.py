@@ -64,6 +64,21 @@ def check_streaming(spark: SparkSession) -> None:
     check_workers(spark)
 
 
+def reading_session(remote: str | None) -> SparkSession:
+    """A session that reads checkpoints: a quiet one of this process, or that of a Connect server."""
+    check_packages()
+    if remote is not None:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    return (
+        SparkSession.builder.appName("beamish")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+
+
 def shard_count(spark: SparkSession, asked: int | None) -> int:
     """The number of shards asked for, or one per shuffle partition.
 
