@@ -53,7 +53,10 @@ def _input(relation: Relation, stage: int | None) -> dict[str, Any]:
         return described
     policy = relation.policy
     spans = {"delay_us": policy.delay, "idle_us": policy.idle_timeout, "lag_us": policy.lag}
-    return described | {"watermark": policy.describe(), **{name: span and span.us for name, span in spans.items()}}
+    return described | {
+        "watermark": policy.describe(),
+        **{name: None if span is None else span.us for name, span in spans.items()},
+    }
 
 
 def _windows(flow: BoundFlow) -> dict[str, Any]:
@@ -69,7 +72,7 @@ def _windows(flow: BoundFlow) -> dict[str, Any]:
 
 
 def _own(options: WindowOptions) -> Iterator[str]:
-    named: Mapping[str, Any] = {"window": options.window, "trigger": options.trigger}
+    named: dict[str, Any] = {"window": options.window, "trigger": options.trigger}
     named |= {f"accumulation {name}": one for name, one in options.accumulations.items()}
     yield from (name for name, option in named.items() if not _is_ours(option))
 

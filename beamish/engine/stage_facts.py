@@ -150,7 +150,7 @@ def stage_facts(
     indices = {(shard, name): read_index(_under(name, store)) for shard, store in notes.items() for name in names}
     known = {at: index for at, index in indices.items() if index.about}
     plans = {name: found for name in names if (found := _plan(name, known, notes, about, plan)) is not None}
-    abouts = [index.about for index in known.values()] or list(_of_others(notes))
+    abouts: list[Mapping[str, Any]] = [index.about for index in known.values()] or list(_of_others(notes))
     unknown = list(dict.fromkeys(sentence for of in plans.values() for sentence in of.unknown))
     if not about:
         unknown.append(
@@ -158,17 +158,17 @@ def stage_facts(
             "watermarks move and the lines of explain() are not known"
         )
     dropped: Counter[str] = Counter()
-    for one in abouts:
-        dropped.update(one.get("dropped", {}))
-    held = [one["held"] for (_, name), index in known.items() if name == names[0] and (one := index.about).get("held")]
+    for said in abouts:
+        dropped.update(said.get("dropped", {}))
+    held = [index.about["held"] for (_, name), index in known.items() if name == names[0] and index.about.get("held")]
     return StageFacts(
         number=about.get("stage", 0),
         of=about.get("stages", 0),
         about=about,
         plans=plans,
         inputs=_inputs(abouts, about, next(iter(plans.values()), None)),
-        watermark_us=max((one["clocks"]["watermark_us"] for one in abouts), default=NO_WATERMARK_US),
-        clock_us=max((one["clocks"]["clock_us"] for one in abouts), default=0),
+        watermark_us=max((said["clocks"]["watermark_us"] for said in abouts), default=NO_WATERMARK_US),
+        clock_us=max((said["clocks"]["clock_us"] for said in abouts), default=0),
         shards=spark[0]["shards"] if spark else len(notes),
         stored_shards=sorted(notes),
         segments=[segment for at, index in known.items() for segment in _segments(*at, index.segments)],

@@ -299,12 +299,13 @@ def inspect(
     Example:
         ``print(bm.inspect(spark, "/checkpoints/scores").why(key={"team": "red"}, window=datetime(2026, 1, 1, 10, 14, tzinfo=UTC)))``
     """
-    flow = getattr(pipeline, "flow", None)
+    flow: Any = getattr(pipeline, "flow", None)
     if pipeline is not None and not isinstance(flow, Flow):
         raise PipelineError(f"inspect(spark, checkpoint, {pipeline!r}): must be the query's pipeline, or left out")
     if not hasattr(spark, "read") or not hasattr(spark, "createDataFrame"):
         raise OptionError(f"inspect({spark!r}, ...): must be a SparkSession: inspect(spark, checkpoint)")
-    if not isinstance(checkpoint, (str, Path)) or not str(checkpoint):
+    given: Any = checkpoint
+    if not isinstance(given, (str, Path)) or not str(given):
         raise OptionError(f"inspect(spark, {checkpoint!r}): must be the folder of a checkpoint")
     from beamish.spark.inspected import batch_meant, read_batches, read_stages
 

@@ -15,7 +15,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     """Rows of ``engine/window_facts.py``, and ``start`` and ``end``: their bounds, microseconds or numbers of rows."""
     window = table["window"].combine_chunks()
     starts, ends = (window.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
-    rows = table.drop_columns(["window"]).to_pylist()
+    rows: list[dict[str, Any]] = table.drop_columns(["window"]).to_pylist()
     for row, start, end in zip(rows, starts, ends, strict=True):
         row["start"] = -END_OF_TIME_US if start is None else start
         row["end"] = END_OF_TIME_US if end is None else end

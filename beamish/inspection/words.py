@@ -147,7 +147,7 @@ def _how_far(stage: StageFacts, plan: WindowPlan, end: int | None, query: QueryF
     elif len(stage.inputs) == 1 and "watermark" in stage.inputs[0].about:
         yield f"It is {stage.inputs[0].about['watermark']}."
     if query is not None and query.next_watermark_us > stage.watermark_us:
-        words = f"The rows of the last batch have taken it to {_watermark(query.next_watermark_us)}, which counts from the next batch on"
+        words = f"The rows of the last batch have taken it to {instant_in_words(query.next_watermark_us)}, which counts from the next batch on"
         if end is not None and stage.watermark_us < end <= query.next_watermark_us:
             words += (
                 ": this window's end is passed there, but a batch must run: the query must be running (or run again)"
@@ -175,7 +175,7 @@ def held_back_by(stage: StageFacts) -> str:
         return words + (f", and its watermark is {span_in_words(int(delay_us))} behind its rows." if delay_us else ".")
     return (
         words
-        + f"its own watermark is {_watermark(least.reaches_us)}, that of {_name(greatest)} {_watermark(greatest.reaches_us)}."
+        + f"its own watermark is {_watermark(least.reaches_us)}, that of {_name(greatest)} is {_watermark(greatest.reaches_us)}."
     )
 
 
@@ -210,9 +210,11 @@ def summary(
         next_windows: by the place of the stage some windows that are due next, as ``why`` takes them.
     """
     last = "the last batch" if query.is_last else "not the last batch"
-    head = f"batch {query.batch} ({last}), whose clock was {instant_in_words(query.clock_us)} UTC"
+    head = (
+        f"batch {query.batch} ({last}), whose clock was {instant_in_words(query.clock_us // 1_000_000 * 1_000_000)} UTC"
+    )
     if query.next_watermark_us != NO_WATERMARK_US:
-        head += f"; watermark of the next batch: {_watermark(query.next_watermark_us)}"
+        head += f"; watermark of the next batch: {instant_in_words(query.next_watermark_us)}"
     blocks = [head]
     for place, stage in enumerate(stages):
         lines = [

@@ -32,7 +32,7 @@ from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
 from beamish.windows.within import WithinInput
 
-_Option = TypeVar("_Option", Trigger, WindowOption, Accumulation)
+_Option = TypeVar("_Option")
 _MODES = {
     "discarding": AccumulationMode.DISCARDING,
     "accumulating": AccumulationMode.ACCUMULATING,
@@ -103,28 +103,27 @@ def read_plan(
     """
     unknown: list[str] = []
     own = about.get("own", ())
-    window = UnknownWindows(_words(stored["window"]))
-    trigger: Trigger = UnknownTrigger(_words(changeable["trigger"]))
-    for name, kind in (("window", WindowOption), ("trigger", Trigger)):
-        said = stored["window"] if name == "window" else changeable["trigger"]
-        found = None if name in own else option_of(said, kind)
-        if found is None:
-            unknown.append(f"the {name} {_words(said)} is not one of beamish's, so what it says cannot be asked")
-        elif name == "window":
-            window = found
-        else:
-            trigger = found
-    found = {}
+    window = None if "window" in own else option_of(stored["window"], WindowOption)
+    trigger = None if "trigger" in own else option_of(changeable["trigger"], Trigger)
+    for name, option, said in (("window", window, stored["window"]), ("trigger", trigger, changeable["trigger"])):
+        if option is None:
+            unknown.append(f"the {name} {_words(said)}: no checkpoint holds functions or classes of your own")
+    accumulations = {}
     for name, of in stored["accumulations"].items():
         accumulation = None if f"accumulation {name}" in own else option_of(of["is"], Accumulation)
         if accumulation is None:
             unknown.append(
-                f"the values of {name}={_words(of['is'])}: it has functions or is a class of your own, which no checkpoint holds"
+                f"the values of {name}={_words(of['is'])}: no checkpoint holds functions or classes of your own"
             )
         else:
-            found[name] = accumulation
+            accumulations[name] = accumulation
     lateness = changeable["lateness"]
-    options = WindowOptions(window, trigger, mode=_MODES[stored["mode"]], accumulations=found)
+    options = WindowOptions(
+        window or UnknownWindows(_words(stored["window"])),
+        trigger or UnknownTrigger(_words(changeable["trigger"])),
+        mode=_MODES[stored["mode"]],
+        accumulations=accumulations,
+    )
     options = attrs.evolve(options, only_updated=about.get("only_updated", False))
     late = {"late_rows": lateness} if options.counts_rows else {"allowed_lateness": Duration(lateness)}
     options = attrs.evolve(options, **late)

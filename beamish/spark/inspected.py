@@ -153,9 +153,9 @@ def _no_checkpoint(checkpoint: str, why: str) -> StateError:
 
 def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
     """Spark's log of offsets or commits: a file per batch, the second line of which is JSON."""
-    reader = spark.read.options(wholetext=True, ignoreMissingFiles=True)
-    files = reader.text(f"{checkpoint.rstrip('/')}/{name}").select("value", "_metadata.file_name")
-    said = F.split("value", "\n").getItem(1)
+    reader = spark.read.options(ignoreMissingFiles=True)
+    files = reader.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).select("value", "_metadata.file_name")
+    said = F.get(F.split("value", "\n"), F.lit(1))
 
     def number(field: str) -> Any:
         return F.get_json_object(said, f"$.{field}").cast("bigint")

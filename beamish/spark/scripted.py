@@ -27,7 +27,7 @@ from beamish.flow import Flow
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
-from beamish.pane import Pane, PaneList
+from beamish.pane import PaneList
 from beamish.plan.relation import Relation
 from beamish.script.events import Event, as_step, in_words
 from beamish.script.panes import Trace, panes_from_table
@@ -200,16 +200,16 @@ def _run_query(panes: DataFrame, folder: Path) -> None:
         query.stop()
 
 
-def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> list[tuple[Event, list[Pane]]]:
+def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> Trace:
     """Each event with the panes of its batch."""
-    panes: list[list[Pane]] = [[] for _ in events]
+    panes = [PaneList() for _ in events]
     for path in sorted((folder / "panes").iterdir()):
         offsets = (folder / "checkpoint" / "offsets" / str(int(path.stem))).read_text("utf-8")
         batches = max(json.loads(line)["batch"] for line in offsets.splitlines() if line.startswith('{"batch"'))
         at = batches - 1 - first_batch(events)
         table = cast_table(from_bytes(path.read_bytes()), gives.schema)
         panes[max(at, 0)] += panes_from_table(table, gives)
-    return list(zip(events, panes, strict=True))
+    return Trace(zip(events, panes, strict=True))
 
 
 @contextmanager
