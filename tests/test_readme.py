@@ -8,7 +8,7 @@ from tests.pages import run_page
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["README.md", "docs/from-spark.md", "docs/notebooks.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/from-spark.md", "docs/notebooks.md", "docs/why.md"])
 def test_python_in_a_page_prints_what_stands_below_it(root, spark, name):
     spark.sql("drop view if exists panes")
     assert run_page(name, (root / name).read_text(), without=".remote(")
