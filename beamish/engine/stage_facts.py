@@ -27,7 +27,9 @@ _OF_OTHERS = ("table", "changes", DUPLICATES)
 """The entries in which stages that have no windows note their clocks."""
 ABOUT = "about"
 """The entry of the stage's description."""
-NOTES = ("spark", ABOUT, WINDOWINGS, INDEX, TAKES, *_OF_OTHERS)
+REPORTS = "reports"
+"""The entry of what tasks report of watermarks, where stages have others than the query."""
+NOTES = ("spark", ABOUT, REPORTS, WINDOWINGS, INDEX, TAKES, *_OF_OTHERS)
 """The entries of a shard that say what it is, and under each windowing's name ``INDEX`` and ``TAKES``."""
 
 
@@ -130,14 +132,19 @@ class StageFacts:
 
 
 def stage_facts(
-    notes: Mapping[int, Store], about: Mapping[str, Any] | None = None, plan: WindowPlan | None = None
+    notes: Mapping[int, Store],
+    about: Mapping[str, Any] | None = None,
+    plan: WindowPlan | None = None,
+    *,
+    query_us: int = NO_WATERMARK_US,
 ) -> StageFacts:
     """What the notes of a stage's shards say.
 
     Args:
         notes: per shard the entries in ``NOTES``, and more.
         about: its description; None: that in the notes, if there is one.
-        plan: the pipeline's, if it is known to be of this stage; None: what the notes say.
+        plan: the pipeline's, which has been compared with the state (``compatibility.py``); None: what the notes say.
+        query_us: the query's watermark. Shards in which nothing is due are not woken by it, so they may not know it yet.
 
     Raises:
         StateError: they cannot be read.
@@ -161,14 +168,17 @@ def stage_facts(
     for said in abouts:
         dropped.update(said.get("dropped", {}))
     held = [index.about["held"] for (_, name), index in known.items() if name == names[0] and index.about.get("held")]
+    clock_us = max((said["clocks"]["clock_us"] for said in abouts), default=0)
+    if not _follows_query(notes, about, clock_us):
+        query_us = NO_WATERMARK_US
     return StageFacts(
         number=about.get("stage", 0),
         of=about.get("stages", 0),
         about=about,
         plans=plans,
-        inputs=_inputs(abouts, about, next(iter(plans.values()), None)),
-        watermark_us=max((said["clocks"]["watermark_us"] for said in abouts), default=NO_WATERMARK_US),
-        clock_us=max((said["clocks"]["clock_us"] for said in abouts), default=0),
+        inputs=_inputs(abouts, about, next(iter(plans.values()), None), query_us),
+        watermark_us=max([query_us, *(said["clocks"]["watermark_us"] for said in abouts)]),
+        clock_us=clock_us,
         shards=spark[0]["shards"] if spark else len(notes),
         stored_shards=sorted(notes),
         segments=[segment for at, index in known.items() for segment in _segments(*at, index.segments)],
@@ -177,6 +187,12 @@ def stage_facts(
         held=(held[0]["name"], sum(one["updates"] for one in held)) if held else None,
         unknown=unknown,
     )
+
+
+def _follows_query(notes: Mapping[int, Store], about: Mapping[str, Any], clock_us: int) -> bool:
+    """Whether a stage's watermark is the query's, and no heartbeat brings it to every shard in every batch."""
+    follows_clock = any(one.get("lag_us") is not None for one in about.get("inputs", ()))
+    return not clock_us and not follows_clock and all(store.get(REPORTS) is None for store in notes.values())
 
 
 def _of_others(notes: Mapping[int, Store]) -> Iterator[Mapping[str, Any]]:
@@ -207,7 +223,7 @@ def _plan(
     check_format(index.about["format"])
     stored, changeable = index.about["identity"], index.about["changeable"]
     own = plan if plan is None or name is None else plan.windowings.get(name)
-    if own is not None and same_identity(stored, own.identity) and same_identity(changeable, own.changeable):
+    if own is not None and same_identity(changeable, own.changeable):
         return ReadPlan(own)
     takes = _under(name, notes[shard]).get(TAKES)
     schemas = None
@@ -216,14 +232,16 @@ def _plan(
     return read_plan(stored, changeable, schemas, about)
 
 
-def _inputs(abouts: Sequence[Mapping[str, Any]], about: Mapping[str, Any], plan: ReadPlan | None) -> list[InputFacts]:
+def _inputs(
+    abouts: Sequence[Mapping[str, Any]], about: Mapping[str, Any], plan: ReadPlan | None, query_us: int
+) -> list[InputFacts]:
     described = about.get("inputs", ())
     names = [one["name"] for one in described] if plan is None else [relation.name for relation in plan.plan.takes]
     each = []
     for number, name in enumerate(names):
         progress = [one["clocks"]["inputs"][number] for one in abouts if number < len(one["clocks"]["inputs"])]
         more = described[number] if number < len(described) else {}
-        watermark_us = max((one["watermark_us"] for one in progress), default=NO_WATERMARK_US)
+        watermark_us = max([query_us, *(one["watermark_us"] for one in progress)])
         latest_us = max((one.get("latest_us", NO_WATERMARK_US) for one in progress), default=NO_WATERMARK_US)
         each.append(InputFacts(name, more.get("stage"), watermark_us, latest_us, more))
     return each

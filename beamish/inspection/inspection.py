@@ -312,7 +312,7 @@ def inspect(
     folder = str(checkpoint)
     batches = read_batches(spark, folder)
     of = batch_meant(batches, batch)
-    stages = read_stages(spark, folder, of.number, flow and flow.completed)
+    stages = read_stages(spark, folder, of, flow and flow.completed)
     return Inspection(spark, folder, of.number, flow, batches, stages)
 
 

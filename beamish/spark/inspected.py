@@ -189,7 +189,7 @@ def batch_meant(batches: Sequence[Batch], batch: int | None) -> Batch:
     return done[batch]
 
 
-def read_stages(spark: SparkSession, checkpoint: str, batch: int, flow: Flow | None = None) -> list[StoredStage]:
+def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow | None = None) -> list[StoredStage]:
     """The stages of a query after a batch, in their order; of an old checkpoint in that of their operators.
 
     Args:
@@ -207,8 +207,8 @@ def read_stages(spark: SparkSession, checkpoint: str, batch: int, flow: Flow | N
     return sorted(stages, key=lambda stage: (stage.facts.number, -stage.operator))
 
 
-def _stage(spark: SparkSession, checkpoint: str, batch: int, operator: int, flow: Flow | None) -> StoredStage:
-    entries = entries_of(spark, checkpoint, batch, operator)
+def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, flow: Flow | None) -> StoredStage:
+    entries = entries_of(spark, checkpoint, batch.number, operator)
     value = F.when(F.col("name").rlike(_NOTES), F.col("value")).alias("value")
     rows = entries.select("shard", "name", F.length("value").alias("size"), value).collect()
     notes: dict[int, DictStore] = {}
@@ -218,7 +218,7 @@ def _stage(spark: SparkSession, checkpoint: str, batch: int, operator: int, flow
             store.put(row["name"], bytes(row["value"]))
     plan = next(plans_of(flow, notes), None) if flow is not None else None
     sizes = [(row.shard, row["name"], row["size"]) for row in rows]
-    return StoredStage(operator, entries, stage_facts(notes, plan=plan), sizes)
+    return StoredStage(operator, entries, stage_facts(notes, plan=plan, query_us=batch.watermark_us), sizes)
 
 
 def _shard(plan: WindowPlan, key: Mapping[str, Any]) -> int:
