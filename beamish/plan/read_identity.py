@@ -99,7 +99,7 @@ def read_plan(
         stored: the identity in it.
         changeable: what may change, in it.
         schemas: the columns of what the stage takes; None: the state is too old to have them.
-        about: the stage's description (``spark/compile/about.py``); empty: it has none.
+        about: the stage's description (``description.py``); empty: it has none.
     """
     unknown: list[str] = []
     own = about.get("own", ())
@@ -117,27 +117,27 @@ def read_plan(
             )
         else:
             accumulations[name] = accumulation
-    lateness = changeable["lateness"]
     options = WindowOptions(
         window or UnknownWindows(_words(stored["window"])),
         trigger or UnknownTrigger(_words(changeable["trigger"])),
         mode=_MODES[stored["mode"]],
+        only_updated=about.get("only_updated", False),
         accumulations=accumulations,
     )
-    options = attrs.evolve(options, only_updated=about.get("only_updated", False))
+    lateness = changeable["lateness"]
     late = {"late_rows": lateness} if options.counts_rows else {"allowed_lateness": Duration(lateness)}
-    options = attrs.evolve(options, **late)
-    if schemas is None:
-        schemas = [_schema_in_words(stored)]
-    takes = _takes(stored, schemas, about)
-    while True:
-        try:
-            return ReadPlan(make_plan(options, takes, stored["shards"]), tuple(unknown))
-        except Exception as error:
-            if not options.accumulations:
-                raise
-            unknown.append(f"the values: {error}")
-            options = attrs.evolve(options, accumulations={}, trigger=_without_values(options.trigger))
+    takes = _takes(stored, [_schema_in_words(stored)] if schemas is None else schemas, about)
+    plan, error = _plan(attrs.evolve(options, **late), takes, stored["shards"])
+    return ReadPlan(plan, (*unknown, *([f"the values: {error}"] if error else [])))
+
+
+def _plan(options: WindowOptions, takes: Sequence[Relation], shards: int) -> tuple[WindowPlan, str]:
+    """The plan, without accumulations where they do not go with the columns that are known; and why."""
+    try:
+        return make_plan(options, takes, shards), ""
+    except Exception as error:  # noqa: BLE001 - whatever does not go together, the rest can be shown
+        trigger = UnknownTrigger(repr(options.trigger)) if options.trigger.asked_values else options.trigger
+        return make_plan(attrs.evolve(options, accumulations={}, trigger=trigger), takes, shards), str(error)
 
 
 def option_of(stored: Any, kind: type[_Option]) -> _Option | None:
@@ -147,10 +147,6 @@ def option_of(stored: Any, kind: type[_Option]) -> _Option | None:
         return option if isinstance(option, kind) and same_identity(stored, identity(option)) else None
     except Exception:  # noqa: BLE001 - whatever does not come back is unknown
         return None
-
-
-def _without_values(trigger: Trigger) -> Trigger:
-    return UnknownTrigger(repr(trigger)) if trigger.asked_values else trigger
 
 
 @cache
