@@ -136,6 +136,17 @@ def test_windows_of_sessions_and_of_rows_are_found_by_a_time_or_a_number_in_them
     assert "It waits for it to be full: 3 more rows." in said
 
 
+def test_a_key_may_name_the_windowing():
+    both = SOURCE.window({"minute": bm.FixedWindows(60), "visit": bm.Sessions(10)}).accumulate(n=Count())
+    assert both.why(SCRIPT, key={"k": "b"}, window=72).count("is open") == 2
+    visit = both.why(SCRIPT, key={"k": "b", "windowing": "visit"}, window=72)
+    assert visit.startswith("The window [1970-01-01 00:01:10, 00:01:20) of k='b', windowing='visit' is open.")
+    gone = both.why(SCRIPT, key={"k": "a", "windowing": "visit"}, window=6)
+    assert gone.startswith(
+        "In the windowing 'visit': No window of key k='a', windowing='visit' that holds 1970-01-01 00:00:06 is kept"
+    )
+
+
 def test_several_windows_get_a_paragraph_each_and_the_rest_is_counted():
     rows = [{"k": "a", "v": 1, "ts": 60 * i} for i in range(6)]
     said = COUNTS.why(TestStream().add(rows), key="a")
@@ -246,14 +257,14 @@ def bound_as_begun(case):
 
 
 def test_a_question_is_read_from_texts():
-    ((bound, _),) = stages_after(COUNTS.flow.completed, SCRIPT.events)
-    plan = window_plan(bound.operator)
-    key, window = read_texts(plan, ["k=a"], "1970-01-01T00:01")
+    ((bound, stores),) = stages_after(COUNTS.flow.completed, SCRIPT.events)
+    facts = stage_facts(dict(enumerate(stores)), {}, window_plan(bound.operator))
+    key, window = read_texts(facts, ["k=a"], "1970-01-01T00:01")
     assert key == {"k": "a"}
     assert window.timestamp() == 60
     for keys, time in ((["z=1"], None), (["a"], None), ([], "noon")):
         with pytest.raises(bm.OptionError):
-            read_texts(plan, keys, time)
+            read_texts(facts, keys, time)
 
 
 def test_the_stage_that_is_asked_about():

@@ -22,6 +22,7 @@ from beamish.kernels.identity import same_identity
 from beamish.plan.read_identity import ReadPlan, read_plan
 from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
+from beamish.windows.windowings import WINDOWING
 
 _OF_OTHERS = ("table", "changes", DUPLICATES)
 """The entries in which stages that have no windows note their clocks."""
@@ -119,6 +120,18 @@ class StageFacts:
     def plan(self) -> WindowPlan | None:
         """The plan of its first windowing; None: it is no stage of windows."""
         return next((of.plan for of in self.plans.values()), None)
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        """By which columns its windows are told apart: the keys, and under several windowings ``windowing``."""
+        keys = pa.schema([]) if self.plan is None else self.plan.key_schema
+        return keys if None in self.plans or not self.plans else keys.append(pa.field(WINDOWING, pa.string()))
+
+    @property
+    def windows_in_words(self) -> str:
+        """What its windows are; empty: it has none."""
+        each = {name: of.plan.window.describe() for name, of in self.plans.items()}
+        return "; ".join(words if name is None else f"{name}: {words}" for name, words in each.items())
 
     @property
     def windows(self) -> int:

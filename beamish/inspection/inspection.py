@@ -71,9 +71,9 @@ class Inspection:
                 {
                     "stage": number,
                     "operator": stage.operator,
-                    "windows": plan and plan.window.describe(),
+                    "windows": facts.windows_in_words or None,
                     "fires": plan and plan.options.trigger.describe(),
-                    "keys": list(plan.output_key_schema.names) if plan else [],
+                    "keys": list(facts.key_schema.names),
                     "watermark": _time(facts.watermark_us),
                     "clock": _time(facts.clock_us or NO_WATERMARK_US),
                     "held_back": held_back_by(facts),
@@ -221,8 +221,7 @@ class Inspection:
     def asked_in_texts(self, keys: Sequence[str], window: str | None, stage: int | None) -> str:
         """As ``why``, of texts: ``name=value`` and a time; for the command line."""
         of = self._stages[place_of([one.facts for one in self._stages], "inspect", stage)]
-        assert of.facts.plan is not None  # noqa: S101 - it has windows
-        key, time = read_texts(of.facts.plan, keys, window)
+        key, time = read_texts(of.facts, keys, window)
         return self.why(key=key or None, window=time, stage=stage)
 
     @property

@@ -56,7 +56,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
         raise PipelineError(
             f"{call}(): stage {stage.number} has no windows, so none of its waits; ask another: stage=1"
         )
-    wanted = _key(plan, call, key)
+    wanted = _key(stage, call, key)
     if window is None:
         return Question(wanted)
     if isinstance(window, tuple) and len(window) == 2:
@@ -67,17 +67,17 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
     return Question(wanted, _bound(plan, f"{call}(window)", window))
 
 
-def _key(plan: WindowPlan, call: str, key: Any) -> dict[str, Any]:
-    schema = plan.output_key_schema
+def _key(stage: StageFacts, call: str, key: Any) -> dict[str, Any]:
+    schema = stage.key_schema
     if key is None:
         return {}
     if not isinstance(key, Mapping):
-        if len(plan.keys) != 1:
+        if len(schema.names) != 1:
             raise OptionError(
                 f"{call}(key={key!r}): the key columns are {schema.names}; give a dict of theirs, such as "
                 f"key={{{(schema.names or ['name'])[0]!r}: ...}}"
             )
-        key = {plan.keys[0]: key}
+        key = {schema.names[0]: key}
     wanted = {}
     for name, value in key.items():
         if name not in schema.names:
@@ -101,13 +101,14 @@ def _bound(plan: WindowPlan, where: str, value: Any) -> int:
     return value
 
 
-def read_texts(plan: WindowPlan, keys: Sequence[str], window: str | None) -> tuple[dict[str, Any], Any]:
+def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tuple[dict[str, Any], Any]:
     """A question in texts, as a command line has it: ``name=value``, and a time such as 2026-01-01T10:14, in UTC unless it says.
 
     Raises:
         OptionError: a text cannot be read.
     """
-    schema, key = plan.output_key_schema, {}
+    plan, schema, key = stage.plan, stage.key_schema, {}
+    assert plan is not None  # noqa: S101 - a question is about windows
     for text in keys:
         name, equals, value = text.partition("=")
         if not equals:

@@ -14,6 +14,7 @@ from beamish.inspection.question import Question, bounds_in_words, windows_at
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
 from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
+from beamish.windows.windowings import WINDOWING
 
 MOST_WINDOWS = 3
 """Of so many windows each gets its paragraph."""
@@ -48,22 +49,23 @@ def why(
             numbers of rows.
         query: of a checkpoint, how far the query has come; None: of a script.
     """
-    plan = stage.plan
-    assert plan is not None  # noqa: S101 - a question is about windows
     exact = [window for window in windows if window["start"] == question.start]
     meant = exact if question.start is not None and exact else list(windows)
     meant.sort(key=lambda window: (window["closed"], window["end"], window["start"]))
+    paragraphs = [" ".join(_kept(stage, window, query)) for window in meant[:MOST_WINDOWS]]
     if not meant:
-        paragraphs = [" ".join(_not_kept(stage, plan, question, query))]
-    else:
-        paragraphs = [" ".join(_kept(stage, plan, window, query)) for window in meant[:MOST_WINDOWS]]
+        asked = question.key.get(WINDOWING)
+        plans = {name: of.plan for name, of in stage.plans.items() if asked in (None, name)}
+        each = [sentence for name, plan in plans.items() for sentence in _not_kept(stage, plan, name, question)]
+        paragraphs = [" ".join([*each, *_dropped(stage), *_how_far(stage, None, query)])]
     if len(meant) > MOST_WINDOWS:
         paragraphs.append(f"And {len(meant) - MOST_WINDOWS} windows more; say which: why(key=..., window=...).")
     unknown = [f"Not known: {sentence}." for sentence in stage.unknown if stage.about or "describe" not in sentence]
     return "\n\n".join([*paragraphs, *unknown])
 
 
-def _kept(stage: StageFacts, plan: WindowPlan, window: Mapping[str, Any], query: QueryFacts | None) -> Iterator[str]:
+def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None) -> Iterator[str]:
+    plan = stage.plans[window.get(WINDOWING)].plan
     name = window_in_words(plan, window)
     panes, rows = int(window["panes"]), int(window["new_rows"])
     came = (
@@ -84,13 +86,15 @@ def _kept(stage: StageFacts, plan: WindowPlan, window: Mapping[str, Any], query:
     if window["waits_for"] is not None:
         yield f"It waits for {window['waits_for']}."
     yield f"Its rule: a window fires {plan.options.trigger.describe()}."
-    yield from _how_far(stage, plan, window["end"], query)
+    yield from _how_far(stage, window["end"], query)
     if window["expires"] is not None:
         yield f"Whatever its trigger says, what is in no pane yet comes out when it expires{_until_expiry(stage, window)}."
     yield from _after_it_fired(stage)
 
 
-def _not_kept(stage: StageFacts, plan: WindowPlan, question: Question, query: QueryFacts | None) -> Iterator[str]:
+def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, question: Question) -> Iterator[str]:
+    if windowing is not None:
+        yield f"In the windowing {windowing!r}:"
     key = ", ".join(f"{name}={value!r}" for name, value in question.key.items())
     whose = f" of key {key}" if key else ""
     if question.start is None:
@@ -101,8 +105,6 @@ def _not_kept(stage: StageFacts, plan: WindowPlan, question: Question, query: Qu
         )
     else:
         yield from _no_such_window(stage, plan, question, whose)
-    yield from _dropped(stage)
-    yield from _how_far(stage, plan, None, query)
 
 
 def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, whose: str) -> Iterator[str]:
@@ -133,8 +135,10 @@ def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, who
             )
 
 
-def _how_far(stage: StageFacts, plan: WindowPlan, end: int | None, query: QueryFacts | None) -> Iterator[str]:
+def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
     """Where the clocks stand, and what holds them."""
+    plan = stage.plan
+    assert plan is not None  # noqa: S101 - a question is about windows
     at = "" if query is None else f" after batch {query.batch}"
     if plan.counts_rows:
         return
@@ -231,7 +235,7 @@ def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str
         if subject in lines:
             yield subject, lines[subject]
     if plan is not None and "windows" not in lines:
-        yield "windows", plan.window.describe()
+        yield "windows", stage.windows_in_words
     if plan is not None:
         yield "fires", plan.options.trigger.describe()
     if plan is None and lines:
@@ -258,7 +262,7 @@ def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str
 
 def window_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:
     """A window with its key."""
-    key = {**(window.get("key") or {}), **({"windowing": window["windowing"]} if "windowing" in window else {})}
+    key = {**(window.get("key") or {}), **({WINDOWING: window[WINDOWING]} if WINDOWING in window else {})}
     whose = f" of {', '.join(f'{name}={value!r}' for name, value in key.items())}" if key else ""
     return f"The window {bounds_in_words(plan, window['start'], window['end'])}{whose}"
 
