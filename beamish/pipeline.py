@@ -23,7 +23,7 @@ from beamish.local import run
 from beamish.markup import html_code, html_table, html_text
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.options import WindowOptions
-from beamish.pane import PaneList
+from beamish.pane import Pane
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.retention import Retention
 from beamish.source import Source, key_by_call
@@ -821,7 +821,7 @@ class Pipeline:
             flow.completed.check()
         return Pipeline(flow)
 
-    def run(self, test_stream: TestStream, *, initial: Any = None) -> PaneList:
+    def run(self, test_stream: TestStream, *, initial: Any = None) -> list[Pane]:
         """Run a script in process, without Spark.
 
         Args:

@@ -15,9 +15,8 @@ from beamish.errors import ScriptError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.local import trace
-from beamish.pane import PaneList
+from beamish.pane import Pane, PaneList
 from beamish.script.events import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
-from beamish.script.panes import Trace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -148,7 +147,7 @@ class TestStream:
             _check_moves_on("clock", self._clock_us, step.clock_us)
         return attrs.evolve(self, events=(*self.events, event))
 
-    def trace(self, pipeline: Runnable, *, initial: Any = None) -> Trace:
+    def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
         """Run the script in process; gives each event with what came out at it, as a list of pairs (in a notebook: a table).
 
         Args:
@@ -185,7 +184,7 @@ class TestStream:
         heartbeats: bool | None = None,
         checkpoint: str | Path | None = None,
         initial: Any = None,
-    ) -> PaneList:
+    ) -> list[Pane]:
         """Run the script as real micro-batches, one event per batch, without sleeping.
 
         Args:
@@ -222,7 +221,7 @@ class TestStream:
         heartbeats: bool | None = None,
         checkpoint: str | Path | None = None,
         initial: Any = None,
-    ) -> Trace:
+    ) -> list[tuple[Event, list[Pane]]]:
         """Run the script as real micro-batches; gives each event with what came out at it.
 
         Args:

@@ -223,7 +223,7 @@ def test_what_no_checkpoint_holds_is_said_and_the_rest_is_there():
     assert row["values"] == {"n": 2, "total": 2}
     assert row["waits_for"] is None
     known = stage_facts(notes, {}, window_plan(bound.operator))
-    assert {"longest"} < set(known.plan.value_schema.names)  # type: ignore[union-attr]
+    assert {"longest"} < set(known.plan.value_schema.names)
 
 
 @pytest.mark.parametrize("path", sorted(KEPT.glob("*.json")), ids=lambda path: path.stem)
