@@ -6,6 +6,7 @@ checkpoint in a process of its own; another one reads it.
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -33,6 +34,7 @@ PIPELINE = (
 
 def session() -> SparkSession:
     """A session with the state store that pipelines need."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return (
         SparkSession.builder.master("local[2]")
         .config(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import sys
 import warnings
 
 from pyspark.sql import SparkSession
@@ -69,6 +71,7 @@ def reading_session(remote: str | None) -> SparkSession:
     check_packages()
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return (
         SparkSession.builder.appName("beamish")
         .config("spark.ui.enabled", "false")
