@@ -141,6 +141,14 @@ def test_it_has_words_of_its_own_in_explain(kind, option):
 
 
 @every
+def test_a_trigger_says_what_it_waits_for(kind, option):
+    if kind.name == "trigger":
+        assert option.waits_for_columns is not kind.base.waits_for_columns, (
+            f"{option.__name__} has no waits_for_columns(): say in its file what a window waits for, in words"
+        )
+
+
+@every
 def test_a_test_file_names_it(kind, option):
     assert named(option, text("tests", "**/test_*.py")), (
         f"no test names the {kind.name} {option.__name__}: write one in tests/{FILES[kind.name]}"

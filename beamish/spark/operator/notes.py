@@ -1,4 +1,4 @@
-"""What the operator notes in each shard's state beside the engine's: shard count, timer, number of rows that came out.
+"""What the operator notes in each shard's state beside the engine's: shard count, timer, number of rows that came out, what it is.
 
 The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
 key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
@@ -7,10 +7,12 @@ the first batch after a restart compares the counts, and fails as a whole if the
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import attrs
 
+from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import Store
 from beamish.errors import StateError
 
@@ -25,11 +27,13 @@ class ShardNote:
         shards: the shard count of the checkpoint.
         timer_ms: the shard's timer in Spark's milliseconds; None: none is set.
         rows: how many rows it gave so far.
+        about: the digest of the stage's description that its state has; None: it has none.
     """
 
     shards: int
     timer_ms: int | None = None
     rows: int = 0
+    about: str | None = None
 
 
 def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:
@@ -48,6 +52,29 @@ def read_note(store: Store, shards: int) -> tuple[ShardNote, bool]:
             f".apply(df, shards={note.shards}) (the default follows spark.sql.shuffle.partitions), or start from a new checkpoint"
         )
     return note, True
+
+
+@attrs.frozen
+class About:
+    """The description of a stage (``description.py``), kept with the state of each shard.
+
+    Attributes:
+        text: JSON.
+    """
+
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """By which it is known whether a shard has this one."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    def kept(self, store: Store, note: ShardNote) -> ShardNote:
+        """Keep it, unless the shard has it; gives the note."""
+        if note.about == self.digest:
+            return note
+        store.put(ABOUT, self.text.encode())
+        return attrs.evolve(note, about=self.digest)
 
 
 def noted_shards(store: Store) -> int:
