@@ -105,6 +105,7 @@ ELSEWHERE = {
     "endless-windows": "tests/spark/test_endless.py",
     "from-panes": "tests/spark/test_from_changelog.py",
     "input-forms": "tests/spark/test_from_changelog.py",
+    "inspect": "tests/test_inspect.py",
     "kept-windows": "tests/laws/test_kept_windows.py",
     "live-panes": "tests/test_changelogs.py",
     "own-windows": "tests/laws/test_twin.py",
