@@ -23,7 +23,7 @@ from beamish.engine.suppress.reading import held_rows
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.engine.versions.reading import StoredTable
 from beamish.flow import BoundFlow, Flow
-from beamish.pane import PaneList
+from beamish.pane import Pane, PaneList
 from beamish.plan.relation import Relation
 from beamish.script.events import Event, Step, as_step
 from beamish.script.panes import Trace, panes_from_table
