@@ -144,7 +144,7 @@ def _cases(part: str, cases: dict[str, list[tuple[str, str]]]) -> str:
     for title, body in told.items():
         lines = "\n".join(f"    {line}".rstrip() for line in ["```text", *body.splitlines(), "```"])
         blocks.append(f'??? example "{title.replace(chr(34), chr(39))}"\n\n{lines}\n\n')
-    return "\n" + "".join(blocks) if blocks else ""
+    return "\nTranscripts, which the tests run:\n\n" + "".join(blocks) if blocks else ""
 
 
 if __name__ == "__main__":
