@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
@@ -16,7 +17,7 @@ from beamish.plot.labels import Area, Places
 from beamish.plot.legend import draw_legend
 from beamish.plot.marks import SMALL, TEXT, Mark, Pen
 from beamish.plot.picture import Picture
-from beamish.plot.ticks import step_axis, time_axis
+from beamish.plot.ticks import Axis, step_axis, time_axis
 
 NARROW = 500
 """Below so many pixels there is less room for words."""
@@ -60,36 +61,26 @@ def draw(picture: Picture, colors: Colors, *, width: int = 720, fades: bool = Tr
     canvas = Canvas(dpi=72, figsize=(width / 72, 10))
     canvas.patch.set_facecolor(colors.ground)
     agg = FigureCanvasAgg(canvas)
+    times, events = _with_margin(picture.time_span, 0.06), _with_margin(picture.event_span, 0.03)
+    across, up = _axes(picture, events, times, width)
+    title = textwrap.fill(picture.title or "", width // 9)
+    title_height = 19 * len(title.splitlines()) + 7 if title else 0
     legend, legend_height = draw_legend(canvas, agg, picture, colors, width - 14)
-    title_height = 26 if picture.title else 0
-    areas, height = _areas(picture, width, above=title_height + legend_height + 20)
+    areas, height = _areas(picture, width, across, up, above=title_height + legend_height + 20)
     canvas.set_figheight(height / 72)
-    if picture.title:
-        canvas.text(12 / width, 1 - 10 / height, picture.title, size=14, weight="bold", color=colors.text, va="top")
+    canvas.text(12 / width, 1 - 10 / height, title, size=14, weight="bold", color=colors.text, va="top")
     if legend is not None:
         legend.set_bbox_to_anchor((8 / width, 1 - (8 + title_height) / height), canvas.transFigure)
-    times, events = _with_margin(picture.time_span, 0.06), _with_margin(picture.event_span, 0.03)
     marks: dict[str, Mark] = {}
     for number, (panel, area) in enumerate(zip(picture.panels, areas, strict=True)):
         sides = (area.left / width, area.bottom / height, area.width / width, area.height / height)
         axes: Any = canvas.add_axes(sides, xlim=events, ylim=times)
-        _draw_axes(axes, area, colors, by_clock=picture.by_clock, is_last=panel is picture.panels[-1])
+        _draw_axes(axes, across, up, colors, by_clock=picture.by_clock, is_last=panel is picture.panels[-1])
         if panel.name:
             axes.set_title(panel.name, loc="left", fontsize=TEXT, color=colors.text, pad=5)
         pen = Pen(panel, number, axes, agg, colors, picture.by_clock, fades, marks, Places(area, []))
         pen.draw(ideal=picture.ideal)
     return Drawn(canvas, marks, areas, width, height, times)
-
-
-def _areas(picture: Picture, width: int, *, above: float) -> tuple[list[Area], int]:
-    """Where the panels are, one above the other, and the height of it all, in pixels."""
-    count, narrow = len(picture.panels), width < NARROW
-    each = {1: 400, 2: 290}.get(count, 230)
-    left, right, gap, bottom = (60, 14, 28, 46) if narrow else (74, 22, 32, 46)
-    named = 18 if any(panel.name for panel in picture.panels) else 0
-    bases = [bottom + (count - 1 - number) * (each + gap) for number in range(count)]
-    height = bottom + count * each + (count - 1) * gap + named + above
-    return [Area(left, base, width - right, base + each) for base in bases], round(height)
 
 
 def _with_margin(span: tuple[float, float], part: float) -> tuple[float, float]:
@@ -98,10 +89,30 @@ def _with_margin(span: tuple[float, float], part: float) -> tuple[float, float]:
     return first - margin, last + margin
 
 
-def _draw_axes(axes: Any, area: Area, colors: Colors, *, by_clock: bool, is_last: bool) -> None:
-    (first, last), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    across = time_axis(first, last, min(int(area.width / 54), 9))
-    up = time_axis(bottom, top, int(area.height / 42)) if by_clock else step_axis(bottom, top, int(area.height / 24))
+def _panel_height(picture: Picture) -> int:
+    return {1: 400, 2: 290}.get(len(picture.panels), 230)
+
+
+def _axes(picture: Picture, events: tuple[float, float], times: tuple[float, float], width: int) -> tuple[Axis, Axis]:
+    """The axes of event time and of processing time, with no more ticks than there is room for."""
+    height = _panel_height(picture)
+    up = time_axis(*times, height // 42) if picture.by_clock else step_axis(*times, height // 24)
+    return time_axis(*events, min((width - 90) // 54, 9)), up
+
+
+def _areas(picture: Picture, width: int, across: Axis, up: Axis, *, above: float) -> tuple[list[Area], int]:
+    """Where the panels are, one above the other, and the height of it all, in pixels."""
+    count, each, narrow = len(picture.panels), _panel_height(picture), width < NARROW
+    letters = max((len(line) for label in up.labels for line in label.splitlines()), default=0)
+    left = 30 + 6.5 * max(letters, 4) + (0 if narrow else 12)
+    right, gap, bottom = 14 if narrow else 22, 32, 60 if any("\n" in label for label in across.labels) else 46
+    named = 18 if any(panel.name for panel in picture.panels) else 0
+    bases = [bottom + (count - 1 - number) * (each + gap) for number in range(count)]
+    height = bottom + count * each + (count - 1) * gap + named + above
+    return [Area(left, base, width - right, base + each) for base in bases], round(height)
+
+
+def _draw_axes(axes: Any, across: Axis, up: Axis, colors: Colors, *, by_clock: bool, is_last: bool) -> None:
     axes.set_facecolor("none")
     axes.set_xticks(across.ticks, across.labels if is_last else [""] * len(across.ticks))
     axes.set_yticks(up.ticks, up.labels)
@@ -112,6 +123,10 @@ def _draw_axes(axes: Any, area: Area, colors: Colors, *, by_clock: bool, is_last
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(colors.muted)
     if is_last:
-        words = f"event time, {across.day}" if across.day else "event time"
-        axes.set_xlabel(words, color=colors.text, size=TEXT)
-    axes.set_ylabel("processing time" if by_clock else "step of the script", color=colors.text, size=TEXT)
+        axes.set_xlabel(_with_day("event time", across.day), color=colors.text, size=TEXT)
+    processing_time = _with_day("processing time", "" if up.day == across.day else up.day)
+    axes.set_ylabel(processing_time if by_clock else "step of the script", color=colors.text, size=TEXT)
+
+
+def _with_day(words: str, day: str) -> str:
+    return f"{words}, {day}" if day else words

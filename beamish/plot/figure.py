@@ -23,7 +23,7 @@ class Figure:
         picture: rows, watermarks and panes, a panel for each stage and key.
     """
 
-    picture: Picture
+    picture: Picture = attrs.field(repr=lambda picture: f"<{len(picture.panels)} panels>")
 
     def save(self, path: str | Path, *, dark: bool = False, width: int = 720) -> Path:
         """Write it to a file.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from beamish.errors import PipelineError
 from beamish.flow import Flow
@@ -16,6 +17,8 @@ from beamish.plot.keys import Chosen, key_name, key_of
 from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
 from beamish.script.events import Event, Row, Step, as_step
 from beamish.source import Source
+from beamish.windows.option import WindowOption
+from beamish.windows.within import Within
 
 _DAY_US = 86_400_000_000
 _Key = tuple[Any, ...]
@@ -36,6 +39,21 @@ class _Moment:
     rows_at: float
     moves_at: float
     at: float
+
+
+@attrs.frozen
+class _Came:
+    """A row that came to a stage.
+
+    Attributes:
+        at: processing time of what comes of it.
+        row: its columns.
+        point: how it is shown.
+    """
+
+    at: float
+    row: Row
+    point: Point
 
 
 def picture_of_run(
@@ -64,19 +82,29 @@ def picture_of_run(
         if below is not flow:
             panes += _dropped_within(below, events, initial, by_clock=by_clock)
         _check_event_time(pane for _, pane in panes)
-        points, watermarks = _points(flow, stage, moments, panes), _watermarks(flow, stage, moments)
-        seen = [*points, *(key_of(pane.key.values()) for _, pane in panes)]
+        came, watermarks = _came(flow, stage, moments), _watermarks(flow, stage, moments)
         names = [str(name) for name in below.gives.keys]
         of_stage = []
-        for of in chosen.keys(stage, seen):
-            own = points.get(of, [])
-            boxes = boxes_of([one for one in panes if key_of(one[1].key.values()) == of], own, by_clock=by_clock)
+        for of in chosen.keys(stage, _keys(came, panes, len(names))):
+            own = [(at, pane) for at, pane in panes if key_of(pane.key.values()) == of]
+            points = _fates(came, of, own, below.gives.window)
+            boxes = boxes_of(own, points, by_clock=by_clock)
             named = dict(zip(names, of, strict=True))
-            rows = judged(own, boxes, watermarks[-1])
+            rows = judged(points, boxes, watermarks[-1])
             of_stage.append(Panel(_name(stage, len(flow.flows), named), stage, named, rows, watermarks, boxes))
         panels = [*of_stage, *panels]
     chosen.check(panels)
     return Picture(tuple(panels), title, by_clock, ideal and by_clock)
+
+
+def _keys(came: Mapping[_Key, Sequence[_Came]], panes: Iterable[tuple[float, Pane]], size: int) -> list[_Key]:
+    """The keys of a stage, in the order in which they came. Of several windowings, panes have keys that go on with a name."""
+    of_panes = list(dict.fromkeys(key_of(pane.key.values()) for _, pane in panes))
+    keys: list[_Key] = []
+    for of in came:
+        longer = [key for key in of_panes if key[: len(of)] == of]
+        keys += longer or [(*of, *[None] * (size - len(of)))]
+    return [*keys, *of_panes]
 
 
 def _name(stage: int, stages: int, key: Mapping[str, Any]) -> str:
@@ -165,38 +193,71 @@ def _rising(name: str | None, stood: Iterable[tuple[float, int | None]]) -> Wate
     return Watermark(name, tuple(steps))
 
 
-def _points(
-    flow: Flow, stage: int, moments: Sequence[_Moment], panes: Iterable[tuple[float, Pane]]
-) -> dict[_Key, list[Point]]:
+def _came(flow: Flow, stage: int, moments: Sequence[_Moment]) -> dict[_Key, list[_Came]]:
     """What came to a stage, by key."""
-    below, found = flow.flows[stage], dict[_Key, list[Point]]()
-    gone: dict[float, list[Pane]] = {}
-    for at, pane in panes:
-        if pane.kind is PaneKind.DROPPED:
-            gone.setdefault(at, []).append(pane)
+    below, found = flow.flows[stage], dict[_Key, list[_Came]]()
     for number, taken in enumerate(below.inputs):
         keys = [str(name) for name in taken.relation.keys]
         for moment in moments:
             if isinstance(taken, Source):
-                came = _rows(below, number, taken, moment, gone.get(moment.at, []))
+                came = _rows(below, number, taken, moment)
             else:
                 came = _panes(moment.done[flow.flows.index(taken.flow)].panes, moment.at, taken.name)
-            for columns, point in came:
-                found.setdefault(key_of(columns.get(name) for name in keys), []).append(point)
-    return {key: sorted(points, key=lambda point: point.time) for key, points in found.items()}
+            for one in came:
+                found.setdefault(key_of(one.row.get(name) for name in keys), []).append(one)
+    return {key: sorted(came, key=lambda one: one.point.time) for key, came in found.items()}
 
 
-def _rows(below: Flow, number: int, source: Source, moment: _Moment, gone: list[Pane]) -> Iterator[tuple[Row, Point]]:
-    """The rows that a moment brings to an input of a stage; each takes what was dropped of it out of ``gone``."""
+def _rows(below: Flow, number: int, source: Source, moment: _Moment) -> Iterator[_Came]:
+    """The rows that a moment brings to an input of a stage."""
     step = as_step(moment.event)
     for row in step.rows if step.input == source.name else ():
-        yield row, _row_point(row, source, moment.rows_at, _label_columns(below, number, source, row), gone)
+        at = row.get(source.event_time) if isinstance(source.event_time, str) else None
+        us = None if at is None else instant_us(source.event_time, at)
+        label = ", ".join(value_label(row.get(name)) for name in _label_columns(below, number, source, row))
+        yield _Came(moment.at, row, Point(us, moment.rows_at, label, source.name))
 
 
-def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[tuple[Row, Point]]:
+def _panes(panes: Iterable[Pane], at: float, name: str | None) -> Iterator[_Came]:
     """The panes that a stage gets of the one before, as rows."""
     for pane in panes:
-        yield {**pane.key, **pane.values}, _pane_point(pane, at, name)
+        us = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
+        retracts = pane.kind is PaneKind.RETRACTION
+        label = ", ".join(value_label(value) for value in pane.values.values())
+        words = f"\N{MINUS SIGN}{label}" if retracts else label
+        yield _Came(at, {**pane.key, **pane.values}, Point(us, at, words, name, is_pane=True, retracts=retracts))
+
+
+def _fates(
+    came: Mapping[_Key, Sequence[_Came]], key: _Key, panes: Iterable[tuple[float, Pane]], window: WindowOption | None
+) -> list[Point]:
+    """The rows of a key, and what was dropped of them. A row is dropped once from each of its windows."""
+    gone: dict[float, list[Pane]] = {}
+    for at, pane in panes:
+        if pane.kind is PaneKind.DROPPED:
+            gone.setdefault(at, []).append(pane)
+    own = next((rows for of, rows in came.items() if key[: len(of)] == of), ())
+    points = []
+    for one in own:
+        dropped: dict[Any, Pane] = {}
+        for pane in gone.get(one.at, []):
+            if pane.window not in dropped and not one.point.is_pane and _is_row(pane, one.row):
+                dropped[pane.window] = pane
+        for pane in dropped.values():
+            gone[one.at].remove(pane)
+        reason = next((pane.reason for pane in dropped.values()), None)
+        kept = reason is not None and len(dropped) < _windows(window, key, one.point.event_us)
+        points.append(attrs.evolve(one.point, dropped=reason, kept=kept))
+    return points
+
+
+def _windows(option: WindowOption | None, key: _Key, event_us: int | None) -> int:
+    """In how many windows a row is."""
+    if option is not None and option.windowings:
+        option = option.windowings.get(key[-1])
+    if option is None or event_us is None or option.merging or option.columns or isinstance(option, Within):
+        return 1
+    return len(option.assign_columns(np.array([event_us]))[0])
 
 
 def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[str]:
@@ -207,16 +268,6 @@ def _label_columns(below: Flow, number: int, source: Source, row: Row) -> list[s
     return asked or (others if len(others) == 1 else [])
 
 
-def _row_point(row: Row, source: Source, time: float, columns: Sequence[str], gone: list[Pane]) -> Point:
-    at = row.get(source.event_time) if isinstance(source.event_time, str) else None
-    us = None if at is None else instant_us(source.event_time, at)
-    label = ", ".join(value_label(row.get(name)) for name in columns)
-    dropped = next((pane for pane in gone if _is_row(pane, row)), None)
-    if dropped is not None:
-        gone.remove(dropped)
-    return Point(us, time, label, source.name, dropped=None if dropped is None else dropped.reason)
-
-
 def _is_row(dropped: Pane, row: Row) -> bool:
     """Whether a dropped row is this one."""
     return all(name in dropped.values and _same(dropped.values[name], value) for name, value in row.items())
@@ -224,10 +275,3 @@ def _is_row(dropped: Pane, row: Row) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     return bool(one == other) or (one != one and other != other)  # noqa: PLR0124 - not a number is not itself
-
-
-def _pane_point(pane: Pane, time: float, name: str | None) -> Point:
-    us = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
-    retracts = pane.kind is PaneKind.RETRACTION
-    label = ", ".join(value_label(value) for value in pane.values.values())
-    return Point(us, time, f"\N{MINUS SIGN}{label}" if retracts else label, name, is_pane=True, retracts=retracts)

@@ -50,20 +50,25 @@ class Places:
     within: Area
     taken: list[Area]
 
-    def place(self, label: Area, wishes: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    def place(
+        self, label: Area, wishes: Iterable[tuple[float, float]], *, most_covered: float = 0.7
+    ) -> tuple[float, float] | None:
         """The first middle at which a label is free, or the least bad; it is taken then.
 
         Args:
             label: how large it is.
             wishes: middles, the best one first.
+            most_covered: the part of it that may lie on something else; None comes where it would be more.
         """
-        best, least = (0.0, 0.0), float("inf")
+        best, least, size = (0.0, 0.0), float("inf"), label.width * label.height
         for number, (x, y) in enumerate(wishes):
             area = Area.around(x, y, label.width, label.height)
-            outside = label.width * label.height - area.shared(self.within)
+            outside = size - area.shared(self.within)
             bad = sum(area.shared(other) for other in self.taken) + 3 * outside + number
             if bad < least:
                 best, least = (x, y), bad
+        if least > most_covered * size + 25:
+            return None
         self.taken.append(Area.around(*best, label.width, label.height))
         return best
 

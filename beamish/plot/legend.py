@@ -55,13 +55,13 @@ def _signs(picture: Picture, colors: Colors) -> Iterator[tuple[Any, str]]:
     def dot(color: str, marker: str = "o", width: float = 1.2) -> Line2D:
         return Line2D([], [], ls="", marker=marker, ms=7, mfc=colors.ground, mec=color, mew=width)
 
-    if any(not point.is_pane and not point.late and not point.dropped for point in points):
+    if any(not point.is_pane and not point.late and (point.kept or not point.dropped) for point in points):
         yield dot(colors.text), "row"
     if any(point.is_pane for point in points):
         yield dot(colors.text, "s"), "pane of the stage before"
     if any(point.late and not point.dropped for point in points):
         yield dot(colors.late, width=2), "late row"
-    if any(point.dropped for point in points):
+    if any(point.dropped and not point.kept for point in points):
         yield dot(colors.dropped, "x", 1.8), "dropped row"
     for timing, (color_name, edge, hatch) in LOOKS.items():
         if any(box.timing is timing for box in boxes):

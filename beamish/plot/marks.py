@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from beamish.plot.ticks import clock_label
 
 TEXT, SMALL, NUMBER = 12, 10.5, 9.5
 MOST_LABELS = 80
-"""Of more rows none has its value written at it."""
+"""Of more rows none has its value written at it, and they are small."""
 FILL = 0.17
 LOOKS: Mapping[PaneTiming, tuple[str, Any, str]] = {  # the colour of a box, its edge, its hatching
     PaneTiming.EARLY: ("early", (0, (3, 2)), ""),
@@ -87,12 +88,23 @@ class Pen:
         for i, watermark in enumerate(self.panel.watermarks):
             self._watermark(watermark, f"watermark-{i}")
         for i, point in enumerate(self.panel.points):
-            self.places.taken.append(self._point(point, f"row-{i}"))
-        for i, box in enumerate(self.panel.boxes):
+            area = self._point(point, f"row-{i}")
+            if not self._is_crowded:
+                self.places.taken.append(area)
+        boxes = list(enumerate(self.panel.boxes))
+        for i, box in boxes:
             self._box(box, f"pane-{i}")
+        for i, box in sorted(
+            boxes, key=lambda one: one[1].retracted_at is not None
+        ):  # what is live has the first choice
+            self._value(box, f"pane-{i}")
         for i, point in enumerate(self.panel.points):
             if point.dropped is not None:
                 self._reason(point, f"reason-{i}")
+
+    @property
+    def _is_crowded(self) -> bool:
+        return len(self.panel.points) > MOST_LABELS
 
     def _mark(self, artist: Any, name: str, mark: Mark) -> None:
         name = f"{self.number}-{name}"
@@ -136,14 +148,14 @@ class Pen:
 
     def _point(self, point: Point, name: str) -> Area:
         """A row; gives what it takes of the panel."""
-        label = point.label if len(self.panel.points) <= MOST_LABELS else ""
-        if point.dropped is not None:
+        label = "" if self._is_crowded else point.label
+        if point.dropped is not None and not point.kept:
             artist, area = self._sign(point, "x", 9)
         elif label:
             artist, area = self._number(point, label)
         else:
-            artist, area = self._sign(point, "s" if point.is_pane else "o", 6)
-        kind = "row" if point.dropped is None else "dropped"
+            artist, area = self._sign(point, "s" if point.is_pane else "o", 4 if self._is_crowded else 6)
+        kind = "row" if point.dropped is None or point.kept else "dropped"
         facts = {"label": point.label, "reason": str(point.dropped or "")}
         self._mark(artist, name, Mark(kind, self.number, point.time, words=self._point_words(point), facts=facts))
         return area
@@ -158,7 +170,7 @@ class Pen:
     def _sign(self, point: Point, marker: str, size: float) -> tuple[Any, Area]:
         x, color = self._x(point), self._color(point)
         edge = color if marker == "x" else self.colors.ground
-        width = 1.8 if marker == "x" else 0.8
+        width = 1.8 if marker == "x" else 0.3 if self._is_crowded else 0.8
         (artist,) = self.axes.plot(
             [x], [point.time], marker, ms=size, mfc=color, mec=edge, mew=width, zorder=6, clip_on=False
         )
@@ -199,8 +211,7 @@ class Pen:
     def _box(self, box: Box, name: str) -> None:
         color_name, edge, hatch = LOOKS[box.timing]
         color, faint = getattr(self.colors, color_name), self.fades and box.retracted_at is not None
-        first, last = self.axes.get_xlim()
-        left, right = max(float(box.start_us), first), min(float(box.end_us), last)
+        left, right = self._sides(box)
         at, size = (left, box.since), (right - left, box.time - box.since)
         look = {"ec": color, "lw": 1.0 if faint else 1.4, "ls": edge, "zorder": 1.5}
         rectangle = self.axes.add_patch(Rectangle(at, *size, fc=(color, 0.06 if faint else FILL), **look))
@@ -216,27 +227,37 @@ class Pen:
             self._mark(
                 self.axes.add_patch(hatched), f"{name}-hatch", attrs.evolve(mark, kind="hatch", words="", facts={})
             )
-        self._value(box, name, Mark("value", self.number, box.time, until=box.retracted_at, words=words), left, right)
 
-    def _value(self, box: Box, name: str, mark: Mark, left: float, right: float) -> None:
-        """The values of a pane, in its box if there is room; struck out if it is taken back."""
-        color = getattr(self.colors, LOOKS[box.timing][0])
+    def _value(self, box: Box, name: str) -> None:
+        """The values of a pane, in its box if there is room; struck out if it is taken back, and left out where it would cover others."""
+        color, gone = getattr(self.colors, LOOKS[box.timing][0]), box.retracted_at is not None
         ground = {"boxstyle": "round,pad=0.18,rounding_size=0.4", "fc": (self.colors.ground, 0.85), "ec": "none"}
+        left, right = self._sides(box)
         text = self.axes.text(
             left, box.time, box.label, size=TEXT + 1, weight="bold", color=color, ha="center", va="center", zorder=8,
             bbox=ground,
         )  # fmt: skip
         extent, there = self._extent(text), self.axes.transData
         corners = there.transform([(left, box.since), (right, box.time)])
-        area = Area(*corners[0], *corners[1])
-        x, y = self.places.place(extent, wishes_in(area, extent, is_lowest=self._is_lowest(box)))
+        wishes = wishes_in(Area(*corners[0], *corners[1]), extent, is_lowest=self._is_lowest(box))
+        place = self.places.place(extent, wishes, most_covered=0.15 if gone else math.inf)
+        if place is None:
+            text.remove()
+            return
+        x, y = place
         text.set_position(there.inverted().transform((x, y)))
+        mark = Mark("value", self.number, box.time, until=box.retracted_at, words=self._box_words(box))
         self._mark(text, f"{name}-value", mark)
-        if box.retracted_at is not None:
+        if gone:
             half, rise = extent.width / 2, max(extent.height / 2 - 6, 3)
             ends = there.inverted().transform([(x - half, y - rise), (x + half, y + rise)])
             (strike,) = self.axes.plot(ends[:, 0], ends[:, 1], color=color, lw=1.8, zorder=9)
             self._mark(strike, f"{name}-strike", Mark("strike", self.number, box.retracted_at))
+
+    def _sides(self, box: Box) -> tuple[float, float]:
+        """Where a window begins and ends in the panel."""
+        first, last = self.axes.get_xlim()
+        return max(float(box.start_us), first), min(float(box.end_us), last)
 
     def _is_lowest(self, box: Box) -> bool:
         """Whether no other box is right below it."""
@@ -255,7 +276,8 @@ class Pen:
     def _reason(self, point: Point, name: str) -> None:
         """Why a row was dropped, beside it."""
         x = self._x(point)
-        words = f"{point.label} dropped: {point.dropped}".strip().replace("_", " ")
+        words = "dropped from a window" if point.kept else f"{point.label} dropped".strip()
+        words = f"{words}: {point.dropped}".replace("_", " ")
         ground = {"boxstyle": "round,pad=0.15", "fc": (self.colors.ground, 0.85), "ec": "none"}
         text = self.axes.text(
             x, point.time, words, size=SMALL, color=self.colors.dropped, ha="center", va="center", zorder=9, bbox=ground
@@ -263,6 +285,9 @@ class Pen:
         extent, there = self._extent(text), self.axes.transData
         middle = there.transform((x, point.time))
         place = self.places.place(extent, wishes_beside(middle[0], middle[1], extent, gap=9))
+        if place is None:
+            text.remove()
+            return
         text.set_position(there.inverted().transform(place))
         self._mark(text, name, Mark("reason", self.number, point.time))
 

@@ -32,6 +32,7 @@ class Point:
         input: whose row it is, of a merge.
         late: the watermark had passed the end of its window when it came.
         dropped: why it is in no pane; None: it was taken.
+        kept: it was dropped from some of its windows only.
         is_pane: it is a pane of the stage before.
         retracts: it takes such a pane back.
     """
@@ -42,6 +43,7 @@ class Point:
     input: str | None = None
     late: bool = False
     dropped: DropReason | None = None
+    kept: bool = False
     is_pane: bool = False
     retracts: bool = False
 
@@ -199,7 +201,7 @@ def _since(boxes: Sequence[Box], points: Sequence[Point], start_us: int, end_us:
     inside = [
         point.time
         for point in points
-        if point.event_us is not None and start_us <= point.event_us < end_us and point.dropped is None
+        if point.event_us is not None and start_us <= point.event_us < end_us and (point.dropped is None or point.kept)
     ]
     return min(min(inside, default=time), time)
 

@@ -103,5 +103,5 @@
 
   const startAll = () => document.querySelectorAll(".beamish:not([data-ready])").forEach(start);
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", startAll);
-  setTimeout(startAll); // in a notebook the figure comes right after
+  else setTimeout(startAll); // in a notebook the figure comes right after
 })();

@@ -39,8 +39,8 @@ CLOCK = (
     .step([play(50, "blue", 2)], clock=90)
     .step(watermark=120, clock=130)
     .step([play(90, "red", 1)], clock=140)
-    .step(watermark=900, clock=910)
-    .step([play(100, "red", 7)], clock=920)
+    .step(watermark=900, clock=180)
+    .step([play(100, "red", 7)], clock=190)
 )
 """The same with one."""
 
@@ -68,7 +68,7 @@ CHAINED = (
     .step([{"ts": 50, "user": "a", "v": 9}], clock=95)
     .step(watermark=130, clock=140)
     .step([{"ts": 20, "user": "a", "v": 1}], clock=150)
-    .step(watermark=500, clock=510)
+    .step(watermark=500, clock=170)
 )
 
 JOIN = (

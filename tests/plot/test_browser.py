@@ -28,6 +28,11 @@ return [...svg.querySelectorAll("[data-kind]")].filter(seen).map((group) => {
     text: group.querySelector("text")?.textContent ?? "", left: box.left, right: box.right, top: box.top, bottom: box.bottom};
 });
 """
+COVERED = """
+const svg = [...document.querySelectorAll(".beamish > svg")].find((svg) => svg.getClientRects().length);
+const {top} = svg.getBoundingClientRect(), line = svg.querySelector(".now"), past = svg.querySelector("clipPath[id^=past] rect");
+return [top + Number(line.getAttribute("y1")), top + Number(past.getAttribute("y"))];
+"""
 SLIDE = """
 const slider = document.querySelector(".beamish input"), figure = document.querySelector(".beamish");
 const svg = figure.querySelector(":scope > svg");
@@ -112,7 +117,9 @@ def check_shows(browser, picture, now):
     assert [(mark["label"], mark["timing"], mark["grows"], mark["gone"]) for mark in read(browser, "pane")] == [
         (box.label, box.timing.value, box.time > now, (box.retracted_at or now + 1) <= now) for box in begun
     ]
-    assert [mark["text"] for mark in read(browser, "value")] == [box.label for box in fired]
+    assert sorted((float(mark["since"]), mark["text"], mark["gone"]) for mark in read(browser, "value")) == sorted(
+        (box.time, box.label, (box.retracted_at or now + 1) <= now) for box in fired
+    )
     struck = [box for box in fired if box.retracted_at is not None and box.retracted_at <= now]
     assert len(read(browser, "strike")) == len(struck)
     came = [point for point in panel.points if point.time <= now]
@@ -146,6 +153,7 @@ def check_places(browser, picture):
         expected = [x0 + (us - low.event_us) * across for us in (box.start_us, box.end_us)]
         expected += [y0 + (moment - low.time) * up for moment in (box.time, box.since)]
         assert [mark[side] for side in ("left", "right", "top", "bottom")] == pytest.approx(expected, abs=2.5)
+    return lambda time: y0 + (time - low.time) * up
 
 
 @pytest.mark.parametrize("name", ["accumulating-and-retracting", "sessions-with-retractions", "allowed-lateness"])
@@ -163,7 +171,9 @@ def test_at_three_moments_a_page_shows_what_had_come(  # noqa: PLR0917 - fixture
             shots.append(pictures / f"{name}-{width}-{number}.png")
             page.save_screenshot(str(shots[-1]))
         assert len({shot.read_bytes() for shot in shots}) == 3
-        check_places(page, figure.picture)
+        height_of = check_places(page, figure.picture)
+        now = page.execute_script(SLIDE, (first + last) / 2)
+        assert page.execute_script(COVERED) == pytest.approx([height_of(now)] * 2, abs=2)
 
 
 def test_play_goes_from_the_beginning_to_the_end_and_can_be_paused(browser, figures, tmp_path):

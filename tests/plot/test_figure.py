@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,8 +12,9 @@ import beamish as bm
 from beamish.errors import OptionError
 from beamish.plot import timeline
 from beamish.plot.colors import DARK, LIGHT
+from beamish.testing import TestStream
 from tests.pages import run_page
-from tests.plot.scenes import CLOCK, MERGING, SCORES, SESSIONS
+from tests.plot.scenes import CHAIN, CHAINED, CLOCK, MERGING, SCORES, SESSIONS, STEPS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -99,20 +101,37 @@ def test_two_figures_on_a_page_share_no_id(figure):
     assert len(ids) == len(set(ids))
 
 
-def test_labels_and_rows_do_not_lie_on_each_other(figure):
+@pytest.mark.parametrize("width", [720, 360])
+@pytest.mark.parametrize(
+    ("pipeline", "script"), [(SCORES, CLOCK), (SCORES, STEPS), (CHAIN, CHAINED), (SESSIONS, MERGING)]
+)
+def test_labels_and_rows_do_not_lie_on_each_other(pipeline, script, width):
     from beamish.plot.drawing import draw
 
-    for width in (720, 360):
-        drawn = draw(figure.picture, LIGHT, width=width)
-        renderer = drawn.canvas.canvas.get_renderer()
-        for axes in drawn.canvas.axes:
-            extents = [text.get_window_extent(renderer) for text in axes.texts]
-            for number, one in enumerate(extents):
-                assert axes.get_window_extent().padded(4).containsx(one.x0)
-                assert not any(one.overlaps(other) for other in extents[:number]), (
-                    width,
-                    axes.texts[number].get_text(),
-                )
+    drawn = draw(timeline(pipeline, script).picture, LIGHT, width=width)
+    renderer = drawn.canvas.canvas.get_renderer()
+    for axes in drawn.canvas.axes:
+        inside = axes.get_window_extent().padded(8)
+        extents = [(text.get_text(), text.get_window_extent(renderer)) for text in axes.texts]
+        assert extents
+        for number, (words, one) in enumerate(extents):
+            assert inside.containsx(one.x0), words
+            assert inside.containsx(one.x1), words
+            assert not [other for other, extent in extents[:number] if one.overlaps(extent)], words
+
+
+def test_of_many_rows_each_is_a_dot_and_what_is_taken_back_is_written_where_there_is_room():
+    from beamish.plot.drawing import draw
+
+    rows = [[{"ts": time, "team": "red", "score": 1}] for time in range(100)]
+    script = TestStream()
+    for time, row in enumerate(rows):
+        script = script.step(row, clock=time)
+    drawn = draw(timeline(SCORES, script).picture, LIGHT)
+    kinds = Counter(mark.kind for mark in drawn.marks.values())
+    assert (kinds["row"], kinds["pane"]) == (100, 50)
+    assert 1 <= kinds["value"] < 50
+    assert len(drawn.canvas.axes[0].texts) == kinds["value"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_row_is_a_point_with_what_is_accumulated_of_it():
     red, blue = timeline(SCORES, CLOCK).picture.panels
     assert (red.name, blue.name) == ("team = red", "team = blue")
     assert [(point.label, point.event_us, point.time) for point in red.points] == [
-        ("5", 10 * S, 75 * S), ("3", 70 * S, 75 * S), ("1", 90 * S, 140 * S), ("7", 100 * S, 920 * S)
+        ("5", 10 * S, 75 * S), ("3", 70 * S, 75 * S), ("1", 90 * S, 140 * S), ("7", 100 * S, 190 * S)
     ]  # fmt: skip
     assert [point.late for point in red.points] == [False, False, True, False]
     assert [point.dropped for point in red.points] == [None, None, None, bm.DropReason.EXPIRED]
@@ -156,6 +156,29 @@ def test_a_row_without_event_time_is_dropped_and_has_none():
     assert [(point.event_us, point.dropped) for point in panel.points] == [
         (S, None), (None, bm.DropReason.NULL_EVENT_TIME)
     ]  # fmt: skip
+
+
+def test_a_row_that_only_some_of_its_windows_drop_is_no_cross():
+    sliding = SOURCE.window(bm.SlidingWindows(60, 30)).accumulate(n=Sum("v"))
+    script = (
+        TestStream().step([{"ts": 40, "v": 3}, {"ts": 10, "v": 4}], watermark=60, clock=70).step(watermark=90, clock=95)
+    )
+    (panel,) = timeline(sliding, script).picture.panels
+    partly, wholly = panel.points
+    assert (partly.dropped, partly.kept) == (bm.DropReason.EXPIRED, True)
+    assert (wholly.dropped, wholly.kept) == (bm.DropReason.EXPIRED, False)
+    assert [(box.start_us // S, box.since // S, box.label) for box in panel.boxes] == [(30, 70, "3")]
+
+
+def test_each_of_several_windowings_has_a_panel_with_all_rows():
+    both = (
+        SOURCE.key_by("team").window({"short": bm.FixedWindows(60), "long": bm.FixedWindows(120)}).accumulate(n=Count())
+    )
+    picture = timeline(both, CLOCK).picture
+    assert {tuple(panel.key.values()): (len(panel.points), len(panel.boxes)) for panel in picture.panels} == {
+        ("red", "short"): (4, 2), ("red", "long"): (4, 1), ("blue", "short"): (1, 1), ("blue", "long"): (1, 1)
+    }  # fmt: skip
+    assert boxes_in(picture) == boxes_of(CLOCK.trace(both), clock_times(CLOCK.events))
 
 
 @pytest.mark.parametrize("key", ["blue", {"team": "blue"}])

@@ -72,7 +72,7 @@ def test_stored_panes_with_their_rows_make_the_picture_of_the_run(kind):
 
 def test_the_watermark_is_what_the_panes_say_of_it():
     (red,) = timeline(stored(CLOCK), processing_time="came", key="red").picture.panels
-    assert red.watermarks[0].steps == ((130 * S, 120 * S), (920 * S, 900 * S))
+    assert red.watermarks[0].steps == ((130 * S, 120 * S), (190 * S, 900 * S))
 
 
 def test_without_their_times_panes_are_numbered_in_their_order():
