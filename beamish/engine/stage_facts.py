@@ -252,7 +252,8 @@ def _inputs(
     abouts: Sequence[Mapping[str, Any]], about: Mapping[str, Any], plan: ReadPlan | None, query_us: int
 ) -> list[InputFacts]:
     described = about.get("inputs", ())
-    names = [one["name"] for one in described] if plan is None else [relation.name for relation in plan.plan.takes]
+    identities = [one["identity"]["inputs"] for one in abouts if "inputs" in one.get("identity", ())]
+    names = [one["name"] for one in (identities[0] if plan is not None and identities else described)]
     each = []
     for number, name in enumerate(names):
         progress = [one["clocks"]["inputs"][number] for one in abouts if number < len(one["clocks"]["inputs"])]
