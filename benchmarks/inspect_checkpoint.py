@@ -44,6 +44,7 @@ def session() -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", 8)
         .getOrCreate()
     )
 

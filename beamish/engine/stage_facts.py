@@ -92,6 +92,7 @@ class StageFacts:
         plans: of windows, by the name of the windowing, None for one without; empty: it is no stage of windows.
         inputs: what it takes.
         watermark_us, clock_us: how far it has come; clock 0: it needs none.
+        follows_query: whether its watermark moves with the query's, as far as it is known.
         shards: how many there may be.
         stored_shards: the ids of those that have state.
         segments: of its windows.
@@ -108,6 +109,7 @@ class StageFacts:
     inputs: Sequence[InputFacts]
     watermark_us: int
     clock_us: int
+    follows_query: bool
     shards: int
     stored_shards: Sequence[int]
     segments: Sequence[SegmentFacts]
@@ -182,8 +184,8 @@ def stage_facts(
         dropped.update(said.get("dropped", {}))
     held = [index.about["held"] for (_, name), index in known.items() if name == names[0] and index.about.get("held")]
     clock_us = max((said["clocks"]["clock_us"] for said in abouts), default=0)
-    if not _follows_query(notes, about, clock_us):
-        query_us = NO_WATERMARK_US
+    follows_query = _follows_query(notes, about, clock_us)
+    query_us = query_us if follows_query else NO_WATERMARK_US
     return StageFacts(
         number=about.get("stage", 0),
         of=about.get("stages", 0),
@@ -192,6 +194,7 @@ def stage_facts(
         inputs=_inputs(abouts, about, next(iter(plans.values()), None), query_us),
         watermark_us=max([query_us, *(said["clocks"]["watermark_us"] for said in abouts)]),
         clock_us=clock_us,
+        follows_query=follows_query,
         shards=spark[0]["shards"] if spark else len(notes),
         stored_shards=sorted(notes),
         segments=[segment for at, index in known.items() for segment in _segments(*at, index.segments)],
@@ -203,9 +206,9 @@ def stage_facts(
 
 
 def _follows_query(notes: Mapping[int, Store], about: Mapping[str, Any], clock_us: int) -> bool:
-    """Whether a stage's watermark is the query's, and no heartbeat brings it to every shard in every batch."""
-    follows_clock = any(one.get("lag_us") is not None for one in about.get("inputs", ()))
-    return not clock_us and not follows_clock and all(store.get(REPORTS) is None for store in notes.values())
+    """Whether a stage's watermark moves with the query's: tasks report none, and its policy does not follow the clock."""
+    follows_clock = any(one.get("lag_us") is not None for one in about.get("inputs", ())) if about else clock_us > 0
+    return not follows_clock and all(store.get(REPORTS) is None for store in notes.values())
 
 
 def _of_others(notes: Mapping[int, Store]) -> Iterator[Mapping[str, Any]]:
@@ -249,7 +252,8 @@ def _inputs(
     abouts: Sequence[Mapping[str, Any]], about: Mapping[str, Any], plan: ReadPlan | None, query_us: int
 ) -> list[InputFacts]:
     described = about.get("inputs", ())
-    names = [one["name"] for one in described] if plan is None else [relation.name for relation in plan.plan.takes]
+    identities = [one["identity"]["inputs"] for one in abouts if "inputs" in one.get("identity", ())]
+    names = [one["name"] for one in (identities[0] if plan is not None and identities else described)]
     each = []
     for number, name in enumerate(names):
         progress = [one["clocks"]["inputs"][number] for one in abouts if number < len(one["clocks"]["inputs"])]

@@ -147,10 +147,13 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
     if holds:
         yield holds
     elif query is None:
-        yield "A script moves it where it says so."
+        of_stage = any(one.stage for one in stage.inputs)
+        yield "It is that of the stage before." if of_stage else "A script moves it where it says so."
     elif len(stage.inputs) == 1 and "watermark" in stage.inputs[0].about:
         yield f"It is {stage.inputs[0].about['watermark']}."
-    if query is not None and query.next_watermark_us > stage.watermark_us:
+    elif len(stage.inputs) == 1 and stage.inputs[0].stage is not None:
+        yield f"It is that of stage {stage.inputs[0].stage}."
+    if query is not None and stage.follows_query and query.next_watermark_us > stage.watermark_us:
         words = f"The rows of the last batch have taken it to {instant_in_words(query.next_watermark_us)}, which counts from the next batch on"
         if end is not None and stage.watermark_us < end <= query.next_watermark_us:
             words += (

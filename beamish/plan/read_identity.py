@@ -127,17 +127,26 @@ def read_plan(
     lateness = changeable["lateness"]
     late = {"late_rows": lateness} if options.counts_rows else {"allowed_lateness": Duration(lateness)}
     takes = _takes(stored, [_schema_in_words(stored)] if schemas is None else schemas, about)
-    plan, error = _plan(attrs.evolve(options, **late), takes, stored["shards"])
+    plan, error = _plan(attrs.evolve(options, **late), takes, stored)
     return ReadPlan(plan, (*unknown, *([f"the values: {error}"] if error else [])))
 
 
-def _plan(options: WindowOptions, takes: Sequence[Relation], shards: int) -> tuple[WindowPlan, str]:
+def _plan(options: WindowOptions, takes: Sequence[Relation], stored: Mapping[str, Any]) -> tuple[WindowPlan, str]:
     """The plan, without accumulations where they do not go with the columns that are known; and why."""
     try:
-        return make_plan(options, takes, shards), ""
+        return make_plan(options, takes, stored["shards"]), ""
     except Exception as error:  # noqa: BLE001 - whatever does not go together, the rest can be shown
         trigger = UnknownTrigger(repr(options.trigger)) if options.trigger.asked_values else options.trigger
-        return make_plan(attrs.evolve(options, accumulations={}, trigger=trigger), takes, shards), str(error)
+        bare = attrs.evolve(options, accumulations={}, trigger=trigger)
+        # of other inputs the keys may not be known
+        return make_plan(bare, [_with_keys(takes[0], stored)], stored["shards"]), str(error)
+
+
+def _with_keys(relation: Relation, stored: Mapping[str, Any]) -> Relation:
+    """A relation with the types that the identity says of its keys: those that all inputs of a merge have together."""
+    said = _schema_in_words({**stored, "accumulations": {}})
+    others = [field for field in relation.schema or [] if field.name not in said.names]
+    return attrs.evolve(relation, schema=pa.schema([*said, *others]))
 
 
 def option_of(stored: Any, kind: type[_Option]) -> _Option | None:

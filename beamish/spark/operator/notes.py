@@ -84,4 +84,6 @@ def noted_shards(store: Store) -> int:
 
 def write_note(store: Store, note: ShardNote) -> None:
     """Store a note."""
-    store.put(_NAME, json.dumps(attrs.asdict(note)).encode())
+    about = {} if note.about is None else {"about": note.about}
+    said = {"shards": note.shards, "timer_ms": note.timer_ms, "rows": note.rows, **about}
+    store.put(_NAME, json.dumps(said).encode())
