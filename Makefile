@@ -2,6 +2,7 @@
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
+# make docs       the pages as a site, in build/site; a link that leads nowhere is an error
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
 # make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
@@ -12,7 +13,7 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery test test-deep test-sinks test-pictures mutate bench bench-others clean
+.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures mutate bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
@@ -44,7 +45,7 @@ define install
 	$(call link,accumulations)
 	@$(BIN)/python -c '' 2>/dev/null || { \
 		python=$$(sh tools/find_python.sh) && echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV); }
-	@echo "installing beamish[$(1)] into $(VENV)$(if $(filter plot,$(1)),, (Spark is 450 MB: this takes a minute or more, once))"
+	@echo "installing beamish[$(1)] into $(VENV)$(if $(filter docs plot,$(1)),, (Spark is 450 MB: this takes a minute or more, once))"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(1)]"
 	@touch $@
 endef
@@ -55,6 +56,9 @@ $(VENV)/installed-demo: pyproject.toml | machine
 $(VENV)/installed-proof: pyproject.toml | machine
 	$(call install,proof)
 
+$(VENV)/installed-docs: pyproject.toml
+	$(call install,docs)
+
 $(VENV)/installed-plot: pyproject.toml
 	$(call install,plot)
 
@@ -64,7 +68,7 @@ $(VENV)/installed-pictures: pyproject.toml | machine
 
 $(VENV)/installed-dev: pyproject.toml | machine
 	$(call install,dev)
-	@touch $(VENV)/installed-demo $(VENV)/installed-plot
+	@touch $(VENV)/installed-demo $(VENV)/installed-docs $(VENV)/installed-plot
 
 demo: $(VENV)/installed-demo
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python examples/flights.py
@@ -75,6 +79,7 @@ test: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory docs
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-deep: $(VENV)/installed-dev
@@ -83,6 +88,10 @@ test-deep: $(VENV)/installed-dev
 
 test-sinks: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_SERVERS=1 $(BIN)/python -m pytest -n 0 -m servers
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python tools/site.py
+	$(BIN)/zensical build --strict
 
 gallery: $(VENV)/installed-plot
 	$(BIN)/python examples/gallery.py build/gallery
@@ -100,6 +109,6 @@ bench-others:
 	@sh benchmarks/others/run.sh "$$(sh tools/find_python.sh)"
 
 clean:
-	rm -rf $(VENV) build dist mutants.jsonl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
+	rm -rf $(VENV) .cache build dist mutants.jsonl *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .grimp_cache .import_linter_cache \
 		spark-warehouse artifacts derby.log metastore_db flights.db
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

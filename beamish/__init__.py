@@ -18,6 +18,7 @@ from beamish.errors import (
     StateError,
     UserFunctionError,
 )
+from beamish.inspection.inspection import Inspection, inspect
 from beamish.joining import as_of_join, merge
 from beamish.ledger import changelog, live
 from beamish.modes import (
@@ -90,6 +91,7 @@ __all__ = [
     "FixedWindows",
     "GlobalWindow",
     "Held",
+    "Inspection",
     "KeptRow",
     "KeptWindow",
     "Listener",
@@ -136,6 +138,7 @@ __all__ = [
     "changelog",
     "dropped",
     "errors",
+    "inspect",
     "live",
     "merge",
     "observe",

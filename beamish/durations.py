@@ -97,6 +97,19 @@ class Duration:
         raise AssertionError("every whole number is a multiple of one microsecond")
 
 
+def span_in_words(us: int) -> str:
+    """So many microseconds as people say them, in at most two units, rounded down: "2 minutes 30 seconds"."""
+    words: list[str] = []
+    left = abs(us)
+    for unit, unit_us in _UNITS_US.items():
+        amount, left = divmod(left, unit_us) if unit != "week" else (0, left)
+        if amount:
+            words.append(f"{amount} {unit}{'' if amount == 1 else 's'}")
+        if len(words) == 2 or (words and not amount):
+            break
+    return " ".join(words) or "0 seconds"
+
+
 DurationLike: TypeAlias = Duration | timedelta | str | float
 """What is taken for a duration: text, a timedelta, or a number of seconds."""
 

@@ -36,6 +36,13 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
     return _stages(flow, ((*of_stage(below), _columns(below)) for below in bound.flows))
 
 
+def explained(flow: Flow) -> list[tuple[str, list[Line]]]:
+    """The same of a flow without DataFrames, as its stages' titles (empty: there is one stage) and lines."""
+    flow.check()
+    stages = [list(below.stage.describe(below.takes, None)) for below in flow.flows]
+    return list(zip(_titles(flow), stages, strict=True))
+
+
 def _of_stream(flow: BoundFlow) -> Iterator[Line]:
     return flow.stage.describe(flow.operator.takes, flow.operator)
 
@@ -52,8 +59,15 @@ def _stages(flow: Flow, stages: Iterable[Iterable[Line]]) -> str:
     texts = [text_of(lines) for lines in stages]
     if len(texts) == 1:
         return texts[0]
-    called = [f": {name}" * (name is not None) for name in _names(flow)]
-    return "\n\n".join(f"stage {i + 1} of {len(texts)}{called[i]}\n{text}" for i, text in enumerate(texts))
+    return "\n\n".join(f"{title}\n{text}" for title, text in zip(_titles(flow), texts, strict=True))
+
+
+def _titles(flow: Flow) -> list[str]:
+    """What each stage is called, with its number; empty where there is one."""
+    names = _names(flow)
+    if len(names) == 1:
+        return [""]
+    return [f"stage {i} of {len(names)}" + f": {name}" * (name is not None) for i, name in enumerate(names, 1)]
 
 
 def _names(flow: Flow) -> list[str | None]:

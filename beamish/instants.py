@@ -44,6 +44,13 @@ def instant_us(where: str, value: Any, error: type[BeamishError] = ScriptError) 
     return us
 
 
+def instant_in_words(us: int) -> str:
+    """Microseconds since the epoch as UTC, without a fraction of a second that is 0: ``2026-01-01 10:13:30``."""
+    if us == END_OF_TIME_US:
+        return "the end of time"
+    return str(instant(us).replace(tzinfo=None))
+
+
 def instant(us: int) -> datetime:
     """The aware UTC datetime of microseconds since the epoch; outside the years 1 to 9999 the nearest that there is.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from beamish.errors import OptionError
 from beamish.instants import InstantLike, instant_us
-from beamish.pane import Pane, PaneChange, PaneKind, PaneTiming
+from beamish.pane import Pane, PaneChange, PaneKind, PaneList, PaneTiming
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -113,7 +113,7 @@ def _is_by(pane: Pane, as_of_us: int) -> bool:
     return pane.watermark is None or instant_us("pane.watermark", pane.watermark) <= as_of_us
 
 
-def _live(panes: Iterable[Pane]) -> list[Pane]:
+def _live(panes: Iterable[Pane]) -> PaneList:
     """Fold rows in order: each says what it does."""
     rows: dict[str, list[tuple[int, Pane]]] = {}
     before: dict[str, PaneChange | None] = {}
@@ -133,7 +133,7 @@ def _live(panes: Iterable[Pane]) -> list[Pane]:
             of_slot.append((number, pane))
         before[key] = pane.change
     found = sorted((one for of_slot in rows.values() for one in of_slot), key=lambda one: one[0])
-    return [pane for _, pane in found]
+    return PaneList(pane for _, pane in found)
 
 
 def _take_back(of_slot: list[tuple[int, Pane]], pane: Pane) -> None:

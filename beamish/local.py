@@ -23,10 +23,10 @@ from beamish.engine.suppress.reading import held_rows
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.engine.versions.reading import StoredTable
 from beamish.flow import BoundFlow, Flow
-from beamish.pane import Pane
+from beamish.pane import Pane, PaneList
 from beamish.plan.relation import Relation
 from beamish.script.events import Event, Step, as_step
-from beamish.script.panes import panes_from_table
+from beamish.script.panes import Trace, panes_from_table
 from beamish.script.tables import ScriptRows, check_script, script_rows, watermark_of
 from beamish.source import Source
 from beamish.watermarks import NO_WATERMARK_US
@@ -49,9 +49,7 @@ class Variation:
     adapt: Callable[[Operator], Operator] = lambda operator: operator
 
 
-def trace(
-    flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None
-) -> list[tuple[Event, list[Pane]]]:
+def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> Trace:
     """Run a script; gives each event with what came out at it.
 
     Args:
@@ -68,10 +66,12 @@ def trace(
     check_script(flow, events)
     rows = script_rows(flow, events, initial)
     if not rows.any:
-        return [(event, []) for event in events]
+        return Trace((event, PaneList()) for event in events)
     bound = flow.bind(rows.schemas, shards=how.shards)
     tables = _run(_Node(bound, how, rows.initial), events, rows)
-    return [(event, panes_from_table(out, bound.operator.gives)) for event, out in zip(events, tables, strict=True)]
+    return Trace(
+        (event, panes_from_table(out, bound.operator.gives)) for event, out in zip(events, tables, strict=True)
+    )
 
 
 def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.Table]:
@@ -82,13 +82,13 @@ def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.
         yield root.step(step, next(bundles[step.input]) if step.rows else None)
 
 
-def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> list[Pane]:
+def run(flow: Flow, events: Sequence[Event], how: Variation | None = None, initial: Any = None) -> PaneList:
     """Run a script, as ``trace`` does; gives all that came out, in order.
 
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    return [pane for _, panes in trace(flow, events, how, initial) for pane in panes]
+    return PaneList(pane for _, panes in trace(flow, events, how, initial) for pane in panes)
 
 
 @attrs.frozen
@@ -187,15 +187,28 @@ def rows_after(
 
 def _stores_after(flow: Flow, events: Sequence[Event], initial: Any) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
     """The operator of each stage, and the stores of its shards after a script."""
+    for below, stores in stages_after(flow, events, initial):
+        yield bare(below.operator), stores
+
+
+def stages_after(
+    flow: Flow, events: Sequence[Event], initial: Any = None
+) -> Iterator[tuple[BoundFlow, Sequence[DictStore]]]:
+    """Each stage, as it is bound to the script's columns, and the stores of its shards after it; none: no row came.
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+    """
     flow.check()
     check_script(flow, events)
     rows = script_rows(flow, events, initial)
     if not rows.any:
         return
-    root = _Node(flow.bind(rows.schemas, shards=1), Variation(), rows.initial)
+    bound = flow.bind(rows.schemas, shards=1)
+    root = _Node(bound, Variation(), rows.initial)
     for _ in _run(root, events, rows):
         pass
-    yield from root.stores()
+    yield from zip(bound.flows, root.stores(), strict=True)
 
 
 class _Leaf:
@@ -257,12 +270,12 @@ class _Node:
         """The watermark that it hands on; all its shards come to the same."""
         return self._shards[0].watermark_us
 
-    def stores(self) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
-        """The operators below it and its own, with the stores of their shards."""
+    def stores(self) -> Iterator[Sequence[DictStore]]:
+        """The stores of the shards of what is below it, and of its own, in the order of ``BoundFlow.flows``."""
         for below in self._inputs:
             if isinstance(below, _Node):
                 yield from below.stores()
-        yield bare(self._operator), self._stores
+        yield self._stores
 
     def step(self, step: Step, rows: pa.Table | None) -> pa.Table:
         """A step of what is below, then of its own shards; ``rows`` are those of the step."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import attrs
 
 from beamish.errors import PipelineError
+from beamish.markup import html_table
 
 
 class PaneKind(enum.StrEnum):
@@ -168,6 +169,26 @@ class Pane:
             marks = " first" * self.is_first + " last" * self.is_last
             words.append(f"{self.timing} {self.index}{marks}:")
         return " ".join([*words, *(f"{name}={value}" for name, value in self.values.items())])
+
+
+class PaneList(list[Pane]):
+    """Panes in the order in which they came out: a list that shows itself in a notebook as a table."""
+
+    def _repr_html_(self) -> str:
+        keys = list(dict.fromkeys(name for pane in self for name in pane.key))
+        values = list(dict.fromkeys(name for pane in self for name in pane.values))
+        rows = [
+            [
+                pane.kind,
+                *(pane.key.get(name, "") for name in keys),
+                _bounds(pane.window),
+                *(pane.values.get(name, "") for name in values),
+                *((pane.reason, "") if pane.kind is PaneKind.DROPPED else (pane.timing, pane.index)),
+                "last" * pane.is_last,
+            ]
+            for pane in self
+        ]
+        return html_table(["", *keys, "window", *values, "timing", "index", ""], rows)
 
 
 def _bounds(window: Window | RowWindow | None) -> str:

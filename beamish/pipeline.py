@@ -12,13 +12,15 @@ from beamish.accumulations.accumulation import Accumulation
 from beamish.deduplication import read_deduplication
 from beamish.durations import Duration, DurationLike, not_negative
 from beamish.errors import OptionError, PipelineError, ScriptError
-from beamish.explain import explain
+from beamish.explain import explain, explained
 from beamish.flow import Flow, Input, Panes
 from beamish.forms import FromChangelog, FromPanes, InputForm
+from beamish.inspection.of_script import why_after
 from beamish.kernels.formulas import Formula, read_formula
 from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
+from beamish.markup import html_code, html_table, html_text
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.pane import Pane
@@ -829,7 +831,7 @@ class Pipeline:
 
         Returns:
             panes, retractions and, with ``with_dropped``, dropped rows of the last stage, in the order in which they
-            come out.
+            come out: a list of ``bm.Pane``, which a notebook shows as a table.
 
         Raises:
             PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
@@ -839,6 +841,53 @@ class Pipeline:
                 f"run({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}])"
             )
         return run(self.flow.completed, test_stream.events, initial=initial)
+
+    def why(
+        self,
+        test_stream: TestStream,
+        *,
+        key: Any = None,
+        window: Any = None,
+        stage: int | None = None,
+        initial: Any = None,
+    ) -> str:
+        """Why a window has not fired after a script, in words: what it waits for, and how far that is; of a query see ``bm.inspect``.
+
+        Args:
+            test_stream: the script.
+            key: only windows of keys with these values in these columns (a dict; of the only key column its value).
+            window: only the one that starts then, or those that hold that time (seconds since the epoch or an aware datetime; of windows
+                of rows a number), or that overlap a span (start, end).
+            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+            initial: rows that a versioned table begins with, as ``run`` takes them.
+
+        Returns:
+            a paragraph for each window that is meant (of many for the first of them), or for the one that is not there.
+
+        Raises:
+            PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong; no stage has windows, or several
+                and none is named.
+            OptionError: there is no such key column, or the window is none.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> plays = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(plays=Count())
+            ... )
+            >>> script = bm.testing.TestStream().add([{"ts": 1}]).advance_watermark_to(45)
+            >>> print(plays.why(script, window=0).partition(" Its rule")[0])
+            The window [1970-01-01 00:00:00, 00:01:00) is open. No pane came out of it yet; 1 row is in no pane yet. A pane would hold plays=1 now. It waits for the watermark to pass its end, 1970-01-01 00:01:00: 15 seconds to go.
+        """
+        if not isinstance(test_stream, TestStream):
+            raise ScriptError(
+                f"why({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}]); of a query ask "
+                "bm.inspect(spark, checkpoint).why(...)"
+            )
+        return why_after(self.flow.completed, test_stream.events, initial, key=key, window=window, stage=stage)
 
     @overload
     def state(self, of: TestStream, *, initial: Any = None) -> ScriptState: ...
@@ -963,6 +1012,15 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return _repr(self.flow)
+
+    def _repr_html_(self) -> str:
+        if not is_complete(self.flow):
+            return html_code(repr(self))
+        try:
+            stages = explained(self.flow.completed)
+        except PipelineError as error:
+            return html_code(repr(self)) + html_text(str(error))
+        return "".join(html_table((), lines, title) for title, lines in stages)
 
 
 def _both(before: Formula | None, formula: Formula) -> Formula:

@@ -15,7 +15,7 @@ from beamish.errors import ScriptError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.local import trace
-from beamish.pane import Pane
+from beamish.pane import Pane, PaneList
 from beamish.script.events import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class TestStream:
         return attrs.evolve(self, events=(*self.events, event))
 
     def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:
-        """Run the script in process; gives each event with what came out at it.
+        """Run the script in process; gives each event with what came out at it, as a list of pairs (in a notebook: a table).
 
         Args:
             pipeline: what is run.
@@ -208,7 +208,7 @@ class TestStream:
             checkpoint=checkpoint,
             initial=initial,
         )
-        return [pane for _, panes in trace for pane in panes]
+        return PaneList(pane for _, panes in trace for pane in panes)
 
     def trace_on_spark(
         self,

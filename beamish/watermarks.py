@@ -28,11 +28,13 @@ class Progress:
         source_us: what its source (Spark, a script, the stage before) says it is; the watermark is past it only where the
             policy moves it with the clock.
         risen_at_us: the clock of the step in which ``source_us`` last rose.
+        latest_us: the latest event time of its rows that came to the shard, where there are several inputs; for whoever asks, nothing depends on it.
     """
 
     watermark_us: int = NO_WATERMARK_US
     source_us: int = NO_WATERMARK_US
     risen_at_us: int = 0
+    latest_us: int = NO_WATERMARK_US
 
     def rise(self, watermark_us: int) -> None:
         """The watermark is at least this."""

@@ -48,6 +48,10 @@ class Doubling(Trigger):
     def describe(self) -> str:
         return "after 1, 2, 4, 8 ... rows"
 
+    def waits_for(self, state: State, context: TriggerContext) -> str:
+        rows, due = state
+        return f"{due - rows} more rows"  # for whoever asks why it did not fire
+
 
 visits = (
     bm.Pipeline()

@@ -23,6 +23,14 @@ def blocks(page: str) -> Iterator[list[str]]:
     return iter(found)
 
 
+def kind_of(page: str) -> str:
+    """How its Python runs: "doctest", on "spark", "plain", or "none" if it has none."""
+    code = "".join(code for code, _ in blocks(page))
+    if ">>> " in code:
+        return "doctest"
+    return "spark" if re.search(r"\bspark\b", code) else "plain" if code else "none"
+
+
 def run_page(name: str, page: str, without: str = "") -> int:
     """Run a page; ``...`` in what it says is printed is anything.
 

@@ -32,12 +32,13 @@ ROOT = Path(__file__).parent.parent
 
 @attrs.frozen
 class Kind:
-    """A kind of option: where its names are, what all of them are, and what draws them."""
+    """A kind of option: where its names are, what all of them are, what draws them, and the page with a table of them."""
 
     name: str
     module: Any
     base: type
     drawn: st.SearchStrategy[Any]
+    page: str
 
     def classes(self) -> list[type]:
         public = [getattr(self.module, name) for name in self.module.__all__]
@@ -45,14 +46,15 @@ class Kind:
 
 
 KINDS = [
-    Kind("trigger", triggers, triggers.Trigger, st.one_of(drawn_triggers, value_triggers)),
+    Kind("trigger", triggers, triggers.Trigger, st.one_of(drawn_triggers, value_triggers), "triggers.md"),
     Kind(
         "window option",
         bm,
         bm.WindowOption,
         st.one_of(windows, row_windows, windows.flatmap(windowings), merges.meetings(merges.NAMES).map(itemgetter(0))),
+        "windows.md",
     ),
-    Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies)),
+    Kind("watermark policy", bm, bm.Watermark, st.one_of(watermarks, merges.policies), "watermarks.md"),
     Kind(
         "accumulation",
         accumulations,
@@ -63,6 +65,7 @@ KINDS = [
             merges.sides(merges.NAMES),
             merges.joins(merges.NAMES),
         ),
+        "accumulations.md",
     ),
 ]
 FILES = {
@@ -138,6 +141,14 @@ def test_it_has_words_of_its_own_in_explain(kind, option):
 
 
 @every
+def test_a_trigger_says_what_it_waits_for(kind, option):
+    if kind.name == "trigger":
+        assert option.waits_for_columns is not kind.base.waits_for_columns, (
+            f"{option.__name__} has no waits_for_columns(): say in its file what a window waits for, in words"
+        )
+
+
+@every
 def test_a_test_file_names_it(kind, option):
     assert named(option, text("tests", "**/test_*.py")), (
         f"no test names the {kind.name} {option.__name__}: write one in tests/{FILES[kind.name]}"
@@ -145,10 +156,26 @@ def test_a_test_file_names_it(kind, option):
 
 
 @every
-def test_a_line_in_the_readme_names_it(kind, option):
-    assert named(option, text(".", "README.md")), (
-        f"README.md does not name the {kind.name} {option.__name__}: add it to the table under 'What there is'"
+def test_a_line_in_a_page_names_it(kind, option):
+    lines = "\n".join(line for line in text("docs", kind.page).splitlines() if line.startswith("| "))
+    assert named(option, lines), (
+        f"the {kind.name} {option.__name__} has no line in docs/{kind.page}: add it to the table at its beginning"
     )
+
+
+@every
+def test_the_reference_has_it(kind, option):
+    assert re.search(rf"^::: beamish\.(\w+\.)?{option.__name__}$", text("docs/reference", "*.md"), re.MULTILINE), (
+        f"the {kind.name} {option.__name__} is not in the reference: add it to docs/reference/{kind.page}"
+    )
+
+
+def test_the_reference_has_all_that_is_public():
+    named_there = set(re.findall(r"^::: beamish\.([\w.]+)$", text("docs/reference", "*.md"), re.MULTILINE))
+    errors = {name for name in bm.__all__ if name.endswith("Error")}  # the page has the whole module
+    public = {name for name in bm.__all__ if callable(vars(bm).get(name))}
+    missing = public - named_there - errors - {"Listener", "Suppress"}  # there as MetricsListener; a base
+    assert not missing, f"docs/reference does not have {sorted(missing)}"
 
 
 @every
@@ -173,7 +200,8 @@ def test_what_lacks_something_fails_with_words_that_say_what_and_where():
     for check, where in [
         (test_a_twin_runs_it, "tests/twin"),
         (test_a_test_file_names_it, "tests/windows"),
-        (test_a_line_in_the_readme_names_it, "README.md"),
+        (test_a_line_in_a_page_names_it, "docs/windows.md"),
+        (test_the_reference_has_it, "docs/reference/windows.md"),
         (test_it_has_an_example, "docs/options.md"),
     ]:
         with pytest.raises(AssertionError, match=rf"(?s)Invented.*{re.escape(where)}"):

@@ -1,5 +1,6 @@
-"""What the README and other pages say is so: their Python runs, block after block, and prints what stands below it."""
+"""What the README says is so: its Python runs, block after block, and prints what stands below it."""
 
+import importlib.util
 import re
 
 import pytest
@@ -8,10 +9,9 @@ from tests.pages import run_page
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["README.md", "docs/from-spark.md", "docs/notebooks.md"])
-def test_python_in_a_page_prints_what_stands_below_it(root, spark, name):
+def test_python_in_the_readme_prints_what_stands_below_it(root, spark):
     spark.sql("drop view if exists panes")
-    assert run_page(name, (root / name).read_text(), without=".remote(")
+    assert run_page("README.md", (root / "README.md").read_text())
 
 
 def test_readme_links_to_files_that_are_there(root):
@@ -24,3 +24,17 @@ def test_readme_commands_are_make_targets(root):
     makefile = (root / "Makefile").read_text()
     for target in re.findall(r"^    make (\S+)", (root / "README.md").read_text(), re.MULTILINE):
         assert f"\n{target}:" in makefile, target
+
+
+def test_the_picture_in_the_readme_is_what_a_run_draws(root, tmp_path):
+    spec = importlib.util.spec_from_file_location("site_pictures", root / "tools" / "site_pictures.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    ((name, figure),) = tool.draw((root / "README.md").read_text()).items()
+    assert f"docs/pictures/{name}.svg" in (root / "README.md").read_text()
+
+    def words(path):
+        return re.findall(r"<text [^>]*>([^<]*)</text>", path.read_text())
+
+    drawn = words(figure.save(tmp_path / "drawn.svg"))
+    assert drawn == words(root / "docs" / "pictures" / f"{name}.svg"), "python tools/site.py --readme draws it anew"

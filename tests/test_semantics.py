@@ -93,3 +93,50 @@ def test_every_law_names_a_test():
     named = {anchor for anchor in anchors("semantics") if anchor.startswith("law-")}
     # Two anchors of one law stand side by side; the second has its tests.
     assert named - laws().keys() == {"law-restart"}
+
+
+ELSEWHERE = {
+    "as-of-joins-batch": "tests/spark/test_native_as_of.py",
+    "as-of-joins-restart": "tests/spark/test_versions.py",
+    "batch-plan": "tests/spark/test_native.py",
+    "changelogs": "tests/spark/test_changelog.py",
+    "columns": "tests/test_names_of_columns.py",
+    "conditions": "tests/laws/test_refined.py",
+    "endless-windows": "tests/spark/test_endless.py",
+    "from-panes": "tests/spark/test_from_changelog.py",
+    "input-forms": "tests/spark/test_from_changelog.py",
+    "inspect": "tests/test_inspect.py",
+    "kept-windows": "tests/laws/test_kept_windows.py",
+    "live-panes": "tests/test_changelogs.py",
+    "own-windows": "tests/laws/test_twin.py",
+    "pane-change": "tests/laws/test_change_and_sequence.py",
+    "pane-sequence": "tests/laws/test_change_and_sequence.py",
+    "pane-watermark": "tests/test_changelogs.py",
+    "pre-aggregation": "tests/laws/test_what_changes_nothing.py",
+    "restart": "tests/spark/test_checkpoint.py",
+    "several-windowings": "tests/laws/test_windowings.py",
+    "spark-watermark": "tests/spark/test_stream.py",
+    "state-format": "tests/engine/test_kept_checkpoints.py",
+    "suppress-restart": "tests/laws/test_suppress_changes_between_runs.py",
+    "versions-initial": "tests/spark/test_versions.py",
+    "versions-state": "tests/spark/test_versions.py",
+    "versions-table": "tests/test_versioned_table.py",
+}
+"""Rules of what a transcript cannot show, such as Spark, restarts and DataFrames: each with a file that tests it."""
+NO_RULES = {"as-of-joins-when", "as-of-joins-sources", "laws", "corner-cases", "differences-from-beam"}
+
+
+def test_every_rule_stands_beside_a_transcript_or_has_tests_elsewhere():
+    """The site shows the transcripts of a rule below it (tools/site.py): those whose title or comments name it."""
+    named = {
+        anchor
+        for path in (ROOT / "tests" / "transcripts").glob("*.txt")
+        for case in re.split(r"^## ", path.read_text(), flags=re.MULTILINE)[1:]
+        for several in REFERENCE.findall(case)
+        for anchor in re.findall(r"#([\w-]+)", several[1])
+    }
+    sections = re.split(r'(?m)^(?=<a id="[\w-]+"></a>\n#{2,3} )', (ROOT / "docs" / "semantics.md").read_text())[1:]
+    rules = [ANCHOR.findall(section) for section in sections if len(section.splitlines()) > 3]
+    bare = {anchors[0] for anchors in rules if not named & set(anchors)} - NO_RULES
+    assert bare == set(ELSEWHERE), bare ^ set(ELSEWHERE)
+    assert all((ROOT / path).exists() for path in ELSEWHERE.values())

@@ -23,6 +23,7 @@ class AfterAll(Composite):
 
     __slots__ = ()
     _fires = "at the last of"
+    _waits = "all of"
 
     def can_fire_before_end(self) -> bool:
         return all(part.can_fire_before_end() for part in self.parts)

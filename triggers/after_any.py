@@ -23,6 +23,7 @@ class AfterAny(Composite):
 
     __slots__ = ()
     _fires = "at the first of"
+    _waits = "the first of"
 
     def can_fire_before_end(self) -> bool:
         return any(part.can_fire_before_end() for part in self.parts)

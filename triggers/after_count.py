@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from beamish.errors import OptionError
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
+from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices, in_words
 
 
 @attrs.frozen
@@ -63,3 +64,13 @@ class AfterCount(Trigger):
         fired, count = m.any(s.finished), m.sum(s["count"])
         s.finished[m.into] = fired
         s["count"][m.into] = count * ~fired
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        return in_words(s["count"][at], self._waits_for)
+
+    def _waits_for(self, count: int) -> str:
+        if count >= self.n:
+            return f"nothing more: {count} of {self.n} rows have come"
+        left = self.n - count
+        came = f" ({count} of {self.n} have come since it began waiting)" if self.n > 1 else ""
+        return f"{left} more row{'s' * (left > 1)}{came}"

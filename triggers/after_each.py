@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from beamish.triggers.composite import Composite
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
+from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices
 
 
 class AfterEach(Composite):
@@ -69,3 +71,9 @@ class AfterEach(Composite):
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
         return self.parts[-1].may_lose_rows(allowed_lateness_us)
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        words = pa.array(["nothing but its expiry"] * len(at), pa.string())
+        for part, state, current in self._current(s, at):
+            words = pc.if_else(pa.array(current), part.waits_for_columns(state, at, now), words)
+        return words

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
-from beamish.durations import Duration, read_duration, read_not_negative, read_positive_or_none
+from beamish.durations import Duration, read_duration, read_not_negative, read_positive_or_none, span_in_words
 from beamish.errors import OptionError
-from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, WindowIndices
+from beamish.instants import instant_in_words
+from beamish.triggers.trigger import NEVER_US, Merge, Now, State, Trigger, Waiting, WindowIndices, in_words
 
 
 @attrs.frozen
@@ -103,3 +105,14 @@ class AfterProcessingTime(Trigger):
 
     def wakes_at_columns(self, s: State, at: WindowIndices) -> Any:
         return s["target_us"][at]
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        return in_words(s["target_us"][at], lambda target_us: self._waits_for(target_us, now.clock_us))
+
+    def _waits_for(self, target_us: int, clock_us: int) -> str:
+        if target_us == NEVER_US:
+            return f"a row, and then {self.describe()}"
+        clock = f"the clock to reach {instant_in_words(target_us)}"
+        if target_us <= clock_us:
+            return f"{clock}, which it has"
+        return f"{clock}: {span_in_words(target_us - clock_us)} to go"

@@ -8,9 +8,10 @@ from math import isnan
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from beamish.errors import OptionError
-from beamish.triggers.trigger import Flags, Merge, Now, State, Trigger, WindowIndices
+from beamish.triggers.trigger import Flags, Merge, Now, State, Trigger, Waiting, WindowIndices
 
 
 @attrs.frozen
@@ -78,3 +79,7 @@ class AfterValue(Trigger):
 
     def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
         s.finished[m.into] = m.any(s.finished)
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        bound = f"least {self.at_least}" if self.at_most is None else f"most {self.at_most}"
+        return pa.array([f"a row with which {self.name} is at {bound}"] * len(at), pa.string())

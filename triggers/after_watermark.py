@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from beamish.triggers.always import Always
 from beamish.triggers.repeatedly import Repeatedly
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger_or_none
+from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices, joined, read_trigger_or_none
 
 
 @attrs.frozen
@@ -61,9 +63,15 @@ class AfterWatermark(Trigger):
 
     def _running(self, s: State, at: WindowIndices) -> list[tuple[Trigger, State, Any]]:
         """Each part with its state and in which of the windows ``at`` it is the phase that runs."""
-        phases = [phase for phase, part in ((False, self.early), (True, self.late)) if part is not None]
         passed = s["passed"][at]
-        return [(part, state, passed == phase) for part, state, phase in zip(self.parts, s.parts, phases, strict=True)]
+        return [
+            (part, state, passed == phase) for part, state, phase in zip(self.parts, s.parts, self._phases, strict=True)
+        ]
+
+    @property
+    def _phases(self) -> list[bool]:
+        """Of each part whether it is the one after the end."""
+        return [phase for phase, part in ((False, self.early), (True, self.late)) if part is not None]
 
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         now.ask_at_end(at)
@@ -107,3 +115,12 @@ class AfterWatermark(Trigger):
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
         return self.late is None and allowed_lateness_us > 0
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        words = now.until_end(at)
+        for (part, state, running), is_late in zip(self._running(s, at), self._phases, strict=True):
+            own = part.waits_for_columns(state, at, now)
+            words = pc.if_else(
+                pa.array(running), own if is_late else joined(words, "; or, before that, for ", own), words
+            )
+        return words

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from beamish.errors import OptionError
-from beamish.triggers.trigger import Now, State, Trigger, WindowIndices, check_trigger
+from beamish.triggers.trigger import Now, State, Trigger, Waiting, WindowIndices, check_trigger, joined
 
 
 class Composite(Trigger):
@@ -22,6 +25,8 @@ class Composite(Trigger):
     _parts: tuple[Trigger, ...]
     _fires: ClassVar[str]
     """How it fires by its parts, in words, such as "at the first of"."""
+    _waits: ClassVar[str]
+    """The same of what it waits for, such as "the first of"."""
 
     def __init__(self, *triggers: Trigger) -> None:
         name = type(self).__name__
@@ -67,3 +72,10 @@ class Composite(Trigger):
     def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
         for part, state in zip(self.parts, s.parts, strict=True):
             part.on_rows_columns(state, at, count, now)
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        each: list[Any] = []
+        for part, state in zip(self.parts, s.parts, strict=True):
+            own = part.waits_for_columns(state, at, now)
+            each += ["; " * bool(each), pc.if_else(pa.array(state.finished[at]), "(done)", own)]
+        return joined(*each) if len(self.parts) == 1 else joined(f"{self._waits} (", *each, ")")

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices
+from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices
 
 
 @attrs.frozen
@@ -43,3 +45,6 @@ class Default(Trigger):
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
         return False
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        return pc.if_else(pa.array(now.at_end[at]), "a further row", now.until_end(at))

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from beamish.triggers.after_watermark import AfterWatermark
 from beamish.triggers.default import Default
 from beamish.triggers.never import Never
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices, joined, read_trigger
 
 
 @attrs.frozen
@@ -77,3 +78,9 @@ class OrFinally(Trigger):
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
         at_end: tuple[Trigger, ...] = (AfterWatermark(), Default()) if allowed_lateness_us == 0 else ()
         return self.main.may_lose_rows(allowed_lateness_us) or self.finally_ not in (Never(), *at_end)
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        main, finally_ = (
+            part.waits_for_columns(state, at, now) for part, state in zip(self.parts, s.parts, strict=True)
+        )
+        return joined(main, "; or, for the last time, for ", finally_)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
-from beamish.triggers.trigger import Merge, Now, State, Trigger, WindowIndices, read_trigger
+from beamish.triggers.trigger import Merge, Now, State, Trigger, Waiting, WindowIndices, read_trigger
 
 
 @attrs.frozen
@@ -61,3 +62,6 @@ class Repeatedly(Trigger):
 
     def may_lose_rows(self, allowed_lateness_us: int) -> bool:
         return False
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        return self.trigger.waits_for_columns(s.parts[0], at, now)

@@ -9,6 +9,7 @@ windows as columns and calls
     on_fire_columns      these windows fire now
     on_merge_columns     some windows become one
     wakes_at_columns     at which clock these windows are to be asked
+    waits_for_columns    what these windows wait for, in words
     clear                forget what was counted;  reset: be as new
 
 Laws:
@@ -23,15 +24,18 @@ on columns then call them window by window. The built-in triggers redefine the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError
 from beamish.kernels.identity import plain_repr
+from beamish.markup import html_table
 
 WindowIndices = NDArray[np.intp]
 """Indices of windows in the table that the engine works on."""
@@ -82,6 +86,13 @@ class Now(Protocol):
 
     def ask_at_end(self, at: WindowIndices) -> None:
         """Have these windows asked when the watermark passes their end, unless it has."""
+
+
+class Waiting(Now, Protocol):
+    """The same, for words about windows that have not fired."""
+
+    def until_end(self, at: WindowIndices) -> pa.Array:
+        """What the end of each of these windows waits for, as text: "the watermark to pass its end, 10:16:00 ..."."""
 
 
 class Merge(Protocol):
@@ -168,6 +179,10 @@ class Trigger:
         """The clock, in microseconds, at which the window is to be asked; None: no wait."""
         return None
 
+    def waits_for(self, state: Any, context: TriggerContext, /) -> str:
+        """What a window in this state waits for, in words that follow "it waits for"; for whoever asks why it did not fire."""
+        return f"what {self!r} says; its state is {state!r}"
+
     def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
         """Whether it can finish while rows may still come, which are then dropped.
 
@@ -178,6 +193,9 @@ class Trigger:
     def describe(self) -> str:
         """When a window fires, in words that follow "a window fires"."""
         return f"as {self!r} says"
+
+    def _repr_html_(self) -> str:
+        return html_table((), [(repr(self), f"a window fires {self.describe()}")])
 
     def describe_repeated(self) -> str:
         """The same words where it is asked again after each firing."""
@@ -290,6 +308,22 @@ class Trigger:
         for part, state in zip(self.parts, s.parts, strict=True):
             least = np.minimum(least, part.wakes_at_columns(state, at))
         return least
+
+    def waits_for_columns(self, s: State, at: WindowIndices, now: Waiting) -> pa.Array:
+        """What each of the windows ``at``, which would not fire now, waits for: text that follows "it waits for"."""
+        words = [self._call(i, "waits_for", self._state(s, i), _context(now, i)) for i in at.tolist()]
+        return pa.array(words, pa.string())
+
+
+def in_words(values: Any, words: Callable[[Any], str]) -> pa.Array:
+    """Words about each of some values, made once for those that are equal; values are a numpy array."""
+    distinct, of = np.unique(values, return_inverse=True)
+    return pa.array([words(value) for value in distinct.tolist()], pa.string()).take(pa.array(of))
+
+
+def joined(*parts: Any) -> pa.Array:
+    """Text put together entry by entry; a part is an array of text, or one text for all."""
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _context(now: Now, i: int) -> TriggerContext:

@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from beamish.instants import instant_in_words
+
 Row = Mapping[str, Any]
 
 
@@ -80,3 +82,12 @@ def in_words(event: Event) -> str:
             return f"advance_processing_time_to({us / 1e6})"
         case Step(watermark_us=us):
             return "step(rows)" if us is None else f"step(watermark={us / 1e6})"
+
+
+def shown(event: Event) -> str:
+    """What happens at an event, for whoever looks at a trace."""
+    step = as_step(event)
+    words = [] if step.watermark_us is None else [f"watermark: {instant_in_words(step.watermark_us)}"]
+    words += [] if step.clock_us is None else [f"clock: {instant_in_words(step.clock_us)}"]
+    words += [str(dict(row)) for row in step.rows]
+    return ", ".join(filter(None, [step.input and f"{step.input}:", *words])) or "nothing"

@@ -9,19 +9,32 @@ from typing import Any
 import pyarrow as pa
 
 from beamish.instants import instant
-from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
+from beamish.markup import html_table
+from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneList, PaneTiming, RowWindow, Window
 from beamish.plan.relation import Relation
 from beamish.plan.schemas import ROW_WINDOW
+from beamish.script.events import Event, shown
 
 
-def panes_from_table(table: pa.Table, gives: Relation) -> list[Pane]:
+class Trace(list[tuple[Event, list[Pane]]]):
+    """The events of a script, each with what came out at it: a list that shows itself in a notebook as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for number, (event, panes) in enumerate(self):
+            first, *others = [str(pane) for pane in panes] or [""]
+            rows += [(number, shown(event), first), *(("", "", pane) for pane in others)]
+        return html_table(("", "event", "what came out"), rows)
+
+
+def panes_from_table(table: pa.Table, gives: Relation) -> PaneList:
     """The rows of a stage's output, in their order; ``gives`` says which columns are keys."""
     windows, timestamps = windows_of(table), table["timestamp"].cast(pa.int64()).to_pylist()
     rows, values = table.drop_columns(["window", "timestamp"]).to_pylist(), gives.values
-    return [
+    return PaneList(
         _pane(row, gives.keys, values, own, _instant(time))
         for row, own, time in zip(rows, windows, timestamps, strict=True)
-    ]
+    )
 
 
 def windows_of(table: pa.Table) -> list[Window | RowWindow | None]:

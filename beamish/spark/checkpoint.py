@@ -20,13 +20,24 @@ def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) 
         checkpoint: its folder.
         batch: the number of the batch after which it is read; None: the last one.
     """
+    for operator in operators(spark, checkpoint):
+        yield entries_of(spark, checkpoint, batch, operator)
+
+
+def operators(spark: SparkSession, checkpoint: str) -> list[int]:
+    """The ids of the stateful operators of a query that are stages of a pipeline, in order."""
     metadata = spark.read.format("state-metadata").load(checkpoint)
-    for row in metadata.select("operatorId").distinct().orderBy("operatorId").collect():
-        reader = spark.read.format("statestore").option("operatorId", row.operatorId).option("stateVarName", "shard")
-        if batch is not None:
-            reader = reader.option("batchId", batch)
-        name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
-        yield reader.load(checkpoint).select("key.shard", name, value)
+    ours = metadata.where(F.col("operatorProperties").contains('"stateName":"shard"'))
+    return [row.operatorId for row in ours.select("operatorId").distinct().orderBy("operatorId").collect()]
+
+
+def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator: int) -> DataFrame:
+    """The entries of the shards of a stateful operator, as ``stateful_operators`` has them."""
+    reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "shard")
+    if batch is not None:
+        reader = reader.option("batchId", batch)
+    name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
+    return reader.load(checkpoint).select("key.shard", name, value)
 
 
 def shard_with(entries: DataFrame, name: str) -> DictStore | None:

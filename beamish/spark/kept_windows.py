@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -22,7 +23,7 @@ from beamish.engine.state.stored_tables import INDEX, WINDOWINGS, segment_name
 from beamish.engine.state.takes import TAKES, noted_takes
 from beamish.engine.windowing.packing import shard_of
 from beamish.engine.windowing.several import StoreUnder
-from beamish.errors import StateError
+from beamish.errors import BeamishError, StateError
 from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
@@ -137,13 +138,7 @@ class _StoredWindows:
         for row in entries.where(F.col("name").isin(entries_of_notes)).collect():
             noted.setdefault(row.shard, {})[row["name"]] = bytes(row["value"])
         notes = {shard: opened(own, shard) for shard, own in noted.items()}
-        shard = next((store for store in notes.values() if f"{under[0]}{INDEX}" in store), None)
-        if shard is None:
-            raise StateError("state: the checkpoint has no windows of such a stage")
-        takes = noted_takes(StoreUnder(names[0], shard) if names else shard, of.takes)
-        operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
-        operator.open(DictStore(shard))  # compares what the state is of
-        return cls(window_plan(operator), entries, notes)
+        return cls(_plan_of(of, names, notes), entries, notes)
 
     def windows(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
         """Those that overlap a span, of keys with some values."""
@@ -188,3 +183,29 @@ class _StoredWindows:
             index = read_index(own).segments
             overlaps = pc.and_(pc.less(index["start_us"], span_us[1]), pc.greater(index["end_us"], span_us[0]))
             yield from (under + segment_name(number) for number in index["segment"].filter(overlaps).to_pylist())
+
+
+def _plan_of(of: Flow, names: list[str], notes: Mapping[int, DictStore]) -> WindowPlan:
+    """The plan of a stage, under windowings of these names, bound to the columns that its shards noted.
+
+    Raises:
+        StateError: they hold no windows, or those of another stage.
+    """
+    under = f"{names[0]}/" if names else ""
+    shard = next((store for store in notes.values() if f"{under}{INDEX}" in store), None)
+    if shard is None:
+        raise StateError("state: the checkpoint has no windows of such a stage")
+    takes = noted_takes(StoreUnder(names[0], shard) if names else shard, of.takes)
+    operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
+    operator.open(DictStore(shard))  # compares what the state is of
+    return window_plan(operator)
+
+
+def plans_of(flow: Flow, notes: Mapping[int, DictStore]) -> Iterator[WindowPlan]:
+    """The plans of the stages of a pipeline that shards with these notes may be of."""
+    for below in flow.flows:
+        stage = unsuppressed(below.stage)
+        if isinstance(stage, WindowStage):
+            names = list(stage.options.window.windowings) if stage.options.window is not None else []
+            with suppress(BeamishError):
+                yield _plan_of(below, names, notes)

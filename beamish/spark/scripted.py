@@ -27,10 +27,10 @@ from beamish.flow import Flow
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
-from beamish.pane import Pane
+from beamish.pane import PaneList
 from beamish.plan.relation import Relation
 from beamish.script.events import Event, as_step, in_words
-from beamish.script.panes import panes_from_table
+from beamish.script.panes import Trace, panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
 from beamish.spark.compile.inputs import check_streams
@@ -53,7 +53,7 @@ def trace_on_spark(
     heartbeats: bool | None = None,
     checkpoint: str | Path | None = None,
     initial: Any = None,
-) -> list[tuple[Event, list[Pane]]]:
+) -> Trace:
     """Run a script as micro-batches; gives each event with what came out at it.
 
     Args:
@@ -79,7 +79,7 @@ def trace_on_spark(
     check_streams(flow)
     rows = script_rows(flow, events, initial)
     if not rows.any:
-        return [(event, []) for event in events]
+        return Trace((event, PaneList()) for event in events)
     confs = {"spark.sql.shuffle.partitions": str(partitions), "spark.sql.streaming.noDataMicroBatches.enabled": "false"}
     with _configured(spark, confs), _folder(checkpoint) as folder:
         bound = flow.bind(rows.schemas, shards=shard_count(spark, shards))
@@ -200,16 +200,16 @@ def _run_query(panes: DataFrame, folder: Path) -> None:
         query.stop()
 
 
-def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> list[tuple[Event, list[Pane]]]:
+def _by_event(folder: Path, gives: Relation, events: Sequence[Event]) -> Trace:
     """Each event with the panes of its batch."""
-    panes: list[list[Pane]] = [[] for _ in events]
+    panes = [PaneList() for _ in events]
     for path in sorted((folder / "panes").iterdir()):
         offsets = (folder / "checkpoint" / "offsets" / str(int(path.stem))).read_text("utf-8")
         batches = max(json.loads(line)["batch"] for line in offsets.splitlines() if line.startswith('{"batch"'))
         at = batches - 1 - first_batch(events)
         table = cast_table(from_bytes(path.read_bytes()), gives.schema)
         panes[max(at, 0)] += panes_from_table(table, gives)
-    return list(zip(events, panes, strict=True))
+    return Trace(zip(events, panes, strict=True))
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import sys
 import warnings
 
 from pyspark.sql import SparkSession
@@ -62,6 +64,22 @@ def check_streaming(spark: SparkSession) -> None:
     from beamish.spark.workers import check_workers  # it needs what check_packages looks for
 
     check_workers(spark)
+
+
+def reading_session(remote: str | None) -> SparkSession:
+    """A session that reads checkpoints: a quiet one of this process, or that of a Connect server."""
+    check_packages()
+    if remote is not None:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return (
+        SparkSession.builder.appName("beamish")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
 
 
 def shard_count(spark: SparkSession, asked: int | None) -> int:

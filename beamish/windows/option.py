@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from beamish.errors import OptionError, UserFunctionError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.identity import plain_repr
+from beamish.markup import html_table
 from beamish.windows.numbering import Numbering
 
 __all__ = ["END_OF_TIME_US", "Bounds", "Times", "WindowOption"]
@@ -69,6 +70,9 @@ class WindowOption:
     def describe(self) -> str:
         """What the windows are, in words."""
         return f"{self!r}, {'which merge' if self.merging else 'which do not merge'}"
+
+    def _repr_html_(self) -> str:
+        return html_table((), [(repr(self), self.describe())])
 
     @property
     def origin(self) -> WindowOption:

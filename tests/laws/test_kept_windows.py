@@ -7,6 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import Pane
+from beamish.description import descriptions
+from beamish.engine.kept_windows import kept_windows, window_plan
+from beamish.engine.stage_facts import stage_facts
+from beamish.instants import END_OF_TIME_US
+from beamish.local import stages_after
 from beamish.script.events import as_step
 from tests.agreement import differences
 from tests.lines import plain
@@ -73,3 +78,37 @@ def test_the_windows_kept_after_a_script_are_those_of_the_twin(data):
     script = data.draw(scripts(pipeline))
     found = differences(as_panes(pipeline, script), twins(pipeline, script), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+
+
+def as_read(rows, names):
+    """Rows of kept windows, by what both readers know of them."""
+    return sorted(
+        repr([row[name] for name in ("window", "new_rows", "panes", "closed")] + [row[name] for name in names])
+        for row in rows
+    )
+
+
+@given(st.data())
+def test_a_state_says_without_its_pipeline_what_it_says_with_it(data):
+    pipeline = data.draw(st.one_of(pipelines(), merges.merges(once=False)))
+    script = data.draw(merges.scripts(pipeline) if len(pipeline.flow.inputs) > 1 else scripts(pipeline))
+    for bound, stores in stages_after(pipeline.flow.completed, script.events):
+        notes, (about,) = dict(enumerate(stores)), descriptions(bound)
+        plan, facts, known = (
+            window_plan(bound.operator),
+            stage_facts(notes, about),
+            stage_facts(notes, plan=window_plan(bound.operator)),
+        )
+        bare = stage_facts(notes)  # as an older version wrote it
+        assert sum(bare.reader.read(store).num_rows for store in stores) == bare.windows
+        for store in stores:
+            without, with_it = facts.reader.read(store), known.reader.read(store)
+            kept = kept_windows(plan, store, (-END_OF_TIME_US, END_OF_TIME_US)).to_pylist()
+            names = without["values"].type.names if "values" in without.schema.names else []
+            flat = [row | (row.get("values") or dict.fromkeys(names)) for row in without.to_pylist()]
+            assert as_read(flat, names) == as_read(kept, names)
+            if all(of.trigger is not None for of in facts.plans.values()):
+                assert without.select(["due", "expires", "waits_for"]).equals(
+                    with_it.select(["due", "expires", "waits_for"])
+                )
+            assert with_it["waits_for"].null_count == sum(row["closed"] for row in kept)

@@ -90,3 +90,19 @@ def test_a_stage_of_a_chain_is_found_by_its_number(spark, tmp_path):
     for stage in (1, 2):
         on_spark = asked(TWO.state(spark, tmp_path / "checkpoint"), stage=stage)
         assert on_spark == asked(TWO.state(SCRIPT), stage=stage) != []
+    # inspect finds the stages without the pipeline, and what it says of their windows is what the script's are
+    found = bm.inspect(spark, tmp_path / "checkpoint")
+    first, second = found.stages().collect()
+    assert first.windows.startswith("ten: fixed, 10 seconds long; visit: sessions")
+    assert second.fires == "when the watermark passes its end, then with every bundle of late rows"
+    assert [(one.stage, one.of_stage) for one in found.inputs().collect()] == [(1, None), (2, 1)]
+    assert "by the suppress 'suppress'" in str(found)
+    for key in ({"k": "a", "windowing": "visit"}, {"k": None}):
+        said, known = (
+            one.partition(" The watermark is")[0]
+            for one in (found.why(key=key, stage=1), TWO.why(SCRIPT, key=key, stage=1))
+        )
+        assert said == known
+        assert "is open" in said or "is finished" in said
+    with pytest.raises(bm.PipelineError, match="stages with windows are 1, 2"):
+        found.why(key="a")

@@ -9,9 +9,11 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
+from beamish.engine.stage_facts import ABOUT
+from beamish.engine.state import DictStore
 from beamish.engine.state.takes import TAKES
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark.operator.notes import NOTE, opened
+from beamish.spark.operator.notes import NOTE, About, ShardNote, opened
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
@@ -197,3 +199,13 @@ def test_another_number_of_shards_is_refused_before_anything_is_written():
     with pytest.raises(bm.StateError, match="has 2 shards, the pipeline is applied with 3"):
         spark.batch(0, 5)
     assert spark.state == before
+
+
+def test_a_description_is_kept_once_and_again_when_it_has_changed():
+    store, puts = DictStore(), []
+    store.put = lambda name, value: puts.append((name, value))
+    note = About("one").kept(store, About("one").kept(store, ShardNote(3)))
+    assert (note.shards, len(puts)) == (3, 1)
+    again = About("two").kept(store, note)
+    assert puts == [(ABOUT, b"one"), (ABOUT, b"two")]
+    assert again != note

@@ -1,4 +1,4 @@
-"""Alerts, once and otherwise, as the table of README.md#one-alert says."""
+"""Alerts, once and otherwise, as the table of docs/triggers.md#one-alert says."""
 
 import pyarrow.compute as pc
 import pytest

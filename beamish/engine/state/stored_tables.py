@@ -4,6 +4,7 @@ index       what the segments hold (index.py)
 s<number>   a segment: windows (segments.py)
 i<number>   the inherited panes of a segment's windows (windowing/inherited_panes.py)
 takes       the columns that the stage takes, as JSON (takes.py)
+about       what the stage is, as JSON (description.py); the runner on Spark keeps it
 windowings  the names of several windowings, as JSON (windowing/several.py); each has its entries under its name: name/s1
 """
 

@@ -45,4 +45,7 @@ def noted_takes(store: Store, takes: Sequence[Relation]) -> list[Relation]:
             "the checkpoint was begun by a version of beamish that did not keep the columns of its input, so its windows cannot "
             "be read without rows: begin a new checkpoint"
         )
-    return with_schemas(takes, json.loads(stored))
+    texts = json.loads(stored)
+    if len(texts) != len(takes):
+        raise StateError(f"the checkpoint is of a stage with {len(texts)} inputs, the pipeline's has {len(takes)}")
+    return with_schemas(takes, texts)

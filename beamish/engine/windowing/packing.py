@@ -14,6 +14,7 @@ metadata (JSON):
     windowings      the numbers of the windowings that take them; absent where there is one without a name
     untimed         number of rows without event time that were left out of slices
     out_of_range    number of rows that were left out of slices since their event time is out of range
+    latest_us       the latest event time of the rows, microseconds; only of one of several inputs, where a row has one
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.plan.window_plan import WindowPlan
+from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.numbering import FARTHEST
 from beamish.windows.option import WindowOption
 
@@ -59,12 +61,24 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
     by_key = factorize_rows(keys, rows.num_rows)
     shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
     left_out: dict[str, NDArray[np.int64]] = {}
+    latest = _latest(rows[EVENT_TIME], shard, plan.shards) if plan.has_several_inputs else None
     if plan.preaggregates:
         rows, shard, left_out = _aggregate(plan, rows, keys, by_key, shard)
     for to, table in _split(rows, shard, left_out.values()):
         counts = {name: int(count[to]) for name, count in left_out.items()}
+        if latest is not None and latest[to] != NO_WATERMARK_US:
+            counts["latest_us"] = int(latest[to])
         metadata = json.dumps({"input": number, **counts, **about})
         yield to, to_bytes(table.replace_schema_metadata({_ABOUT: metadata}))
+
+
+def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) -> NDArray[np.int64]:
+    """The latest event time of each shard's rows: int64, microseconds; NO_WATERMARK_US: none has one in range."""
+    latest = np.full(shards, NO_WATERMARK_US)
+    time = pc.fill_null(event_time, NO_WATERMARK_US).to_numpy()
+    inside = in_range(time)
+    np.maximum.at(latest, shard[inside], time[inside])
+    return latest
 
 
 def _check_numbers(window: WindowOption, brought: pa.ChunkedArray) -> None:

@@ -59,6 +59,8 @@ class WindowShard(UpdatingShard):
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
         before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)
         step = Step(self._plan, self._state, *before)
+        if self._plan.has_several_inputs:
+            self._note_latest(payloads)
         panes, rows = self._split(payloads)
         with naming_window(step.table):
             if self._state.changed:
@@ -71,6 +73,12 @@ class WindowShard(UpdatingShard):
                 add_rows(step, rows)
         self._counts = Counts(step.taken, step.late_by_us)
         return step
+
+    def _note_latest(self, payloads: Sequence[bytes]) -> None:
+        """Note the latest event time of each input."""
+        for of_payload in map(about, payloads):
+            progress = self._state.clocks.inputs[of_payload["input"]]
+            progress.latest_us = max(progress.latest_us, of_payload.get("latest_us", NO_WATERMARK_US))
 
     def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
         """Payloads of stages, and of sources."""

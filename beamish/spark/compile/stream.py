@@ -14,6 +14,7 @@ and each stage hands its own on to the one above.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from types import MappingProxyType
@@ -21,11 +22,13 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
+from beamish.description import descriptions
 from beamish.engine.operator import Cadence, Operator
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
 from beamish.source import Source
 from beamish.spark.observation import with_observation
+from beamish.spark.operator.notes import About
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
@@ -70,7 +73,8 @@ def panes_of_stream(
     reports = needs_reports(flow)
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
-    operated = _operated(flow, rows, ticks, initial, reports=reports, hands_on=False, observed=observed)
+    abouts = {id(one): About(json.dumps(said)) for one, said in zip(flow.flows, descriptions(flow), strict=True)}
+    operated = _operated(flow, rows, ticks, initial, abouts, reports=reports, hands_on=False, observed=observed)
     panes = operated.mapInArrow(panes_from_bytes, pane_schema(flow.operator.gives))
     # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
     return panes.withMetadata("timestamp", OF_PANES) if has_querys_watermark(flow) else panes
@@ -105,18 +109,26 @@ def _operated(
     rows: Mapping[str | None, SourceRows],
     ticks: DataFrame | None,
     initial: Mapping[str | None, SourceRows],
+    abouts: Mapping[int, About],
     *,
     reports: bool,
     hands_on: bool,
     observed: str | None,
 ) -> DataFrame:
-    """A stage's panes as bytes, with its watermark where it ``hands_on`` that."""
+    """A stage's panes as bytes, with its watermark where it ``hands_on`` that; ``abouts``: stages' descriptions by their ids."""
     operator = flow.operator
     # Over the only source the query's watermark is the stage's own.
     own = reports and not (len(rows) == 1 and flow.takes_source)
     frames = [
         _operated(
-            taken, rows, ticks, initial, reports=reports, hands_on=reports, observed=observed and f"{observed}.{number}"
+            taken,
+            rows,
+            ticks,
+            initial,
+            abouts,
+            reports=reports,
+            hands_on=reports,
+            observed=observed and f"{observed}.{number}",
         ).mapInArrow(pane_packer(operator, number, streaming=True, read=panes_from_bytes), spark_schema(PACKED))
         if isinstance(taken, BoundFlow)
         else _packed(operator, number, rows[taken.name], report=own, call_all=own or observed is not None)
@@ -128,7 +140,12 @@ def _operated(
     if own:
         watermark = FromReports(tuple(relation.is_panes for relation in operator.takes))
     processor = ShardProcessor(
-        operator, watermark, _wakes(operator, reports=own), hands_on=hands_on, observed=observed is not None
+        operator,
+        watermark,
+        _wakes(operator, reports=own),
+        hands_on=hands_on,
+        observed=observed is not None,
+        about=abouts[id(flow)],
     )
     operated = (
         known(union(frames), spark_schema(PACKED))

@@ -1,4 +1,4 @@
-"""What the operator notes in each shard's state beside the engine's: shard count, timer, number of rows that came out, its word.
+"""What the operator notes in each shard's state beside the engine's: shard count, timer, rows that came out, its word, what it is.
 
 The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
 key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
@@ -7,11 +7,13 @@ the first batch after a restart compares the counts, and fails as a whole if the
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 
 import attrs
 
+from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore, Store
 from beamish.engine.state.sealed import is_sealed, new_word, seal, unseal
 from beamish.errors import StateError
@@ -29,12 +31,14 @@ class ShardNote:
         timer_ms: the shard's timer in Spark's milliseconds; None: none is set.
         rows: how many rows it gave so far.
         word: what its values are sealed with; None: it was begun before there were seals.
+        about: the digest of the stage's description that its state has; None: it has none.
     """
 
     shards: int
     timer_ms: int | None = None
     rows: int = 0
     word: str | None = None
+    about: str | None = None
 
 
 def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
@@ -57,10 +61,10 @@ def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
 
 def write_note(store: Store, shard: int, note: ShardNote) -> None:
     """Store a note."""
-    about = attrs.asdict(note)
-    if note.word is None:
-        del about["word"]
-    written = json.dumps(about).encode()
+    said = {
+        name: value for name, value in attrs.asdict(note).items() if name not in ("word", "about") or value is not None
+    }
+    written = json.dumps(said).encode()
     store.put(NOTE, written if note.word is None else seal(written, shard, NOTE))
 
 
@@ -87,6 +91,29 @@ def opened(entries: Mapping[str, bytes], shard: int) -> DictStore:
         return DictStore(entries)
     plain = {name: unseal(value, shard, name, word) for name, value in entries.items() if name != NOTE}
     return DictStore({**plain, NOTE: unseal(stored, shard, NOTE)})
+
+
+@attrs.frozen
+class About:
+    """The description of a stage (``description.py``), kept with the state of each shard.
+
+    Attributes:
+        text: JSON.
+    """
+
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """By which it is known whether a shard has this one."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    def kept(self, store: Store, note: ShardNote) -> ShardNote:
+        """Keep it, unless the shard has it; gives the note."""
+        if note.about == self.digest:
+            return note
+        store.put(ABOUT, self.text.encode())
+        return attrs.evolve(note, about=self.digest)
 
 
 def noted_shards(store: Store) -> int:

@@ -25,7 +25,7 @@ from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
-from beamish.spark.operator.notes import ShardNote, read_note, write_note
+from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
@@ -60,6 +60,7 @@ class ShardProcessor(StatefulProcessor):
         wakes: what wakes them in a batch that brings them nothing.
         hands_on: whether each step's watermark goes to the stage above, as a row of its own.
         observed: whether each step says what it counted, as a row of its own.
+        about: the stage's description, to be kept with its state; None: it is not.
     """
 
     def __init__(
@@ -70,8 +71,9 @@ class ShardProcessor(StatefulProcessor):
         *,
         hands_on: bool = False,
         observed: bool = False,
+        about: About | None = None,
     ) -> None:
-        self._operator, self._watermark = operator, watermark
+        self._operator, self._watermark, self._about = operator, watermark, about
         self._wakes, self._hands_on, self._observed = wakes, hands_on, observed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -135,6 +137,8 @@ class ShardProcessor(StatefulProcessor):
         if self._observed:
             counts = {"shard": int(number), **counts_of_step(shard, table, dropped, clock_us)}
         now = attrs.evolve(note, rows=note.rows + table.num_rows)
+        if self._about is not None:
+            now = self._about.kept(store, now)
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")

@@ -8,10 +8,9 @@ from typing import Protocol
 
 import attrs
 
+from beamish.engine.stage_facts import REPORTS
 from beamish.engine.state import Store
 from beamish.spark.millis import watermark_us
-
-_NAME = "reports"
 
 
 class WatermarkSource(Protocol):
@@ -58,11 +57,11 @@ class FromReports:
     stages: tuple[bool, ...]
 
     def sources_us(self, store: Store, query_ms: int, reports: Mapping[int, int]) -> Sequence[int | None]:
-        stored = store.get(_NAME)
+        stored = store.get(REPORTS)
         before = json.loads(stored or b"{}")
         kept = {str(number): us for number, us in reports.items() if not self.stages[number]}
         if kept != before:
-            store.put(_NAME, json.dumps(kept).encode())
+            store.put(REPORTS, json.dumps(kept).encode())
         return [
             reports.get(number) if is_stage else watermark_us(before.get(str(number), 0) // 1000)
             for number, is_stage in enumerate(self.stages)

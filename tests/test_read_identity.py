@@ -1,0 +1,72 @@
+"""Options come back from what a checkpoint holds of them; what cannot come back is known to be unknown."""
+
+import attrs
+import pytest
+from hypothesis import given, settings
+
+import beamish as bm
+from beamish.accumulations import Accumulation, CountDistinct, Reduce, Sum
+from beamish.kernels.identity import identity
+from beamish.plan.read_identity import option_of
+from beamish.triggers import AfterAny, AfterCount, AfterWatermark, Trigger
+from beamish.windows.option import WindowOption
+from tests.strategies.accumulations import accumulations
+from tests.strategies.triggers import triggers
+from tests.strategies.windows import row_windows, windows
+
+
+@settings(deadline=None, max_examples=200)
+@given(triggers)
+def test_a_trigger_comes_back_as_it_was_or_not_at_all(trigger):
+    back = option_of(identity(trigger), Trigger)
+    assert back in (trigger, None)
+    if all(type(part).__module__.startswith("beamish.") for part in parts(trigger)):
+        assert back == trigger
+
+
+def parts(trigger):
+    yield trigger
+    for part in trigger.parts:
+        yield from parts(part)
+
+
+@settings(deadline=None)
+@given(windows | row_windows)
+def test_a_window_option_of_beamish_comes_back_as_it_was(window):
+    if type(window).__module__.startswith("beamish."):
+        assert option_of(identity(window), WindowOption) == window
+
+
+@settings(deadline=None, max_examples=200)
+@given(accumulations)
+def test_an_accumulation_comes_back_as_it_was_or_not_at_all(accumulation):
+    back = option_of(identity(accumulation), Accumulation)
+    assert back in (accumulation, None)
+    if back is None:
+        assert "fn" in repr(identity(accumulation)) or type(accumulation).__module__.startswith("tests.")
+
+
+@pytest.mark.parametrize(
+    ("option", "kind"),
+    [
+        (CountDistinct("a", "b"), Accumulation),
+        (Sum("score").of("plays"), Accumulation),
+        (bm.Windowings({"ten": bm.FixedWindows(10), "visit": bm.Sessions(5)}), WindowOption),
+        (bm.CalendarWindows(months=1, timezone="Europe/Berlin"), WindowOption),
+        (AfterWatermark(early=AfterAny(AfterCount(3), AfterCount(4)), late=AfterCount(1)), Trigger),
+    ],
+)
+def test_these_come_back(option, kind):
+    assert option_of(identity(option), kind) == option
+
+
+@attrs.frozen
+class Sums(Accumulation):
+    column: str
+
+
+def test_functions_and_classes_of_users_do_not_come_back():
+    assert option_of(identity(Reduce(max, "v")), Accumulation) is None
+    assert option_of(identity(Sums("v")), Accumulation) is None
+    assert option_of({"is": "os.system", "command": "true"}, Trigger) is None
+    assert option_of({"is": "Sum", "column": "v"}, Trigger) is None

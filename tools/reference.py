@@ -1,0 +1,76 @@
+"""How the reference reads the source (an extension of griffe, which mkdocstrings reads by)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import griffe
+
+
+class OneExample(griffe.Extension):
+    """Our docstrings end with an "Example:"; griffe knows "Examples:"."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """When something is read."""
+        if obj.docstring:
+            obj.docstring.value = re.sub(r"(?m)^Example:$", "Examples:", obj.docstring.value)
+
+
+class AttrsSignatures(griffe.Extension):
+    """Gives each attrs class the ``__init__`` that attrs will make of its fields, which does not stand in the source."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """When all of a package is read, so that a class can be asked for what it inherits."""
+        for one in list(_classes(pkg)):
+            if _is_attrs(one) and "__init__" not in one.members:
+                parameters = [griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword)]
+                for parent in [*reversed(one.mro()), one]:
+                    if _is_attrs(parent):
+                        parameters += [_parameter(field) for field in _fields(parent)]
+                one.set_member(
+                    "__init__", griffe.Function("__init__", parameters=griffe.Parameters(*_last(parameters)))
+                )
+
+
+def _classes(of: griffe.Module | griffe.Class) -> Any:
+    for member in of.members.values():
+        if not member.is_alias and member.is_module:
+            yield from _classes(member)
+        elif not member.is_alias and member.is_class:
+            yield member
+
+
+def _is_attrs(one: griffe.Class) -> bool:
+    return any(str(decorator.value).startswith(("attrs.frozen", "attrs.define")) for decorator in one.decorators)
+
+
+def _fields(one: griffe.Class) -> list[griffe.Attribute]:
+    """What is said with a type, and is no field of ``init=False``."""
+    return [
+        member
+        for member in one.members.values()
+        if not member.is_alias and member.is_attribute and member.annotation is not None
+        if "property" not in member.labels
+        and "ClassVar" not in str(member.annotation)
+        and "init=False" not in str(member.value)
+    ]
+
+
+def _parameter(field: griffe.Attribute) -> griffe.Parameter:
+    value, default = str(field.value) if field.value is not None else None, None
+    if value is not None:
+        call = ast.parse(value, mode="eval").body
+        given = {one.arg: ast.unparse(one.value) for one in call.keywords} if isinstance(call, ast.Call) else {}
+        made = "..." if "factory" in given else None
+        default = given.get("default", made) if isinstance(call, ast.Call) else value
+    only = value is not None and "kw_only=True" in value
+    kind = griffe.ParameterKind.keyword_only if only else griffe.ParameterKind.positional_or_keyword
+    return griffe.Parameter(field.name.lstrip("_"), annotation=field.annotation, kind=kind, default=default)
+
+
+def _last(parameters: list[griffe.Parameter]) -> list[griffe.Parameter]:
+    """Of a field that is said twice the last word counts, in the first's place; those by keyword only come last."""
+    by_name = {one.name: one for one in parameters}
+    return sorted(by_name.values(), key=lambda one: one.kind is griffe.ParameterKind.keyword_only)
