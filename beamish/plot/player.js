@@ -17,8 +17,8 @@
     if (!byClock) return `step ${Math.ceil(time)}`;
     if (Math.abs(time) >= 864e8) return new Date(time / 1000).toISOString().slice(11, 19);
     const seconds = Math.max(0, Math.floor(time / 1e6)), two = (number) => String(number).padStart(2, "0");
-    const hours = Math.floor(seconds / 3600), rest = `${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;
-    return hours ? `${hours}:${rest}` : rest;
+    const hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60, rest = two(seconds % 60);
+    return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
   };
 
   // What a drawing needs to show a moment: a cover over what has not come yet, and a line where it is.

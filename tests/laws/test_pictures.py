@@ -14,7 +14,7 @@ from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 
-few = settings(max_examples=max(settings().max_examples // 6, 1))  # each runs a script twice
+few = settings(max_examples=max(settings().max_examples // 8, 1))  # each runs a script twice
 
 
 def drawn(pipeline, script):
