@@ -15,7 +15,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -122,7 +122,7 @@ class Case:
         root = _Node(self._bound, Variation(round_trip=True))
         stores = [DictStore(entries) for entries in stored]
         sealed = [SealedStore(*each) for each in zip(stores, cycle(range(SHARDS)), self.words, strict=False)]
-        for number, node in enumerate(_nodes(root)):
+        for number, node in enumerate(root.nodes()):
             node._stores = sealed[number * SHARDS : (number + 1) * SHARDS]  # type: ignore[assignment]  # noqa: SLF001
             node._shards = [node._operator.open(store) for store in node._stores]  # noqa: SLF001
         return root, stores
@@ -131,13 +131,6 @@ class Case:
         """What comes out of the rest of the script, from what is stored."""
         root, _ = self._begin(stored)
         return [rows.to_pylist() for rows in _run(root, self._events, self._rest)]
-
-
-def _nodes(root: _Node) -> Iterator[_Node]:
-    for below in root._inputs:  # noqa: SLF001
-        if isinstance(below, _Node):
-            yield from _nodes(below)
-    yield root
 
 
 def damaged(chance: random.Random, value: bytes, others: Sequence[bytes]) -> bytes:
