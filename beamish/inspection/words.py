@@ -241,8 +241,8 @@ def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str
         yield "windows", stage.windows_in_words
     if plan is not None:
         yield "fires", plan.options.trigger.describe()
-    if plan is None and lines:
-        yield "is", "; ".join(f"{subject}: {words}" for subject, words in list(lines.items())[:2])
+    if plan is None and lines and "rows" not in lines:
+        yield next(iter(lines.items()))
     yield "watermark", " ".join(filter(None, [_watermark(stage.watermark_us), _brackets(held_back_by(stage))]))
     if stage.clock_us:
         yield "clock", instant_in_words(stage.clock_us)
