@@ -119,6 +119,7 @@ def test_a_window_that_is_open_closed_expired_or_was_never_there():
     expired = COUNTS.why(passed, key="a", window=0)
     assert "The window [1970-01-01 00:00:00, 00:01:00) of key k='a' has expired: the watermark" in expired
     assert "2 as expired" in expired
+    assert COUNTS.why(passed, key="b").endswith("Rows that this stage dropped so far: 2 as expired.")
     unknown = COUNTS.why(SCRIPT, key="z")
     assert unknown.startswith("No window of key k='z' is kept. Either no row of it came")
     never = COUNTS.why(SCRIPT, key="a", window=130)

@@ -90,6 +90,7 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
     if window["expires"] is not None:
         yield f"Whatever its trigger says, what is in no pane yet comes out when it expires{_until_expiry(stage, window)}."
     yield from _after_it_fired(stage)
+    yield from _dropped(stage)
 
 
 def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, question: Question) -> Iterator[str]:
