@@ -11,13 +11,14 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Accumulation, Count, Sum
+from beamish.description import descriptions
 from beamish.engine.kept_windows import kept_windows, window_plan
 from beamish.engine.stage_facts import stage_facts
 from beamish.engine.state import DictStore
 from beamish.inspection.of_script import stage_meant
 from beamish.inspection.question import read_texts
 from beamish.inspection.rows import rows_of
-from beamish.inspection.words import QueryFacts, why
+from beamish.inspection.words import QueryFacts, stage_lines, why
 from beamish.instants import END_OF_TIME_US
 from beamish.local import stages_after
 from beamish.script.tables import script_rows
@@ -118,6 +119,7 @@ def test_a_window_that_is_open_closed_expired_or_was_never_there():
     expired = COUNTS.why(passed, key="a", window=0)
     assert "The window [1970-01-01 00:00:00, 00:01:00) of key k='a' has expired: the watermark" in expired
     assert "2 as expired" in expired
+    assert COUNTS.why(passed, key="b").endswith("Rows that this stage dropped so far: 2 as expired.")
     unknown = COUNTS.why(SCRIPT, key="z")
     assert unknown.startswith("No window of key k='z' is kept. Either no row of it came")
     never = COUNTS.why(SCRIPT, key="a", window=130)
@@ -273,3 +275,17 @@ def test_the_stage_that_is_asked_about():
         stage_meant("why", None, [True, True])
     with pytest.raises(bm.PipelineError, match="no stage has windows"):
         stage_meant("why", None, [False])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_stage_says_where_it_stands(name):
+    case = CASES[name]
+    stages = list(stages_after(case.pipeline.flow.completed, case.before.events))
+    abouts = json.loads(json.dumps(descriptions(stages[-1][0])))
+    for about, (_, stores) in zip(abouts, stages, strict=True):
+        facts = stage_facts(dict(enumerate(stores)), about)
+        said = dict(stage_lines(facts, 0, ()))
+        assert said["watermark"].startswith("at 1970-01-01 00:00:") or facts.inputs
+        assert "shards" in said["state"]
+        assert [one.name for one in facts.inputs] == [one["name"] for one in about["inputs"]]
+        assert "describe" not in " ".join(facts.unknown)

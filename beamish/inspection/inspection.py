@@ -15,7 +15,7 @@ from beamish.flow import Flow
 from beamish.inspection.of_script import place_of
 from beamish.inspection.question import Question, read_question, read_texts
 from beamish.inspection.rows import rows_of
-from beamish.inspection.words import QueryFacts, stage_lines, summary, why
+from beamish.inspection.words import QueryFacts, held_back_by, stage_lines, summary, why
 from beamish.instants import END_OF_TIME_US, LATEST_US
 from beamish.markup import html_table
 from beamish.plan.schemas import TIMESTAMP
@@ -62,8 +62,6 @@ class Inspection:
             merge holds the watermark back; empty: none), ``kept_windows``, ``segments``, ``bytes``, ``shards``, ``rows_out``,
             ``dropped`` (map of reason to number of rows), ``unknown`` (array of sentences: what the checkpoint does not say).
         """
-        from beamish.inspection.words import held_back_by
-
         rows = []
         for number, stage in enumerate(self._stages, 1):
             facts, plan = stage.facts, stage.facts.plan

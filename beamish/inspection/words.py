@@ -90,6 +90,7 @@ def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None
     if window["expires"] is not None:
         yield f"Whatever its trigger says, what is in no pane yet comes out when it expires{_until_expiry(stage, window)}."
     yield from _after_it_fired(stage)
+    yield from _dropped(stage)
 
 
 def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, question: Question) -> Iterator[str]:
@@ -241,8 +242,8 @@ def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str
         yield "windows", stage.windows_in_words
     if plan is not None:
         yield "fires", plan.options.trigger.describe()
-    if plan is None and lines:
-        yield "is", "; ".join(f"{subject}: {words}" for subject, words in list(lines.items())[:2])
+    if plan is None and lines and "rows" not in lines:
+        yield next(iter(lines.items()))
     yield "watermark", " ".join(filter(None, [_watermark(stage.watermark_us), _brackets(held_back_by(stage))]))
     if stage.clock_us:
         yield "clock", instant_in_words(stage.clock_us)

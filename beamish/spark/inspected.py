@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as t
 
 from beamish.engine.stage_facts import NOTES, SegmentFacts, StageFacts, stage_facts
 from beamish.engine.windowing.packing import shard_of
@@ -232,11 +231,6 @@ def _overlapping(found: DataFrame, span: tuple[int, int]) -> DataFrame:
     """Windows that overlap a span of time; one of all of time does."""
     start, end = (F.unix_micros(F.col(f"window.{name}")) for name in ("start", "end"))
     return found.where((start.isNull() | (start < span[1])) & (end.isNull() | (end > span[0])))
-
-
-def table_of(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: t.StructType) -> DataFrame:
-    """Rows as a DataFrame."""
-    return spark.createDataFrame([tuple(row[name] for name in schema.names) for row in rows], schema)
 
 
 def frame(spark: SparkSession, table: pa.Table) -> DataFrame:

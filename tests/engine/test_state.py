@@ -9,7 +9,10 @@ import beamish as bm
 from beamish.accumulations import Count, Max, Sum
 from beamish.engine.state import DictStore, SegmentPolicy
 from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
+from beamish.engine.state.takes import note_takes, noted_takes
+from beamish.errors import StateError
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.plan.relation import Relation
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
 from tests.said import evolve, said
 
@@ -332,3 +335,11 @@ def test_windowings_with_names_and_one_without_do_not_take_each_others_state_for
     with pytest.raises(bm.StateError, match="windows would be forgotten; keep"):
         step(now, store, (2, "red", 6))
     assert store == before
+
+
+def test_state_of_a_stage_with_another_number_of_inputs_is_refused():
+    store, one = DictStore(), Relation(event_time="ts", schema=pa.schema([("ts", pa.int64())]))
+    note_takes(store, [one])
+    assert noted_takes(store, [one]) == [one]
+    with pytest.raises(StateError, match="a stage with 1 inputs, the pipeline's has 2"):
+        noted_takes(store, [one, one])
