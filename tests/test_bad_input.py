@@ -1085,6 +1085,16 @@ COUNTED_TOGETHER = [
     (lambda: COUNTED.window(bm.CountWindows(3, idle=5)).explain(), ["idle needs the rows' event time"]),
     (lambda: COUNTED.deduplicate("score", within=5).explain(), ["deduplicate(within=...) needs the rows' event time"]),
     (
+        lambda: (
+            bm.merge(a=bm.Pipeline().key_by("team"), b=bm.Pipeline().key_by("team"))
+            .window(bm.CountWindows(3))
+            .discarding()
+            .accumulate(p=InnerJoin("a", "b", once=True, keep_for={"a": 3}))
+            .explain()
+        ),
+        ["keep_for of a join needs the rows' event time", ".event_time(column, "],
+    ),
+    (
         lambda: COUNTED.timestamp_combiner(bm.TimestampCombiner.LATEST).explain(),
         ["timestamp_combiner", "needs the rows' event time"],
     ),

@@ -5,6 +5,7 @@ state (lists, one entry per accumulator)
         time        int64, microseconds since the epoch
         row         the row
         number      int64: by which it is known again in other windows; where a row may be in several
+        event       int64: its event time, or NEVER if it has none; where ``time`` is a number of rows, and rows are kept for a time
         met         bool: whether it is in a pair; of a side whose rows come alone if they are in none
     due             the pairs that are in no pane yet, in any order: structs of both rows, one of them null if the other comes alone
 
@@ -32,6 +33,9 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
 
+NEVER = np.iinfo(np.int64).max
+"""In place of an event time: there is none."""
+
 
 @attrs.frozen
 class Keeps:
@@ -48,25 +52,28 @@ class Keeps:
     for_us: int | None = None
 
     def until_us(self, time_us: Ints) -> Ints:
-        """The watermark at which rows with these event times are no longer kept."""
+        """The watermark at which rows with these event times are no longer kept; ``NEVER`` of those that have none."""
         assert self.for_us is not None  # noqa: S101 - asked only where it is said
-        return np.minimum(time_us, END_OF_TIME_US - self.for_us) + self.for_us
+        return np.where(time_us == NEVER, NEVER, np.minimum(time_us, END_OF_TIME_US - self.for_us) + self.for_us)
 
 
 @attrs.frozen(repr=False)
 class PairsOnce(Gathered):
-    """A join that gives each pair once; its first input column is the rows' number, where it is ``numbered``.
+    """A join that gives each pair once; its first input columns are the rows' number and event time, where it is ``numbered`` and ``dated``.
 
     Attributes:
         left, right: what is kept of each side.
         numbered: whether a row may be in several windows, in all of which its number is the same. Then a pair comes in the first
             group that makes it, and groups are numbered in the order of their windows.
+        dated: whether windows are of rows, and what is kept is said in time: rows are in the order of their numbers then, and go by their
+            event times.
         meets_us: how far before a left row and after it the right rows are that it meets, microseconds; None: it meets all.
     """
 
     left: Keeps
     right: Keeps
     numbered: bool = False
+    dated: bool = False
     meets_us: tuple[int, int] | None = None
 
     explodes: ClassVar[bool] = True
@@ -80,6 +87,11 @@ class PairsOnce(Gathered):
     def gives_alone(self) -> bool:
         """Whether rows without a match come out."""
         return self.left.gives_alone or self.right.gives_alone
+
+    @property
+    def _known(self) -> list[str]:
+        """What is known of a row beside its place, in the order of the input columns."""
+        return ["number"] * self.numbered + ["event"] * self.dated
 
     @property
     def cuts(self) -> bool:
@@ -99,6 +111,7 @@ class PairsOnce(Gathered):
                     ("time", pa.int64()),
                     ("row", row),
                     *([("number", pa.int64())] if self.numbered else []),
+                    *([("event", pa.int64())] if self.dated else []),
                     *([("met", pa.bool_())] if keeps.gives_alone else []),
                 ]
             )
@@ -109,14 +122,12 @@ class PairsOnce(Gathered):
     # Accumulating
 
     def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
-        number = None
-        if self.numbered:
-            number, *columns = columns
+        known = {name: columns[at] for at, name in enumerate(self._known)}
+        columns = columns[len(known) :]
         sides = []
         for keeps, (own, row) in zip(self.keeps, self.own_rows(columns), strict=True):
             parts = {"time": column_of(event_time_us[own]), "row": row}
-            if number is not None:
-                parts["number"] = number.filter(flags(own))
+            parts |= {name: column.filter(flags(own)) for name, column in known.items()}
             if keeps.gives_alone:
                 parts["met"] = flags(np.zeros(len(row), dtype=bool))
             items = struct_column(list(parts.values()), list(parts))
@@ -218,7 +229,7 @@ class PairsOnce(Gathered):
             rows = _Rows.of_lists(lists, Groups.each(len(lists)), np.zeros(len(lists), np.int64))
             goes = np.zeros(len(rows.items), dtype=bool)
             if keeps.for_us is not None:
-                goes |= keeps.until_us(rows.time_us) <= watermark_us
+                goes |= keeps.until_us(rows.kept_us) <= watermark_us
             if keeps.rows is not None:
                 goes |= rows.places_from_latest() >= keeps.rows
             gone.append(goes)
@@ -232,7 +243,7 @@ class PairsOnce(Gathered):
         for keeps, lists in zip(self.keeps, state[:2], strict=True):
             if keeps.for_us is not None:
                 items, of = items_of(lists, Groups.each(len(lists)))
-                least = np.minimum(least, of.least(keeps.until_us(numbers(items.field("time")))))
+                least = np.minimum(least, of.least(keeps.until_us(_kept_us(items))))
         return least
 
     def _without(self, state: Sequence[pa.Array], gone: Sequence[Flags]) -> tuple[list[pa.Array], Ints]:
@@ -287,6 +298,10 @@ class _Rows:
         return numbers(self.items.field("time"))
 
     @property
+    def kept_us(self) -> Ints:
+        return _kept_us(self.items)
+
+    @property
     def number(self) -> Ints:
         return numbers(self.items.field("number"))
 
@@ -317,6 +332,12 @@ class _Rows:
             parts = [flags(is_met) if name == "met" else items.field(name) for name in names]
             items = struct_column(parts, names)
         return list_column(items, self.groups.sizes())
+
+
+def _kept_us(items: pa.Array) -> Ints:
+    """The event times by which rows are kept: int64, one per row."""
+    dated = "event" in [field.name for field in items.type]
+    return numbers(items.field("event" if dated else "time"))
 
 
 def _more_items(items: pa.Array, of: Groups, more: pa.Array, of_more: Groups) -> pa.Array:

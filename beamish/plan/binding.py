@@ -15,7 +15,7 @@ from beamish.accumulations.adapters.one_input import MergedInput
 from beamish.accumulations.adapters.pairs_once import PairsOnce
 from beamish.accumulations.adapters.retractable import retractable
 from beamish.kernels.fields import Field
-from beamish.kernels.reserved import NUMBER, SIGN, is_reserved
+from beamish.kernels.reserved import KEPT_BY, NUMBER, SIGN, is_reserved
 from beamish.plan.inputs import find_column
 from beamish.windows.option import WindowOption
 from beamish.windows.within import Within
@@ -55,12 +55,15 @@ class BoundAccumulation:
         """Its input columns in a table of rows.
 
         For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first; where they are
-        numbered, their number.
+        numbered, their number; where they are of windows of rows and kept for a time, their event time.
         """
         columns = [table[name].combine_chunks() for name in self.columns]
         if self.accumulation.inputs is None:
             columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
-        return [*(table[name].combine_chunks() for name in (SIGN, NUMBER) if name in table.schema.names), *columns]
+        return [
+            *(table[name].combine_chunks() for name in (SIGN, NUMBER, KEPT_BY) if name in table.schema.names),
+            *columns,
+        ]
 
     @property
     def reads(self) -> list[str]:
@@ -115,7 +118,8 @@ def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:
     """A join that gives each pair once, also where rows are in several windows."""
     if isinstance(window, Within):  # a pair is in one
         return attrs.evolve(join, meets_us=_span_us(join, window))
-    return attrs.evolve(join, numbered=window.may_overlap)
+    dated = window.counts_rows and any(keeps.for_us is not None for keeps in join.keeps)
+    return attrs.evolve(join, numbered=window.may_overlap, dated=dated)
 
 
 def _span_us(join: Gathered, within: Within) -> tuple[int, int]:

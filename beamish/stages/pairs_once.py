@@ -39,11 +39,6 @@ def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
             raise PipelineError(
                 f"{where} with {options.mode}: its panes hold what came since the last one, so say .discarding(); or leave once=True out"
             )
-        if options.counts_rows and join.keep_for:
-            raise PipelineError(
-                f"{where} in {window!r}: its windows go by numbers, not by time; say how many rows it keeps: "
-                f"keep_rows={{{next(iter(join.keep_for))!r}: 100}}"
-            )
         if window is None or window.windowings or not window.may_overlap:
             continue
         own = f"; if each row is in one, say overlaps = False in {type(window).__name__}"

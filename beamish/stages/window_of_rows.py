@@ -9,6 +9,7 @@ from beamish.kernels.reserved import has_no_event_time
 from beamish.modes import TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
+from beamish.stages.pairs_once import joins_once
 
 
 def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
@@ -85,6 +86,7 @@ def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has:
     needs = [
         (numbering is not None and numbering.idle is not None, f"window({options.window!r}): idle"),
         (options.deduplication is not None and options.deduplication.within is not None, "deduplicate(within=...)"),
+        (any(join.keep_for for _, join in joins_once(options.accumulations)), "keep_for of a join"),
         (options.combiner is not TimestampCombiner.END_OF_WINDOW, f"timestamp_combiner({options.combiner!r})"),
     ]
     for is_said, what in needs:

@@ -175,19 +175,16 @@ def _timestamp(options: WindowOptions) -> str:
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
     removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
     again = "rows that come again, " if options.deduplication is not None else ""
+    by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
+    again += "rows older than what is kept of their input, " * by_time
     if options.counts_rows:
         brought = (
             options.window is not None and options.window.numbering is not None and options.window.numbering.numbered_by
         )
         words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows, rows of windows whose trigger has finished; "
         return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
-    old = (
-        "rows older than what is kept of their input, "
-        if any(one.keep_for for _, one in joins_once(options.accumulations))
-        else ""
-    )
     words = (
-        f"{removals}{again}{old}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
+        f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
         "whose trigger has finished; "
     )
     return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")

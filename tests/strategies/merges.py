@@ -60,7 +60,7 @@ def joins_once(draw: st.DrawFn, names: tuple[str, ...], window: bm.WindowOption,
     kept: dict[str, Any] = {}
     if cuts and draw(st.booleans()):
         kept["keep_rows"] = draw(st.dictionaries(st.sampled_from(two), st.integers(1, 3)))
-    if cuts and not window.numbering and draw(st.booleans()):
+    if cuts and draw(st.booleans()):
         kept["keep_for"] = draw(st.dictionaries(st.sampled_from(two), st.sampled_from([1, 4, 12])))
     kind = draw(st.sampled_from(JOINS[:1] if window.overlaps else JOINS))
     return kind(*two, once=True, **kept)

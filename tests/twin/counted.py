@@ -17,6 +17,7 @@ from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row
 from tests.twin.duplicates import Again, FirstCome, columns_read, id_of, remember
 from tests.twin.order import same, spark_order
+from tests.twin.pairs_once import too_old
 from tests.twin.run import KINDS, NO_WATERMARK, Key, Live, Twin, out_of_range
 from tests.twin.windows import Bounds, assign
 
@@ -124,7 +125,7 @@ class CountedTwin(Twin):
             for bounds in assign(self.window, row.time_us, row.values, row.input):
                 if self.expired(key, bounds):
                     self.drop(key, bounds, DropReason.EXPIRED, row)
-                elif key.has_lost(bounds):
+                elif key.has_lost(bounds) or too_old(self, row):
                     self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
                 else:
                     fits.append((bounds, row))

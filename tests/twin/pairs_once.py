@@ -49,13 +49,13 @@ def once_of(twin: Twin) -> Join | None:
 def too_old(twin: Twin, row: Row) -> bool:
     """Is a row that comes now no longer kept?"""
     once = once_of(twin)
-    return once is not None and not kept_at(once, row, twin.watermark)
+    return once is not None and not kept_at(once, row, twin.time_of(row), twin.watermark)
 
 
-def kept_at(once: Join, row: Row, watermark: float) -> bool:
-    """Is a row kept while the watermark stands there?"""
+def kept_at(once: Join, row: Row, time_us: int | None, watermark: float) -> bool:
+    """Is a row with this event time kept while the watermark stands there? One without is, as long as its window."""
     how_long = once.keep_for.get(row.input or "")
-    return how_long is None or min(row.time_us + how_long.us, END_OF_TIME_US) > watermark
+    return how_long is None or time_us is None or min(time_us + how_long.us, END_OF_TIME_US) > watermark
 
 
 def meets(window: Any, once: Join, one: Row, other: Row) -> bool:
@@ -85,7 +85,7 @@ def let_go(twin: Twin, key: Key, window: Live) -> int:
     once = once_of(twin)
     if once is None:
         return 0
-    gone = [row for row in window.kept if not kept_at(once, row, twin.watermark)]
+    gone = [row for row in window.kept if not kept_at(once, row, twin.time_of(row), twin.watermark)]
     for name, rows in once.keep_rows.items():
         (keys,) = (one.keys for one in twin.takes if one.name == name)
         own = [row for row in window.kept if row.input == name]

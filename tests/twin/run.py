@@ -320,14 +320,18 @@ class Twin:
                     self.ask(key, window)
             key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(key, bounds)}
 
+    def time_of(self, row: Row) -> int | None:
+        """A row's event time."""
+        return row.time_us
+
     def lets_go(self, key: Key, window: Live) -> bool:
         """Whether rows without a match are no longer kept: they are new now (semantics.md#each-pair-once)."""
         alone = let_go(self, key, window)
         if alone:
             window.let_go += alone
-            window.new_since = self.watermark if window.new_since is None else window.new_since
+            window.new_since = self.progress(key) if window.new_since is None else window.new_since
             shown = window.trigger.show(alone, self.now(key, window.bounds))
-            window.waits_for_end |= shown and self.watermark < window.end
+            window.waits_for_end |= shown and self.progress(key) < window.end
         return alone > 0
 
     def move_clock(self, to: int) -> None:

@@ -147,7 +147,7 @@ class State:
         """The least watermark at which something in it is due; None: nothing is."""
         due = self.index["due_us"].tolist()
         if self.reaches is not None:  # then windows wait for rows, or for the end of time
-            due = [END_OF_TIME_US] if due else []
+            due = [END_OF_TIME_US, *self.index["kept_us"].tolist()] if due else []
         of_rows = [one.next_due_us for one in (self.remembered, self.reaches, self.fallen) if one is not None]
         return min([*due, *(us for us in of_rows if us is not None)], default=None)
 
@@ -262,8 +262,9 @@ class State:
             return []
         stored = to_stored(self.plan, table, rows)
         first = np.flatnonzero(run_starts([segment]))
-        due, wake = self._due(rows, table, progress)
-        least = [np.minimum.reduceat(each, first) for each in (table["start_us"][rows], due, wake)]
+        least = [
+            np.minimum.reduceat(each, first) for each in (table["start_us"][rows], *self._due(rows, table, progress))
+        ]
         latest = np.maximum.reduceat(table["end_us"][rows], first)
         about = [segment[first], first, np.append(first[1:], len(rows)), least[0], latest, *least[1:]]
         entries: list[tuple[int, ...]] = []
@@ -275,20 +276,21 @@ class State:
             entries.append((number, stop - begin, *of_windows, int(panes is not None)))
         return entries
 
-    def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[Ints, Ints]:
-        """The least watermark, or reach, and the least clock at which something is due in each of these windows."""
+    def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[Ints, Ints, Ints]:
+        """At what something is due in each of these windows: the watermark, or reach; the clock; the watermark, where it goes by reach."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
         waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
         waits &= ~table["closed"][rows] & (end > progress)
         due = np.where(waits, end, self.plan.expiry_us(end))
-        if self.plan.cuts:
-            due = np.minimum(due, table["keeps_until_us"][rows])
+        kept = table["keeps_until_us"][rows] if self.plan.cuts else np.full(len(rows), NEVER_US)
+        if not self.plan.counts_rows:
+            due, kept = np.minimum(due, kept), np.full(len(rows), NEVER_US)
         wake = np.full(len(rows), NEVER_US)
         if self.plan.options.trigger.needs_clock:
             open_ = np.flatnonzero(~table["closed"][rows])
             wake[open_] = self.plan.options.trigger.wakes_at_columns(table.trigger, rows[open_])
-        return due, wake
+        return due, wake, kept
 
     def _with_inherited_panes(self) -> set[int]:
         return set(self.index["segment"][self.index["inherited_panes"] > 0].tolist())

@@ -9,6 +9,7 @@ from beamish.engine.windowing.pairs_once import let_go
 from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.step import Step
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Ints
 from beamish.triggers.trigger import WindowIndices
 
 
@@ -25,22 +26,30 @@ def move_watermark(step: Step) -> None:
 
 
 def _end_of_keys(step: Step, reaches: Reaches) -> None:
-    """Windows of rows are at their ends where the watermark says that a key is idle, or that nothing comes any more."""
+    """Windows of rows are at their ends where the watermark says that a key is idle, or that nothing comes; and let go of rows."""
     everything = np.ones(len(step.state.index["segment"]), dtype=bool)
     if step.watermark_us == END_OF_TIME_US:
         step.load(everything)
         reaches.end()
     else:
+        lets_go = step.state.index["kept_us"] <= step.watermark_us
+        step.load(lets_go)
         idle = reaches.idle(step.watermark_us)
-        if not len(idle):
+        if len(idle):
+            _end_of_idle(step, reaches, idle)
+        elif not lets_go.any():
             return
-        by_key = step.plan.counts_by_key
-        step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
-        step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
-        if step.state.fallen is not None:
-            step.state.fallen.forget(reaches.keys(idle))
-        reaches.forget(idle)
     pass_ends(step)
+
+
+def _end_of_idle(step: Step, reaches: Reaches, idle: Ints) -> None:
+    by_key = step.plan.counts_by_key
+    everything = np.ones(len(step.state.index["segment"]), dtype=bool)
+    step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
+    step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
+    if step.state.fallen is not None:
+        step.state.fallen.forget(reaches.keys(idle))
+    reaches.forget(idle)
 
 
 def pass_ends(step: Step, came: WindowIndices | None = None) -> None:

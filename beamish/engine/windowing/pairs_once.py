@@ -14,20 +14,28 @@ from beamish.engine.windowing.dropped_rows import OUT_OF_RETENTION
 from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
+from beamish.engine.windowing.window_table import NO_VALUE
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import numbers
 from beamish.kernels.groups import Groups
-from beamish.kernels.reserved import INPUT, NUMBER
+from beamish.kernels.reserved import INPUT, KEPT_BY, NUMBER
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
-def number_rows(step: Step, bundle: Bundle) -> Bundle:
-    """The bundle, whose rows have numbers that no other row of the shard has, where that is needed."""
+def name_rows(step: Step, bundle: Bundle) -> Bundle:
+    """The bundle, with what a join must know of its rows: numbers that no other row of the shard has, and by which time they are kept."""
     if step.plan.numbers_rows:
         first, rows = step.state.numbered, bundle.table.num_rows
         step.state.numbered += rows
         bundle.table = bundle.table.append_column(NUMBER, pa.array(np.arange(first, first + rows, dtype=np.int64)))
+    if step.plan.once is not None and step.plan.once.dated:
+        bundle.table = bundle.table.append_column(KEPT_BY, pa.array(_kept_by_us(bundle)))
     return bundle
+
+
+def _kept_by_us(bundle: Bundle) -> Ints:
+    """The event times by which rows are kept; NEVER_US of those that have none."""
+    return np.where(bundle.time_us == NO_VALUE, NEVER_US, bundle.time_us)
 
 
 def in_order_of_windows(step: Step, groups: Groups, target: Ints) -> Groups:
@@ -53,7 +61,7 @@ def drop_no_longer_kept(step: Step, bundle: Bundle, entries: Entries) -> Entries
     which = numbers(bundle.table[INPUT].combine_chunks())
     for side, keeps in zip(once.sides, once.keeps, strict=True):
         if keeps.for_us is not None:
-            old |= (which == side.number) & (keeps.until_us(bundle.time_us) <= step.watermark_us)
+            old |= (which == side.number) & (keeps.until_us(_kept_by_us(bundle)) <= step.watermark_us)
     drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
     return entries.only(~old[entries.row])
 
@@ -86,7 +94,7 @@ def let_go(step: Step, open_: Flags) -> Flags:
     table["touched"][at] = True
     at, alone = at[alone > 0], alone[alone > 0]
     table["unemitted_rows"][at] += alone
-    table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.watermark_us)
+    table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
     step.plan.options.trigger.on_rows_columns(table.trigger, at, alone, step.now())
     asked[at] = True
     return asked
