@@ -27,7 +27,7 @@ from tests.strategies.suppress import suppressed
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("BEAMISH_SPARK_EXAMPLES", "3"))
 FEW = max(EXAMPLES // 3, 1)
 """Of chains, of merges and of trees."""
 
