@@ -153,10 +153,8 @@ def damaged(chance: random.Random, value: bytes, others: Sequence[bytes]) -> byt
 
 def run(cases: Sequence[Case], chance: random.Random) -> str:
     """Damage a value of a case and run the rest; what that came to."""
-    case = chance.choice(cases)
-    shard = chance.choice([number for number, entries in enumerate(case.stored) if entries])
-    name, value, wrong = _damage(cases, chance, case, shard)
-    if wrong == value:
+    case, shard, name, wrong = _damage(cases, chance)
+    if wrong == case.stored[shard][name]:
         return "the same value"
     stored = [dict(entries) for entries in case.stored]
     stored[shard][name] = wrong
@@ -175,10 +173,8 @@ def run(cases: Sequence[Case], chance: random.Random) -> str:
 
 def read(cases: Sequence[Case], chance: random.Random) -> str:
     """Damage a value and read it; what that came to."""
-    case = chance.choice(cases)
-    shard = chance.choice([number for number, entries in enumerate(case.stored) if entries])
-    name, value, wrong = _damage(cases, chance, case, shard)
-    if wrong == value:
+    case, shard, name, wrong = _damage(cases, chance)
+    if wrong == case.stored[shard][name]:
         return "the same value"
     try:
         unseal(wrong, shard % SHARDS, name, case.words[shard])
@@ -187,12 +183,13 @@ def read(cases: Sequence[Case], chance: random.Random) -> str:
     return f"WRONG: {case.name}, {name!r}: a wrong value is taken"
 
 
-def _damage(cases: Sequence[Case], chance: random.Random, case: Case, shard: int) -> tuple[str, bytes, bytes]:
-    """The name of an entry, its value, and what is there in its place."""
+def _damage(cases: Sequence[Case], chance: random.Random) -> tuple[Case, int, str, bytes]:
+    """A case, one of its shards, the name of an entry, and what is there in place of its value."""
+    case = chance.choice(cases)
+    shard = chance.choice([number for number, entries in enumerate(case.stored) if entries])
     name = chance.choice(list(case.stored[shard]))
-    value = case.stored[shard][name]
     others = [*case.stored[shard].values(), *chance.choice(chance.choice(cases).stored).values()]
-    return name, value, damaged(chance, value, others)
+    return case, shard, name, damaged(chance, case.stored[shard][name], others)
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ state (lists, one entry per accumulator)
         time        int64, microseconds since the epoch
         row         the row
         number      int64: by which it is known again in other windows; where a row may be in several
-        event       int64: its event time, or NEVER if it has none; where ``time`` is a number of rows, and rows are kept for a time
+        event       int64: its event time, or the end of time if it has none; where ``time`` is a number of rows, and rows are kept for a time
         met         bool: whether it is in a pair; of a side whose rows come alone if they are in none
     due             the pairs that are in no pane yet, in any order: structs of both rows, one of them null if the other comes alone
 
@@ -33,9 +33,6 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
 from beamish.kernels.order import run_starts, sort_keys, sort_order
 
-NEVER = np.iinfo(np.int64).max
-"""In place of an event time: there is none."""
-
 
 @attrs.frozen
 class Keeps:
@@ -52,9 +49,9 @@ class Keeps:
     for_us: int | None = None
 
     def until_us(self, time_us: Ints) -> Ints:
-        """The watermark at which rows with these event times are no longer kept; ``NEVER`` of those that have none."""
+        """The watermark at which rows with these event times are no longer kept."""
         assert self.for_us is not None  # noqa: S101 - asked only where it is said
-        return np.where(time_us == NEVER, NEVER, np.minimum(time_us, END_OF_TIME_US - self.for_us) + self.for_us)
+        return np.minimum(time_us, END_OF_TIME_US - self.for_us) + self.for_us
 
 
 @attrs.frozen(repr=False)

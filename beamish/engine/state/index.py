@@ -5,7 +5,7 @@ columns (one entry per segment, all int64):
     windows             number of windows in it
     start_us, end_us    the span from their least start to their greatest end, microseconds since the epoch
     due_us, wake_us     the least watermark (of windows of rows the least reach) and the least clock at which something in it is due; NEVER_US: none
-    kept_us             of windows of rows, of which a join lets go as the watermark moves, the least at which one does; else NEVER_US
+    keeps_until_us      of windows of rows, of which a join lets go as the watermark moves, the least at which one does; else NEVER_US
     inherited_panes     1 if its windows have inherited panes, else 0
 metadata (JSON, under ``beamish``): the format, the stage's identity, what of it may change, the clocks, the number of rows
 dropped so far by reason, how long a span of ends a segment holds, and how many rows were numbered.
@@ -26,7 +26,7 @@ from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import INDEX, naming_entry, table_of, write_entry
 from beamish.triggers.trigger import NEVER_US
 
-INDEX_COLUMNS = ("segment", "windows", "start_us", "end_us", "due_us", "wake_us", "kept_us", "inherited_panes")
+INDEX_COLUMNS = ("segment", "windows", "start_us", "end_us", "due_us", "wake_us", "keeps_until_us", "inherited_panes")
 
 IndexColumns = dict[str, NDArray[np.int64]]
 
@@ -49,8 +49,8 @@ def read_index_entry(store: Store) -> tuple[IndexColumns, dict[str, Any]] | None
     with naming_entry(INDEX):
         about: dict[str, Any] = json.loads(table.schema.metadata[b"beamish"])
         check_format(about["format"])
-        if "kept_us" not in table.schema.names:  # as it was before
-            table = table.append_column("kept_us", pa.array(np.full(table.num_rows, NEVER_US)))
+        if "keeps_until_us" not in table.schema.names:  # as it was before
+            table = table.append_column("keeps_until_us", pa.array(np.full(table.num_rows, NEVER_US)))
         return {name: table[name].to_numpy().copy() for name in INDEX_COLUMNS}, about
 
 

@@ -147,7 +147,7 @@ class State:
         """The least watermark at which something in it is due; None: nothing is."""
         due = self.index["due_us"].tolist()
         if self.reaches is not None:  # then windows wait for rows, or for the end of time
-            due = [END_OF_TIME_US, *self.index["kept_us"].tolist()] if due else []
+            due = [END_OF_TIME_US, *self.index["keeps_until_us"].tolist()] if due else []
         of_rows = [one.next_due_us for one in (self.remembered, self.reaches, self.fallen) if one is not None]
         return min([*due, *(us for us in of_rows if us is not None)], default=None)
 

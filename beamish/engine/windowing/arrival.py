@@ -24,7 +24,7 @@ from beamish.engine.windowing.pairs_once import (
     cut_to_what_is_kept,
     drop_no_longer_kept,
     in_order_of_windows,
-    name_rows,
+    with_columns_of_pairs,
 )
 from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.retention import drop_fallen, let_fall
@@ -41,7 +41,7 @@ _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     """Put the rows of a step into their windows and ask the windows that got one."""
-    bundle = name_rows(step, Bundle.read(step.plan, payloads))
+    bundle = with_columns_of_pairs(step, Bundle.read(step.plan, payloads))
     key_at = step.table.keys.append(bundle.keys)
     if step.reaches is not None:
         _add_counted(step, step.reaches, bundle, key_at)

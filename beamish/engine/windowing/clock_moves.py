@@ -32,7 +32,7 @@ def _end_of_keys(step: Step, reaches: Reaches) -> None:
         step.load(everything)
         reaches.end()
     else:
-        lets_go = step.state.index["kept_us"] <= step.watermark_us
+        lets_go = step.state.index["keeps_until_us"] <= step.watermark_us
         step.load(lets_go)
         idle = reaches.idle(step.watermark_us)
         if len(idle):

@@ -15,6 +15,7 @@ from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_VALUE
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import numbers
 from beamish.kernels.groups import Groups
@@ -22,7 +23,7 @@ from beamish.kernels.reserved import INPUT, KEPT_BY, NUMBER
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
-def name_rows(step: Step, bundle: Bundle) -> Bundle:
+def with_columns_of_pairs(step: Step, bundle: Bundle) -> Bundle:
     """The bundle, with what a join must know of its rows: numbers that no other row of the shard has, and by which time they are kept."""
     if step.plan.numbers_rows:
         first, rows = step.state.numbered, bundle.table.num_rows
@@ -34,8 +35,8 @@ def name_rows(step: Step, bundle: Bundle) -> Bundle:
 
 
 def _kept_by_us(bundle: Bundle) -> Ints:
-    """The event times by which rows are kept; NEVER_US of those that have none."""
-    return np.where(bundle.time_us == NO_VALUE, NEVER_US, bundle.time_us)
+    """The event times by which rows are kept; of those that have none the end of time."""
+    return np.where(bundle.time_us == NO_VALUE, END_OF_TIME_US, bundle.time_us)
 
 
 def in_order_of_windows(step: Step, groups: Groups, target: Ints) -> Groups:

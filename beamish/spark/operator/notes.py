@@ -15,7 +15,7 @@ import attrs
 
 from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore, Store
-from beamish.engine.state.sealed import is_sealed, new_word, seal, unseal
+from beamish.engine.state.sealed import SealedStore, is_sealed, new_word, seal, unseal
 from beamish.errors import StateError
 
 NOTE = "spark"
@@ -50,7 +50,7 @@ def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
     stored = store.get(NOTE)
     if stored is None:
         return ShardNote(shards, word=new_word()), False
-    note = _note_of(stored, shard)
+    note = ShardNote(**json.loads(_plain(stored, shard)))
     if note.shards != shards:
         raise StateError(
             f"the checkpoint has {note.shards} shards, the pipeline is applied with {shards}: keep it at "
@@ -68,15 +68,15 @@ def write_note(store: Store, shard: int, note: ShardNote) -> None:
     store.put(NOTE, written if note.word is None else seal(written, shard, NOTE))
 
 
-def _note_of(stored: bytes, shard: int) -> ShardNote:
-    """The note in its entry's bytes.
+def _plain(stored: bytes, shard: int) -> bytes:
+    """A note without its seal, as JSON.
 
     Raises:
-        StateError: they are not what was written.
+        StateError: it is not what was written.
     """
     # One of before there were seals is a text that ends with a bracket, and says no word.
     whole = not is_sealed(stored) and stored.endswith(b"}") and b'"word"' not in stored
-    return ShardNote(**json.loads(stored if whole else unseal(stored, shard, NOTE)))
+    return stored if whole else unseal(stored, shard, NOTE)
 
 
 def opened(entries: Mapping[str, bytes], shard: int) -> DictStore:
@@ -85,12 +85,12 @@ def opened(entries: Mapping[str, bytes], shard: int) -> DictStore:
     Raises:
         StateError: one is not what was written.
     """
-    stored = entries.get(NOTE)
-    word = None if stored is None else _note_of(stored, shard).word
-    if stored is None or word is None:
+    if NOTE not in entries:
         return DictStore(entries)
-    plain = {name: unseal(value, shard, name, word) for name, value in entries.items() if name != NOTE}
-    return DictStore({**plain, NOTE: unseal(stored, shard, NOTE)})
+    note = _plain(entries[NOTE], shard)
+    word = json.loads(note).get("word")
+    store = SealedStore(DictStore(entries), shard, word)
+    return DictStore({name: store.get(name) or b"" for name in entries if name != NOTE} | {NOTE: note})
 
 
 @attrs.frozen
