@@ -62,9 +62,7 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, ini
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
     how = how or Variation()
-    flow.check()
-    check_script(flow, events)
-    rows = script_rows(flow, events, initial)
+    rows = _rows_of(flow, events, initial)
     if not rows.any:
         return Trace((event, PaneList()) for event in events)
     bound = flow.bind(rows.schemas, shards=how.shards)
@@ -72,6 +70,17 @@ def trace(flow: Flow, events: Sequence[Event], how: Variation | None = None, ini
     return Trace(
         (event, panes_from_table(out, bound.operator.gives)) for event, out in zip(events, tables, strict=True)
     )
+
+
+def _rows_of(flow: Flow, events: Sequence[Event], initial: Any) -> ScriptRows:
+    """The rows of a script that a flow can run.
+
+    Raises:
+        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
+    """
+    flow.check()
+    check_script(flow, events)
+    return script_rows(flow, events, initial)
 
 
 def _run(root: _Node, events: Sequence[Event], rows: ScriptRows) -> Iterator[pa.Table]:
@@ -112,9 +121,7 @@ def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    flow.check()
-    check_script(flow, events)
-    rows = script_rows(flow, events, initial)
+    rows = _rows_of(flow, events, initial)
     if not rows.any:
         return
     root = _Node(flow.bind(rows.schemas, shards=1), Variation(), rows.initial)
@@ -199,9 +206,7 @@ def stages_after(
     Raises:
         PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
     """
-    flow.check()
-    check_script(flow, events)
-    rows = script_rows(flow, events, initial)
+    rows = _rows_of(flow, events, initial)
     if not rows.any:
         return
     bound = flow.bind(rows.schemas, shards=1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.engine.state import DictStore
@@ -45,8 +45,22 @@ def shard_with(entries: DataFrame, name: str) -> DictStore | None:
     first = entries.where(F.col("name") == name).limit(1).collect()
     if not first:
         return None
-    found = entries.where(F.col("shard") == first[0].shard).collect()
-    return opened({entry["name"]: bytes(entry.value) for entry in found}, first[0].shard)
+    (store,) = stores_of(entries.where(F.col("shard") == first[0].shard).collect()).values()
+    return store
+
+
+def stores_of(rows: Iterable[Row]) -> dict[int, DictStore]:
+    """Entries that were collected (``shard``, ``name``, ``value``), as the stores of their shards; those without a value are left out.
+
+    Raises:
+        StateError: one is not what was written.
+    """
+    entries: dict[int, dict[str, bytes]] = {}
+    for row in rows:
+        of_shard = entries.setdefault(row.shard, {})
+        if row["value"] is not None:
+            of_shard[row["name"]] = bytes(row["value"])
+    return {shard: opened(own, shard) for shard, own in entries.items()}
 
 
 def store_of(entries: pa.Table) -> DictStore:

@@ -15,21 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.engine.stage_facts import NOTES, SegmentFacts, StageFacts, stage_facts
-from beamish.engine.windowing.packing import shard_of
 from beamish.errors import OptionError, StateError
 from beamish.flow import Flow
-from beamish.kernels.buffers import cast
-from beamish.plan.window_plan import WindowPlan
-from beamish.spark.checkpoint import entries_of, operators, store_of
-from beamish.spark.kept_windows import plans_of
+from beamish.spark.checkpoint import entries_of, operators, store_of, stores_of
+from beamish.spark.kept_windows import MOST_NAMES, plans_of, shard_of_key
 from beamish.spark.millis import watermark_us
-from beamish.spark.operator.notes import opened
-from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.watermarks import NO_WATERMARK_US
 
-_MOST_NAMES = 1000
-"""Of so many segments at most each is asked for by its name; of more all are read."""
 _NOTES = rf"^(.+/)?({'|'.join(NOTES)})$"
 _REACHES = r"^(.+/)?reaches/"
 
@@ -62,7 +55,7 @@ class StoredStage:
         wanted = [one for one in self.facts.segments if one.start_us < span[1] and one.end_us > span[0]]
         entries = self._needed(wanted)
         if plan.keys and set(plan.keys) <= key.keys():
-            entries = entries.where(F.col("shard") == _shard(plan, key))
+            entries = entries.where(F.col("shard") == shard_of_key(plan, key))
 
         def windows(of_shard: pa.Table) -> pa.Table:
             return reader.read(store_of(of_shard))
@@ -95,7 +88,7 @@ class StoredStage:
         """The entries that must be read for the windows of some segments."""
         name = F.col("name")
         names = {one.entry for one in segments}
-        of_windows = name.rlike(r"^(.+/)?s-?\d+$") if len(names) > _MOST_NAMES else name.isin(list(names))
+        of_windows = name.rlike(r"^(.+/)?s-?\d+$") if len(names) > MOST_NAMES else name.isin(list(names))
         return self.entries.where(name.rlike(_NOTES) | name.rlike(_REACHES) | of_windows)
 
 
@@ -210,21 +203,10 @@ def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, fl
     entries = entries_of(spark, checkpoint, batch.number, operator)
     value = F.when(F.col("name").rlike(_NOTES), F.col("value")).alias("value")
     rows = entries.select("shard", "name", F.length("value").alias("size"), value).collect()
-    noted: dict[int, dict[str, bytes]] = {row.shard: {} for row in rows}
-    for row in rows:
-        if row["value"] is not None:
-            noted[row.shard][row["name"]] = bytes(row["value"])
-    notes = {shard: opened(own, shard) for shard, own in noted.items()}
+    notes = stores_of(rows)
     plan = next(plans_of(flow, notes), None) if flow is not None else None
     sizes = [(row.shard, row["name"], row["size"]) for row in rows]
     return StoredStage(operator, entries, stage_facts(notes, plan=plan, query_us=batch.watermark_us), sizes)
-
-
-def _shard(plan: WindowPlan, key: Mapping[str, Any]) -> int:
-    """The id of the shard of a key."""
-    columns = [cast(pa.array([key[field.name]]), field.type) for field in plan.key_schema]
-    number = shard_of(plan, pa.table(columns, schema=plan.key_schema))
-    return shard_ids(plan.shards)[number]
 
 
 def _overlapping(found: DataFrame, span: tuple[int, int]) -> DataFrame:

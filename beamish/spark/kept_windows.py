@@ -28,15 +28,15 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
 from beamish.plan.window_plan import WindowPlan
-from beamish.spark.checkpoint import stateful_operators, store_of
-from beamish.spark.operator.notes import NOTE, noted_shards, opened
+from beamish.spark.checkpoint import stateful_operators, store_of, stores_of
+from beamish.spark.operator.notes import NOTE, noted_shards
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.stages.suppressed import unsuppressed
 from beamish.stages.window import WindowStage
 
-_MOST_NAMES = 1000
+MOST_NAMES = 1000
 """Of so many segments at most each is asked for by its name; of more all are read."""
 
 
@@ -134,10 +134,7 @@ class _StoredWindows:
         names = list(stage.options.window.windowings) if stage.options.window is not None else []
         under = [f"{name}/" for name in names] or [""]
         entries_of_notes = [NOTE, WINDOWINGS, *(f"{place}{entry}" for place in under for entry in (INDEX, TAKES))]
-        noted: dict[int, dict[str, bytes]] = {}
-        for row in entries.where(F.col("name").isin(entries_of_notes)).collect():
-            noted.setdefault(row.shard, {})[row["name"]] = bytes(row["value"])
-        notes = {shard: opened(own, shard) for shard, own in noted.items()}
+        notes = stores_of(entries.where(F.col("name").isin(entries_of_notes)).collect())
         return cls(_plan_of(of, names, notes), entries, notes)
 
     def windows(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
@@ -168,13 +165,11 @@ class _StoredWindows:
     def needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
         """The entries that must be read."""
         needed = {name for store in self.notes.values() for name in (*store, *self._segments(store, span_us))}
-        entries = self.entries.where(F.col("name").isin(list(needed))) if len(needed) <= _MOST_NAMES else self.entries
+        entries = self.entries.where(F.col("name").isin(list(needed))) if len(needed) <= MOST_NAMES else self.entries
         names = self.plan.key_schema.names
         if not names or not set(names) <= key.keys():
             return entries
-        columns = [cast(pa.array([key[field.name]]), field.type) for field in self.plan.key_schema]
-        number = shard_of(self.plan, pa.table(columns, schema=self.plan.key_schema))
-        return entries.where(F.col("shard") == shard_ids(self.plan.shards)[number])
+        return entries.where(F.col("shard") == shard_of_key(self.plan, key))
 
     def _segments(self, store: DictStore, span_us: tuple[int, int]) -> Iterator[str]:
         """The entries of a shard in which there are windows of a span."""
@@ -199,6 +194,12 @@ def _plan_of(of: Flow, names: list[str], notes: Mapping[int, DictStore]) -> Wind
     operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
     operator.open(DictStore(shard))  # compares what the state is of
     return window_plan(operator)
+
+
+def shard_of_key(plan: WindowPlan, key: Mapping[str, Any]) -> int:
+    """The id of the shard of a key."""
+    columns = [cast(pa.array([key[field.name]]), field.type) for field in plan.key_schema]
+    return shard_ids(plan.shards)[shard_of(plan, pa.table(columns, schema=plan.key_schema))]
 
 
 def plans_of(flow: Flow, notes: Mapping[int, DictStore]) -> Iterator[WindowPlan]:

@@ -74,11 +74,8 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
 
 def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) -> NDArray[np.int64]:
     """The latest event time of each shard's rows: int64, microseconds; NO_WATERMARK_US: none has one in range."""
-    latest = np.full(shards, NO_WATERMARK_US)
     time = pc.fill_null(event_time, NO_WATERMARK_US).to_numpy()
-    inside = in_range(time)
-    np.maximum.at(latest, shard[inside], time[inside])
-    return latest
+    return Groups(shard.astype(np.int64), shards).greatest(np.where(in_range(time), time, NO_WATERMARK_US))
 
 
 def _check_numbers(window: WindowOption, brought: pa.ChunkedArray) -> None:
