@@ -6,6 +6,7 @@ A file is a micro-batch. Kinds:
     retained    a row for each key and minute, in ten files, then six files of 100,000 rows in the last four minutes:
                 state to be kept, and batches that touch little of it
     replays     plain, but each row has a key of its own, and one in a hundred comes again in a later file
+    few, no rows  a minute of event time per file; of the second kind no file but the first three has rows
     held        a row for each of ``rows`` keys, in ten files, then six files of 10,000 rows of such keys: changes to be
                 held, and batches that change few of them
 """
@@ -24,6 +25,7 @@ START_US = 1_700_000_000_000_000 // 60_000_000 * 60_000_000
 MINUTE_US = 60_000_000
 STEADY_FILES = 6
 _FILL_FILES = 10
+_WITH_ROWS = 3
 _FOLDER = Path("build/bench/data")
 
 
@@ -42,6 +44,8 @@ def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain", parts: 
         kinds = {
             "retained": lambda: _retained(chance, rows, keys),
             "held": lambda: _held(chance, rows),
+            "few": lambda: _few(chance, rows, files, keys, files),
+            "no rows": lambda: _few(chance, rows, files, keys, _WITH_ROWS),
             "replays": lambda: _replays(chance, rows, files),
         }
         batches = kinds.get(kind, lambda: _plain(chance, rows, files, keys, kind))()
@@ -89,6 +93,12 @@ def _held(chance: np.random.Generator, slots: int) -> Iterator[tuple[Any, Any]]:
         yield START_US + chance.integers(0, MINUTE_US, len(part)), part
     for _ in range(STEADY_FILES):
         yield START_US + chance.integers(0, MINUTE_US, 10_000), chance.integers(0, slots, 10_000)
+
+
+def _few(chance: np.random.Generator, rows: int, files: int, keys: int, full: int) -> Iterator[tuple[Any, Any]]:
+    for number in range(files):
+        n = rows // files if number < full else 0
+        yield START_US + number * MINUTE_US + chance.integers(0, MINUTE_US, n), chance.integers(0, keys, n)
 
 
 def _write(path: Path, time: Any, key: pa.Array, chance: np.random.Generator) -> None:

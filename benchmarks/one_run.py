@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from data import STEADY_FILES, rows_in_files
 from programs import PROGRAMS
 from pyspark.sql import DataFrame, SparkSession
@@ -42,12 +43,14 @@ def session(master: str, *, compact: bool = False, changelog: bool = False) -> S
     )
 
 
+_AFTER_ROWS = 5
+"""Batches without rows that still give the panes of those before, and are not counted."""
 _MANY_WITHOUT_ROWS = 5
 """Queries that end have fewer batches without rows."""
 
 
-def stream(spark: SparkSession, program: str, folder: str, parts: int = 1) -> dict[str, Any]:
-    """Run a program over the files, so many a batch; steady are the batches after the first."""
+def stream(spark: SparkSession, program: str, folder: str, parts: int = 1, *, with_rows: bool = True) -> dict[str, Any]:
+    """Run a program over the files, so many a batch; steady are the batches after the first, with rows or without."""
     schema = spark.read.parquet(folder).schema
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", parts).parquet(folder)
     results, mode = PROGRAMS[program](rows)
@@ -60,7 +63,7 @@ def stream(spark: SparkSession, program: str, folder: str, parts: int = 1) -> di
         for query in queries:
             _await(query)
         wall = time.perf_counter() - begun
-        return {**_figures(queries[0]), "wall_seconds": wall}
+        return {**_figures(queries[0], with_rows=with_rows), "wall_seconds": wall}
 
 
 def _await(query: StreamingQuery) -> None:
@@ -76,15 +79,19 @@ def _start(result: DataFrame, mode: str, checkpoint: str) -> StreamingQuery:
     return writer.trigger(availableNow=True).start()
 
 
-def _figures(query: StreamingQuery) -> dict[str, Any]:
+def _figures(query: StreamingQuery, *, with_rows: bool) -> dict[str, Any]:
     progress = query.recentProgress
-    steady = [batch for batch in progress[1:] if batch["numInputRows"]]
+    ran = [batch for batch in progress[1:] if "addBatch" in batch["durationMs"]]
+    steady = [batch for batch in ran if (batch["numInputRows"] > 0) == with_rows]
+    if not with_rows:
+        steady = steady[_AFTER_ROWS:]
     ms = [batch["durationMs"]["triggerExecution"] for batch in steady]
     rows = sum(batch["numInputRows"] for batch in steady)
     states = progress[-1]["stateOperators"]
     return {
         "events_per_second": rows / max(sum(ms), 1) * 1000,
         "batch_ms": median(ms),
+        "batch_ms_95": float(np.percentile(ms, 95)),
         "last_batches_ms": median(ms[2 - STEADY_FILES :]),  # the first two give the panes of what came before
         "phases_ms": _phases([batch["durationMs"] for batch in steady]),
         "state_rows": sum(state["numRowsTotal"] for state in states),
@@ -115,5 +122,8 @@ if __name__ == "__main__":
     mode = said.get("mode", "stream")
     spark = session(said.get("master", "local[2]"), compact=mode == "state", changelog=said.get("changelog", False))
     at = str(Path(folder).resolve())
-    measured = batch(spark, said["program"], at) if mode == "batch" else stream(spark, said["program"], at, parts)
+    if mode == "batch":
+        measured = batch(spark, said["program"], at)
+    else:
+        measured = stream(spark, said["program"], at, parts, with_rows=said.get("kind") != "no rows")
     print(json.dumps({**said, **measured}))

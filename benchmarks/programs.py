@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import attrs
-import pyarrow as pa
 from by_hand import (
     apply_in_pandas_with_state,
     as_of_by_hand,
@@ -16,6 +15,7 @@ from by_hand import (
     rows_by_hand,
     transform_with_state,
 )
+from floor import packed_and_counted, three_stages
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -93,23 +93,6 @@ def _native(window: Callable[[], Any], mode: str, *aggregates: Any) -> Program:
 
 def _minute() -> Any:
     return F.window("ts", "1 minute")
-
-
-def _packed_and_counted(df: DataFrame) -> tuple[DataFrame, str]:
-    """The floor: rows taken through the same two stages by Python functions that only count them."""
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = sum(batch.num_rows for batch in batches)
-        yield pa.record_batch({"shard": pa.array([0], pa.int32()), "rows": pa.array([rows], pa.int64())})
-
-    def total(_key: Any, frames: Iterator[Any], _state: Any) -> Iterator[Any]:
-        yield from frames
-
-    counted = df.withWatermark("ts", "1 minute").select("k", F.unix_micros("ts").alias("us"), "x")
-    packed = counted.mapInArrow(count, "shard int, rows bigint")
-    return packed.groupBy("shard").applyInPandasWithState(
-        total, "shard int, rows bigint", "n int", "append", "NoTimeout"
-    ), "append"
 
 
 _LONG = _ROWS.event_time("ts", bm.BoundedOutOfOrderness("10 days")).window(bm.FixedWindows("1 minute"))
@@ -196,11 +179,22 @@ def _chain(df: DataFrame) -> tuple[DataFrame, str]:
     return _MINUTES.then(later).apply(df), "append"
 
 
-def _native_chain(df: DataFrame) -> tuple[DataFrame, str]:
+def _longer_chain(df: DataFrame) -> tuple[DataFrame, str]:
+    """And in how many ten minutes that was so, per hour."""
+    later = bm.Pipeline().key_by("n").window(bm.FixedWindows("10 minutes")).accumulate(keys=Count(), s=Sum("s"))
+    hours = bm.Pipeline().key_by("n").window(bm.FixedWindows("1 hour")).accumulate(times=Count(), s=Sum("s"))
+    return _MINUTES.then(later).then(hours).apply(df), "append"
+
+
+def _native_chain(df: DataFrame, *, longer: bool = False) -> tuple[DataFrame, str]:
     minutes = df.withWatermark("ts", "1 minute").groupBy(_minute(), "k")
     counted = minutes.agg(F.count("*").alias("n"), F.sum("x").alias("s"))
     later = counted.groupBy(F.window(F.window_time("window"), "10 minutes"), "n")
-    return later.agg(F.count("*").alias("keys"), F.sum("s").alias("s")), "append"
+    tens = later.agg(F.count("*").alias("keys"), F.sum("s").alias("s"))
+    if not longer:
+        return tens, "append"
+    hours = tens.groupBy(F.window(F.window_time("window"), "1 hour"), "n")
+    return hours.agg(F.count("*").alias("times"), F.sum("s").alias("s")), "append"
 
 
 def _sql(df: DataFrame) -> tuple[DataFrame, str]:
@@ -302,7 +296,9 @@ PROGRAMS: dict[str, Program] = {
     "applyInPandasWithState as of": lambda df: (as_of_in_pandas_with_state(**_rows_and_changes(df)), "append"),
     "beamish versions": _beamish(_ROWS.versions("10 minutes")),
     "beamish chain": _chain,
+    "beamish longer chain": _longer_chain,
     "Spark chain": _native_chain,
+    "Spark longer chain": lambda df: _native_chain(df, longer=True),
     "beamish seven": _beamish(_EARLY.accumulating().accumulate(**_SEVEN)),
     "beamish own python": _beamish(_EARLY.accumulating().accumulate(squares=SumOfSquares("x"))),
     "Spark update": _native(_minute, "update"),
@@ -323,5 +319,6 @@ PROGRAMS: dict[str, Program] = {
     "applyInPandasWithState": lambda df: (apply_in_pandas_with_state(df), "append"),
     "applyInPandasWithState own python": lambda df: (product_by_hand(df), "append"),
     "transformWithState": lambda df: (transform_with_state(df), "append"),
-    "floor": _packed_and_counted,
+    "floor": lambda df: (packed_and_counted(df), "append"),
+    "floor of three stages": lambda df: (three_stages(df), "append"),
 }

@@ -64,7 +64,8 @@ class Workload:
 
 _BY_HAND: dict[str, Any] = {"peer_has": {"rows": 1_500_000, "files": 3}, "most_rounds": 1}
 _BY_HAND_MANY: dict[str, Any] = {"peer_has": {"rows": 1_000_000, "files": 2}, "most_rounds": 1}
-_FEW: dict[str, Any] = {"rows": 20_000, "files": 20, "keys": 1000, "figure": "batch_ms"}
+_FEW: dict[str, Any] = {"keys": 1000, "files": 100, "kind": "few", "figure": "batch_ms"}
+_NONE: dict[str, Any] = {**_FEW, "rows": 200_000, "kind": "no rows"}
 _RETAINED: dict[str, Any] = {"kind": "retained", "files": 0}
 _CHANGELOG: dict[str, Any] = {"changelog": True, "peer_has": {"changelog": False}}  # which makes the peer slower
 _DROP_DUPLICATES = "Spark dropDuplicatesWithinWatermark"
@@ -88,7 +89,6 @@ WORKLOADS = [
     Workload("B6l", "B6, changelog checkpoints", "beamish final", "Spark append", 0, **_CHANGELOG),
     Workload("B6b", "B6 as a batch, 16 M rows", "beamish final", "Spark append", 0.95, rows=16_000_000, mode="batch"),
     Workload("B7", "seven aggregates", "beamish seven", "Spark seven update", 0.8),
-    Workload("B8", "1,000-row batches, ms a batch", "beamish", "Spark update", 1.3, **_FEW),
     Workload(
         "B9",
         "ms a batch, 5 M windows kept / 0.5 M",
@@ -210,7 +210,14 @@ WORKLOADS = [
     Workload("L1d", "L1, both images in a row", "beamish changelog debezium", "beamish retracting", 0),
     Workload("L2", "B3 from a changelog, inserts only", "beamish from inserts", "beamish retracting", 0),
     Workload("L2u", "L2, one row in ten updated", "beamish from changelog", "beamish from inserts", 0),
-    Workload("C1", "two stages", "beamish chain", "Spark chain", 0),
+    Workload("C1", "two stages", "beamish chain", "Spark chain", 1.0),
+    Workload("Q1", "ms per batch of 2,000 rows", "beamish", "Spark update", 1.2, rows=200_000, **_FEW),
+    Workload("Q1f", "Q1 beside its floor", "beamish", "floor of three stages", 0, rows=200_000, **_FEW),
+    Workload("Q1c", "Q1, three stages", "beamish longer chain", "Spark longer chain", 1.3, rows=200_000, **_FEW),
+    Workload("Q2", "ms per batch of 100 rows", "beamish", "Spark update", 1.2, rows=10_000, **_FEW),
+    Workload("Q2f", "Q2 beside its floor", "beamish", "floor of three stages", 0, rows=10_000, **_FEW),
+    Workload("Q3", "ms per batch without rows", "beamish", "Spark update", 1.1, **_NONE),
+    Workload("Q3f", "Q3 beside its floor", "beamish", "floor of three stages", 0, **_NONE),
     Workload(
         "W1",
         "seconds, three windowings in one pass",
@@ -288,7 +295,7 @@ def plot(results: Sequence[dict[str, Any]], path: Path) -> None:
     wanted = {name: one["workload"]["least"] for name, one in zip(names, results, strict=True)}
     wanted = {name: least for name, least in wanted.items() if least}
     axes.scatter(list(wanted.values()), list(wanted), color="black", marker="|", s=200, label="wanted")
-    axes.set(xscale="log", xlabel="times as many events a second (B8, B9, B12, W1: times as long, as large)")
+    axes.set(xscale="log", xlabel="times as many events a second (Q, B9, B12, W1: times as long, as large)")
     axes.axvline(1, color="grey", linewidth=0.5)
     axes.invert_yaxis()
     axes.legend()
