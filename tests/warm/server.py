@@ -134,11 +134,15 @@ def run(arguments, environment, folder, files):
         path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if not path.endswith((".zip", ".jar"))
     ]
     sys.path[:0] = [path for path in [folder, *paths] if path not in sys.path]
-    option, module, *rest = arguments
-    if option != "-m":
-        raise ValueError(f"{arguments}: Spark is to start a module")
-    sys.argv = [module, *rest]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    option, what, *rest = arguments
+    if option == "-c":  # by which Spark asks for the version
+        sys.argv = [option, *rest]
+        exec(what, {"__name__": "__main__"})  # noqa: S102
+    elif option == "-m":
+        sys.argv = [what, *rest]
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        raise ValueError(f"{arguments}: Spark is to start a module, or to say a line")
 
 
 def main(address):

@@ -48,6 +48,13 @@ def test_a_module_runs_as_in_a_new_process_with_all_imported_already(python, tmp
     assert imported == "True"
 
 
+def test_a_line_runs_as_in_a_new_process(python):
+    said = subprocess.run(
+        [python, "-c", "import sys; print(sys.argv)", "x"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "['-c', 'x']\n"
+
+
 def test_a_process_ends_with_the_one_that_asked_for_it(python, tmp_path):
     (tmp_path / "waits.py").write_text(WAITS)
     with subprocess.Popen([python, "-m", "waits"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as asking:

@@ -7,7 +7,7 @@ Each stage, from the leaves to the root, is
     -> heartbeats for every shard, where the flow needs the clock
     -> by shard, the operator, which gives panes as bytes                         (operator/processor.py)
 
-and the last one's bytes become panes. The watermark is Spark's wherever one number is right for every stage. Where it is
+and the last one's panes leave it as rows of plain columns where they can (operator/pane_rows.py), else as bytes too. The watermark is Spark's wherever one number is right for every stage. Where it is
 not - inputs that follow the clock, stages that see only some of the sources - tasks report how far their rows take it,
 and each stage hands its own on to the one above.
 """
@@ -30,6 +30,7 @@ from beamish.source import Source
 from beamish.spark.observation import with_observation
 from beamish.spark.operator.notes import About
 from beamish.spark.operator.pane_bytes import panes_from_bytes
+from beamish.spark.operator.pane_rows import are_plain, panes_of_rows, plain_schema
 from beamish.spark.operator.processor import OBSERVED_OUTPUT, OUTPUT, ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports, WatermarkSource
 from beamish.spark.rows.known import known
@@ -74,8 +75,18 @@ def panes_of_stream(
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
     abouts = {id(one): About(json.dumps(said)) for one, said in zip(flow.flows, descriptions(flow), strict=True)}
-    operated = _operated(flow, rows, ticks, initial, abouts, reports=reports, hands_on=False, observed=observed)
-    panes = operated.mapInArrow(panes_from_bytes, pane_schema(flow.operator.gives))
+    schema = pane_schema(flow.operator.gives)
+    as_rows = observed is None and are_plain(flow.operator.gives.schema)
+    operated = _operated(
+        flow, rows, ticks, initial, abouts, reports=reports, hands_on=False, observed=observed, as_rows=as_rows
+    )
+    if as_rows:
+        panes = operated.select(*panes_of_rows(flow.operator.gives.schema)).withMetadata(
+            "pane", schema["pane"].metadata
+        )
+        panes = known(panes, schema)
+    else:
+        panes = operated.mapInArrow(panes_from_bytes, schema)
     # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
     return panes.withMetadata("timestamp", OF_PANES) if has_querys_watermark(flow) else panes
 
@@ -114,8 +125,13 @@ def _operated(
     reports: bool,
     hands_on: bool,
     observed: str | None,
+    as_rows: bool = False,
 ) -> DataFrame:
-    """A stage's panes as bytes, with its watermark where it ``hands_on`` that; ``abouts``: stages' descriptions by their ids."""
+    """A stage's panes as bytes or ``as_rows``, with its watermark where it ``hands_on`` that.
+
+    Args:
+        abouts: stages' descriptions by their ids.
+    """
     operator = flow.operator
     # Over the only source the query's watermark is the stage's own.
     own = reports and not (len(rows) == 1 and flow.takes_source)
@@ -145,22 +161,30 @@ def _operated(
         _wakes(operator, reports=own),
         hands_on=hands_on,
         observed=observed is not None,
+        as_rows=as_rows,
         about=abouts[id(flow)],
+    )
+    output = (
+        spark_schema(plain_schema(operator.gives.schema))
+        if as_rows
+        else OUTPUT
+        if observed is None
+        else OBSERVED_OUTPUT
     )
     operated = (
         known(union(frames), spark_schema(PACKED))
         .groupBy("shard")
         .transformWithStateInPandas(
             processor,
-            outputStructType=OUTPUT if observed is None else OBSERVED_OUTPUT,
+            outputStructType=output,
             outputMode="Append",
             timeMode="EventTime",
             initialState=_initial_state(flow, initial),
         )
     )
     if observed is not None:
-        operated = with_observation(operated, observed)
-    return known(operated, OUTPUT)
+        return known(with_observation(operated, observed), OUTPUT)
+    return known(operated, output)
 
 
 def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) -> GroupedData | None:

@@ -27,6 +27,7 @@ from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
+from beamish.spark.operator.pane_rows import panes_to_rows
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 
@@ -60,6 +61,7 @@ class ShardProcessor(StatefulProcessor):
         wakes: what wakes them in a batch that brings them nothing.
         hands_on: whether each step's watermark goes to the stage above, as a row of its own.
         observed: whether each step says what it counted, as a row of its own.
+        as_rows: whether panes leave as rows and not as bytes; neither with a watermark nor observed.
         about: the stage's description, to be kept with its state; None: it is not.
     """
 
@@ -71,10 +73,11 @@ class ShardProcessor(StatefulProcessor):
         *,
         hands_on: bool = False,
         observed: bool = False,
+        as_rows: bool = False,
         about: About | None = None,
     ) -> None:
         self._operator, self._watermark, self._about = operator, watermark, about
-        self._wakes, self._hands_on, self._observed = wakes, hands_on, observed
+        self._wakes, self._hands_on, self._observed, self._as_rows = wakes, hands_on, observed, as_rows
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -142,7 +145,8 @@ class ShardProcessor(StatefulProcessor):
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")
-        return _frames(table, counts), now, shard.next_due_us
+        frames = panes_to_rows(table) if self._as_rows else _as_bytes(table, counts)
+        return frames, now, shard.next_due_us
 
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
@@ -174,7 +178,7 @@ def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[i
     return payloads, None if clock_us == NO_CLOCK else clock_us, reports
 
 
-def _frames(table: pa.Table, counts: dict[str, int | None] | None) -> Iterator[pd.DataFrame]:
+def _as_bytes(table: pa.Table, counts: dict[str, int | None] | None) -> Iterator[pd.DataFrame]:
     if counts is not None:
         panes: list[bytes | None] = [None, *panes_to_bytes(table)]
         yield pd.DataFrame({"panes": panes, "counts": [json.dumps(counts)] + [None] * (len(panes) - 1)})

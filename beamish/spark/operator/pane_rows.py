@@ -1,0 +1,91 @@
+"""Panes as rows of plain columns out of an operator: Spark puts them together itself, without a Python of its own for it.
+
+A struct is its fields, and whether it is there; a timestamp its microseconds. Through pandas only such columns go as they
+are; panes with lists or maps go as bytes (``pane_bytes.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from beamish.spark.rows.columns import column
+
+_MOST_ROWS = 100_000
+_PLAIN = (
+    pa.types.is_boolean,
+    pa.types.is_signed_integer,
+    pa.types.is_floating,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_date32,
+    pa.types.is_decimal,
+)
+
+
+def are_plain(schema: pa.Schema) -> bool:
+    """Whether panes of this schema can leave as rows."""
+    return all(_is_plain(field.type) for field in schema)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of such rows."""
+    return pa.schema([(f"c{number}", type_) for number, type_ in enumerate(_types(schema))])
+
+
+def panes_to_rows(panes: pa.Table) -> Iterator[pd.DataFrame]:
+    """Panes in pieces, as such rows; their columns are Arrow's, which pandas hands on as they are."""
+    columns = [leaf for name in panes.schema.names for leaf in _leaves(panes[name].combine_chunks())]
+    rows = pa.table(columns, plain_schema(panes.schema))
+    for start in range(0, rows.num_rows, _MOST_ROWS):
+        piece = pa.Table.from_arrays(
+            [each.combine_chunks() for each in rows.slice(start, _MOST_ROWS).columns], schema=rows.schema
+        )
+        yield piece.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def panes_of_rows(schema: pa.Schema) -> list[Column]:
+    """The columns of panes out of those of such rows."""
+    names = iter(plain_schema(schema).names)
+    return [_of_rows(field.type, names).alias(field.name) for field in schema]
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    if pa.types.is_struct(type_):
+        return all(_is_plain(field.type) for field in type_)
+    return _is_instant(type_) or any(is_a(type_) for is_a in _PLAIN)
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    return pa.types.is_timestamp(type_) and type_.tz is not None
+
+
+def _types(fields: pa.Schema | pa.StructType) -> Iterator[pa.DataType]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield pa.bool_()
+            yield from _types(field.type)
+        else:
+            yield pa.int64() if _is_instant(field.type) else field.type
+
+
+def _leaves(values: pa.Array) -> Iterator[pa.Array]:
+    if pa.types.is_struct(values.type):
+        yield pc.is_valid(values)
+        for child in values.flatten():
+            yield from _leaves(child)
+    else:
+        yield values.cast(pa.int64()) if _is_instant(values.type) else values
+
+
+def _of_rows(type_: pa.DataType, names: Iterator[str]) -> Column:
+    if pa.types.is_struct(type_):
+        there = column(next(names))
+        return F.when(there, F.struct(*(_of_rows(field.type, names).alias(field.name) for field in type_)))
+    value = column(next(names))
+    return F.timestamp_micros(value) if _is_instant(type_) else value
