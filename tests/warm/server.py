@@ -137,7 +137,7 @@ def run(arguments, environment, folder, files):
     option, what, *rest = arguments
     if option == "-c":  # by which Spark asks for the version
         sys.argv = [option, *rest]
-        exec(what, {"__name__": "__main__"})  # noqa: S102
+        exec(what, {"__name__": "__main__"})
     elif option == "-m":
         sys.argv = [what, *rest]
         runpy.run_module(what, run_name="__main__", alter_sys=True)
