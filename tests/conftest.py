@@ -55,7 +55,7 @@ def start_spark():
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
     return (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2, 2]")  # a task that failed runs once more, as on a cluster
         .appName("beamish-tests")
         .config("spark.sql.streaming.stateStore.providerClass", f"{streaming}.state.RocksDBStateStoreProvider")
         .config("spark.sql.streaming.checkpointFileManagerClass", f"{managers}.FileSystemBasedCheckpointFileManager")
