@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 
 from tests.warm.server import can_serve, warm_python
+from tools.drill.how import CLUSTER, LOCAL, How
+from tools.drill.moments import MOMENTS
 from tools.drill.report import Report
 from tools.drill.rounds import Limits, Round
 from tools.drill.pipelines import DRILLED
@@ -37,6 +39,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=0, help="so many and no more; 0: as many as the budget has room for")
     parser.add_argument("--together", type=int, default=4, help="queries in a process")
     parser.add_argument("--only", action="append", choices=list(DRILLED), help="these pipelines")
+    parser.add_argument("--moment", action="append", choices=list(MOMENTS), help="at these moments")
+    parser.add_argument("--source", action="append", choices=["chunks", "files"], help="of these sources")
+    parser.add_argument("--java", default="", help="more options for the JVM")
     parser.add_argument("--cluster", type=float, default=0.15, help="how often a round runs on executors of their own")
     parser.add_argument("--keep", type=Path, help="where rounds that went wrong are kept")
     said = parser.parse_args()
@@ -77,8 +82,15 @@ def drill(said: argparse.Namespace, folder: Path, report: Report, warm: int | No
             chance=random.Random(chance.getrandbits(32)),  # noqa: S311
             limits=limits,
             report=report,
-            warm=warm,
-            cluster=chance.random() < said.cluster,
+            how=How(
+                master=CLUSTER if chance.random() < said.cluster else LOCAL,
+                changelog=chance.random() < 0.5,
+                verifies=chance.random() < 0.5,
+                java=said.java,
+                warm=warm,
+                moments=tuple(said.moment or MOMENTS),
+                sources=tuple(said.source or ["chunks", "chunks", "files"]),
+            ),
         )
         found = report.found
         one.run()

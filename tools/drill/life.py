@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -12,15 +13,18 @@ from pathlib import Path
 import attrs
 
 from tools.drill.halting import forget_halt
+from tools.drill.how import How
 from tools.drill.moments import PARTS, Aim, aim
 from tools.drill.processes import below, kill, kill_all, processes
-from tools.drill.query import CLUSTER, LOCAL, Query, forked
+from tools.drill.query import Query, forked
 from tools.drill.report import Report
 
 _STANDSTILL = 240.0
 """Seconds without anything new in any checkpoint."""
 _PATIENCE = 40.0
 """Seconds that a moment is waited for."""
+_NOT_EMPTY = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
+"""Spark's refusal to go on where a query was killed while it noted its first batch (docs/reliability.md); it says what to do, which is done."""
 _COMMANDS = {
     "workers": "pyspark.daemon",
     "source's process": "python_streaming_source_runner",
@@ -36,9 +40,7 @@ class Life:
         queries: that are not done yet.
         log: the file for what it prints.
         report: what is counted.
-        warm: the server that forks Python processes, if there is one.
-        cluster: whether the executors are processes of their own.
-        changelog: whether state is kept as changelogs between snapshots.
+        how: it is run.
         killed_at: the moment at which the drill ended it; "": it did not.
         parts_killed: what of it was killed before.
     """
@@ -46,9 +48,7 @@ class Life:
     queries: Sequence[Query]
     log: Path
     report: Report
-    warm: int | None
-    cluster: bool = False
-    changelog: bool = False
+    how: How
     killed_at: str = ""
     parts_killed: list[str] = attrs.field(factory=list)
     _process: int = attrs.field(init=False, default=0)
@@ -72,25 +72,25 @@ class Life:
             query.folder.mkdir(parents=True, exist_ok=True)
         self._look()
         sys.stdout.flush()
-        self._process = forked(
-            self.queries, self.log, CLUSTER if self.cluster else LOCAL, changelog=self.changelog
-        )
+        self._process = forked(self.queries, self.log, self.how)
         self.report.starts += 1
         try:
             return self._watch(chance, target, after)
         finally:
-            kill_all(self._process, self.warm)
+            kill_all(self._process, self.how.warm)
 
     def _aim(self, chance: random.Random | None) -> Aim | None:
         undone = [query for query in self.queries if not query.is_done]
         if chance is None or not undone:
             return None
-        target = aim(chance, undone, cluster=self.cluster)
+        target = aim(chance, undone, self.how)
         forget_halt()
-        target.prepare()
+        if target:
+            target.prepare()
         return target
 
     def _watch(self, chance: random.Random | None, target: Aim | None, after: str) -> str:
+        looked = time.monotonic()
         come, since = target and target.waiting(), time.monotonic()
         while True:
             ended, status = os.waitpid(self._process, os.WNOHANG)
@@ -107,17 +107,19 @@ class Life:
                     self.report.missed[target.moment] += 1
                 target = self._aim(chance)
                 come, since = target and target.waiting(), time.monotonic()
-            if self._look() and after:
-                self.report.back[after].append(time.monotonic() - self._begun)
-                after = ""
+            if time.monotonic() > looked + 0.25:
+                looked = time.monotonic()
+                if self._look() and after:
+                    self.report.back[after].append(looked - self._begun)
+                    after = ""
             if time.monotonic() - self._moved > _STANDSTILL:
                 return f"nothing moves for {_STANDSTILL:.0f} s: {self._tail()}"
-            time.sleep(0.002 if target else 0.05)
+            time.sleep(0.001 if target else 0.05)
 
     def _strike(self, target: Aim) -> bool:
         """Kill; whether it was the whole."""
         if target.moment in PARTS:
-            found = below([self._process, *([self.warm] if self.warm else [])], processes())
+            found = below([self._process, *([self.how.warm] if self.how.warm else [])], processes())
             chosen = [one.id for one in found if _COMMANDS[target.moment] in one.command][: 1 if target.moment == "executor" else None]
             if not chosen:
                 self.report.missed[target.moment] += 1
@@ -125,7 +127,7 @@ class Life:
             kill(chosen)
             self.parts_killed.append(target.moment)
         else:
-            kill_all(self._process, self.warm)
+            kill_all(self._process, self.how.warm)
             self.killed_at = target.moment
         self.report.count(target, self.queries)
         return bool(self.killed_at)
@@ -142,6 +144,12 @@ class Life:
     def _verdict(self, code: int) -> str:
         """What it means that it ended of itself."""
         if code == 0 or self.parts_killed:
+            return ""
+        if _NOT_EMPTY in self._tail() and self.how.verifies:
+            for query in self.queries:
+                if query.last("offsets") < 0:
+                    shutil.rmtree(query.checkpoint, ignore_errors=True)
+                    self.report.anew += 1
             return ""
         return f"the process ended with {code}: {self._tail()}"
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from tools.drill.halting import is_halted, say_halt
+from tools.drill.how import CLUSTER, How
 from tools.drill.pipelines import DRILLED
 from tools.drill.query import Query
 
@@ -38,6 +39,7 @@ PARTS = {
     "executor": "an executor of a cluster",
 }
 """What is killed of a query while the rest of it lives."""
+MOMENTS = {**HALTS, **{moment: what for moment, (_, what) in FILES.items()}, **DRAWN, **PARTS}
 
 
 @attrs.frozen
@@ -94,15 +96,18 @@ class Aim:
         return lambda: folder.exists() and any(folder.glob(pattern))
 
 
-def aim(chance: random.Random, queries: Sequence[Query], *, cluster: bool) -> Aim:
-    """Draw one, at the batch that a query is at or the one after."""
+def aim(chance: random.Random, queries: Sequence[Query], how: How) -> Aim | None:
+    """Draw one, at the batch that a query is at or the one after; None: none of the moments is one of this query."""
     query = chance.choice(queries)
-    moment = chance.choice(moments(query, cluster=cluster))
+    possible = moments(query, how)
+    if not possible:
+        return None
+    moment = chance.choice(possible)
     longest = 12.0 if moment == "start" else 1.5
     return Aim(query, moment, query.last("commits") + chance.choice([1, 1, 2]), chance.uniform(0, longest))
 
 
-def moments(query: Query, *, cluster: bool) -> list[str]:
+def moments(query: Query, how: How) -> list[str]:
     """Those that a query has."""
     never = {
         "plan": query.source == "files",
@@ -113,6 +118,6 @@ def moments(query: Query, *, cluster: bool) -> list[str]:
         "planning": query.source == "chunks",
         "file sink": query.sink == "batches",
         "source's process": query.source == "files",
-        "executor": not cluster,
+        "executor": how.master != CLUSTER,
     }
-    return [moment for moment in (*HALTS, *FILES, *DRAWN, *PARTS) if not never.get(moment)]
+    return [moment for moment in how.moments if not never.get(moment)]

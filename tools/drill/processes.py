@@ -45,6 +45,14 @@ def below(roots: Iterable[int], found: Iterable[Process]) -> list[Process]:
     return chosen
 
 
+def _children(root: int) -> list[int]:
+    """Those that a process has started itself."""
+    try:
+        return [int(one) for one in Path(f"/proc/{root}/task/{root}/children").read_text().split()]
+    except OSError:
+        return []  # it has ended
+
+
 def kill(ids: Iterable[int]) -> None:
     """SIGKILL."""
     for one in ids:
@@ -56,6 +64,7 @@ def kill(ids: Iterable[int]) -> None:
 
 def kill_all(root: int, warm: int | None) -> None:
     """SIGKILL for a query's process, its JVM and its Python processes: those that a server forked (tests/warm) too."""
+    kill(_children(root))  # at once: the JVM
     while of_it := below([root, *([warm] if warm else [])], processes()):
         kill([root, *(one.id for one in of_it)])
         time.sleep(0.02)

@@ -16,13 +16,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tools.drill.halting import halt
+from tools.drill.how import How
 from tools.drill.pipelines import DRILLED
 from tools.drill.source import SCHEMA, ChunkSource
-
-LOCAL = "local[2,4]"
-"""A task whose Python was killed is tried again."""
-CLUSTER = "local-cluster[2,1,2048]"
-
 
 @attrs.frozen
 class Query:
@@ -68,19 +64,21 @@ class Query:
         return max((int(path.name) for path in folder.glob("[0-9]*")), default=-1) if folder.exists() else -1
 
 
-def session(master: str, *, changelog: bool) -> SparkSession:
+def session(how: How) -> SparkSession:
     """A session whose queries start fast."""
     configs = {
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": changelog,
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": how.changelog,
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": how.verifies,
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {how.java}",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": 2,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
-    builder = SparkSession.builder.master(master).appName("beamish drill")
+    builder = SparkSession.builder.master(how.master).appName("beamish drill")
     for key, value in configs.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -136,7 +134,7 @@ def run(spark: SparkSession, queries: Sequence[Query]) -> list[str]:
     return failed
 
 
-def forked(queries: Sequence[Query], log: Path, master: str, *, changelog: bool) -> int:
+def forked(queries: Sequence[Query], log: Path, how: How) -> int:
     """Run queries in a process of its own, with a session of Linux's of its own; gives its id. It ends with 0 if none failed."""
     process = os.fork()
     if process:
@@ -147,7 +145,7 @@ def forked(queries: Sequence[Query], log: Path, master: str, *, changelog: bool)
         with log.open("ab", buffering=0) as out:
             os.dup2(out.fileno(), 1)
             os.dup2(out.fileno(), 2)
-        failed = run(session(master, changelog=changelog), queries)
+        failed = run(session(how), queries)
         print(*failed, sep="\n", flush=True)
         code = len(failed) > 0
     except BaseException:  # noqa: BLE001 - the forked process must not go on as its parent

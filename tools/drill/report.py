@@ -24,6 +24,7 @@ class Report:
         beside: by query: how often it was killed, whether it was aimed at or another in its process.
         starts: of processes.
         back: by moment: seconds from the start of a process after a kill then to the next thing that one of its queries noted.
+        anew: checkpoints that were thrown away since their query was killed while it noted its first batch.
         compared: runs that were compared with one that was never killed, by query.
         rows: of those.
         cut: runs whose batches were cut in another way (see docs/reliability.md), and compared by what is promised.
@@ -40,6 +41,7 @@ class Report:
     aimed: Counter[str] = attrs.field(factory=Counter)
     beside: Counter[str] = attrs.field(factory=Counter)
     back: dict[str, list[float]] = attrs.field(factory=lambda: defaultdict(list))
+    anew: int = 0
     compared: Counter[str] = attrs.field(factory=Counter)
     rows: Counter[str] = attrs.field(factory=Counter)
     cut: Counter[str] = attrs.field(factory=Counter)
@@ -74,6 +76,7 @@ class Report:
     def print(self) -> None:
         """All of it."""
         self.print_progress()
+        print(f"{self.anew} checkpoints begun anew: killed while the first batch was noted")
         print(f"\n{'killed at':28} {'kills':>6} {'missed':>7} {'seconds to go on':>17}")
         for moment in sorted({*self.hits, *self.missed}):
             took = sorted(self.back.get(moment, []))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from tools.drill.cuts import cuts
+from tools.drill.how import LOCAL, How
 from tools.drill.life import Life
 from tools.drill.pipelines import DRILLED, lasting, write_rows
+from tools.drill.promised import promised
 from tools.drill.query import Query
 from tools.drill.report import Report
 
@@ -44,8 +49,7 @@ class Round:
         chance: draws all that is drawn.
         limits: those of the drill.
         report: what is counted.
-        warm: the server that forks Python processes.
-        cluster: whether the executors are processes of their own.
+        how: the queries are run.
     """
 
     names: Sequence[str]
@@ -53,31 +57,28 @@ class Round:
     chance: random.Random
     limits: Limits
     report: Report
-    warm: int | None
-    cluster: bool
+    how: How
 
     def run(self) -> None:
         """Run, kill, compare."""
         write_rows(self.folder / "rows", self.chance)
-        changelog = self.chance.random() < 0.5
         drawn = [self._draw(name) for name in self.names]
         alone, killed = ([attrs.evolve(query, folder=query.folder / which) for query in drawn] for which in ("alone", "killed"))
-        if self._until_done(alone, changelog=changelog, kills=0) and self._until_done(killed, changelog=changelog, kills=_KILLS):
+        left_alone = attrs.evolve(self.how, master=LOCAL)
+        if self._until_done(alone, left_alone, kills=0) and self._until_done(killed, self.how, kills=_KILLS):
             for one, other in zip(alone, killed, strict=True):
                 self._compare(one, other)
 
     def _draw(self, name: str) -> Query:
-        sink, source = self.chance.choice(["files", "batches"]), self.chance.choice(["chunks", "chunks", "files"])
+        sink, source = self.chance.choice(["files", "batches"]), self.chance.choice(self.how.sources)
         return Query(name, sink, source, self.folder / "rows", self.folder / name.replace(" ", "_"))
 
-    def _until_done(self, queries: Sequence[Query], *, changelog: bool, kills: int) -> bool:
+    def _until_done(self, queries: Sequence[Query], how: How, *, kills: int) -> bool:
         """Start them until all have come to their ends; whether they have."""
         after, begun = "", self.report.kills
         while undone := [query for query in queries if not query.is_done]:
             may = self.report.kills - begun < kills and self.limits.left(self.report.kills)
-            life = Life(
-                undone, self.folder / "log", self.report, self.warm, cluster=self.cluster and kills > 0, changelog=changelog
-            )
+            life = Life(undone, self.folder / "log", self.report, how)
             wrong = life.live(self.chance if may else None, after)
             if wrong:
                 self.report.say_wrong(", ".join(query.title for query in undone), wrong)
@@ -87,31 +88,55 @@ class Round:
 
     def _compare(self, alone: Query, killed: Query) -> None:
         """What came out of both."""
-        whole, rows = came(alone), came(killed)
         self.report.compared[killed.title] += 1
-        self.report.rows[killed.title] += len(rows)
-        if whole == rows:
-            return
-        if cuts(alone) != cuts(killed):
+        came = _came(killed)
+        self.report.rows[killed.title] += len(came)
+        wrong = _differences("left alone", _came(alone), came)
+        if wrong and cuts(alone) != cuts(killed):
             self.report.cut[killed.title] += 1
-        missing, more = [row for row in whole if row not in rows], [row for row in rows if row not in whole]
-        self.report.say_wrong(
-            killed.title,
-            "\n".join(
-                [
-                    f"of {len(whole)} rows {len(missing)} are missing, {len(more)} are others",
-                    *(f"- {row}" for row in missing[:5]),
-                    *(f"+ {row}" for row in more[:5]),
-                    *(f"{query.folder.name}: {cut}" for query in (alone, killed) for cut in cuts(query)),
-                ]
-            ),
-        )
+            if not (DRILLED[killed.name].by_clock or (rows := promised(killed)) is None):
+                wrong = _differences("in process", _bare(rows), _bare(came))
+            else:
+                wrong = []
+        if wrong:
+            noted = [f"{query.folder.name}: {batch}" for query in (alone, killed) for batch in cuts(query)]
+            self.report.say_wrong(killed.title, "\n".join([*wrong, *noted]))
 
 
-def came(query: Query) -> list[str]:
-    """What came out of a query, in order, of which all is promised."""
-    rows = ds.dataset(_files(query), format="parquet").to_table().to_pylist()
-    return sorted(map(repr, lasting(rows) if DRILLED[query.name].by_clock else rows))
+def _differences(what: str, whole: Sequence[Any], came: Sequence[Any]) -> list[str]:
+    """Lines about rows that are missing, and others that came."""
+    missing, more = (Counter(map(repr, rows)) for rows in (whole, came))
+    both = missing & more
+    missing, more = missing - both, more - both
+    if not (missing or more):
+        return []
+    return [
+        f"of {len(whole)} rows ({what}) {missing.total()} are missing, {more.total()} came that are others",
+        *(f"- {row}" for row in sorted(missing)[:6]),
+        *(f"+ {row}" for row in sorted(more)[:6]),
+    ]
+
+
+def _came(query: Query) -> list[dict[str, Any]]:
+    """The rows that came out of a query, of which all is promised."""
+    rows = [_plain(row) for row in ds.dataset(_files(query), format="parquet").to_table().to_pylist()]
+    return lasting(rows) if DRILLED[query.name].by_clock else rows
+
+
+def _plain(value: Any) -> Any:
+    """A value with its times as text, however a file holds them."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, datetime.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC).isoformat()
+    return value
+
+
+def _bare(rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """Rows without the numbers that the order of a shard's rows gives."""
+    return [_plain({**row, "pane": {**row["pane"], "sequence": None}} if row.get("pane") else row) for row in rows]
 
 
 def _files(query: Query) -> list[str]:
