@@ -1,6 +1,5 @@
 """The soak searches the laws that are there, and says what it finds."""
 
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +14,10 @@ def test_every_law_is_searched():
 
 
 def test_a_turn_counts_the_scripts_of_a_law():
-    turn = soak.take("tests.laws.test_steps::" + "test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other", 1)
+    turn = soak.take(
+        "tests.laws.test_steps::test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other",
+        1,
+    )
     assert not turn.found
     assert turn.examples >= turn.scripts > 10
 
@@ -27,7 +29,7 @@ def wrong(number):
 
 
 def test_what_is_found_is_told_once_with_its_seed_and_shrunk(monkeypatch, capsys):
-    monkeypatch.setattr(soak, "laws", lambda name="": [])
+    monkeypatch.setattr(soak, "laws", list)
     turn = soak.take(f"{__name__}::wrong", 3)
     assert "Failing test case: wrong(\n    number=100," in turn.found
     done = soak.Soak(1)

@@ -86,9 +86,13 @@ def _parameters(function: Any) -> dict[str, Mapping[str, Any]]:
     if not marks:
         return {"": {}}
     names = [[name.strip() for name in mark.args[0].split(",")] for mark in marks]
-    values = [[value if len(of) > 1 else (value,) for value in mark.args[1]] for of, mark in zip(names, marks, strict=True)]
+    values = [
+        [value if len(of) > 1 else (value,) for value in mark.args[1]] for of, mark in zip(names, marks, strict=True)
+    ]
     return {
-        f"[{number}]": {name: value for of, one in zip(names, chosen, strict=True) for name, value in zip(of, one, strict=True)}
+        f"[{number}]": {
+            name: value for of, one in zip(names, chosen, strict=True) for name, value in zip(of, one, strict=True)
+        }
         for number, chosen in enumerate(itertools.product(*values))
     }
 
@@ -143,7 +147,11 @@ def _marking(script_rows: Callable[..., Any], count: Counter[str]) -> Callable[.
 
 def _where(error: BaseException) -> str:
     """The last line of ours that was run, and the kind of error."""
-    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if str(LAWS.parents[1]) in frame.filename and ".venv" not in frame.filename]
+    lines = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if str(LAWS.parents[1]) in frame.filename and ".venv" not in frame.filename
+    ]
     return f"{type(error).__name__} in {lines[-1].filename}:{lines[-1].lineno}" if lines else repr(error)
 
 
@@ -165,7 +173,10 @@ class Soak:
         while time.monotonic() < until:
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(self.processes, context, max_tasks_per_child=_TURNS_PER_PROCESS) as pool:
-                running = {pool.submit(take, *turn): (turn, time.monotonic()) for turn in itertools.islice(turns, self.processes)}
+                running = {
+                    pool.submit(take, *turn): (turn, time.monotonic())
+                    for turn in itertools.islice(turns, self.processes)
+                }
                 try:
                     self._go_on(pool, running, turns, until)
                 except BrokenExecutor:
@@ -193,7 +204,11 @@ class Soak:
                 self.print()
 
     def _take_up(self, turn: Turn) -> None:
-        self.turns, self.examples, self.scripts = self.turns + 1, self.examples + turn.examples, self.scripts + turn.scripts
+        self.turns, self.examples, self.scripts = (
+            self.turns + 1,
+            self.examples + turn.examples,
+            self.scripts + turn.scripts,
+        )
         if turn.found:
             self._say(turn.where, [(turn.law, turn.number)], turn.found)
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tools.drill.moments import MOMENTS, moments
 from tools.drill.how import CLUSTER, How
+from tools.drill.moments import MOMENTS, moments
 from tools.drill.pipelines import DRILLED
 from tools.drill.query import Query
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from tests.warm.server import can_serve, warm_python
 from tools.drill.how import CLUSTER, LOCAL, How
 from tools.drill.moments import MOMENTS
+from tools.drill.pipelines import DRILLED
 from tools.drill.report import Report
 from tools.drill.rounds import Limits, Round
-from tools.drill.pipelines import DRILLED
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,9 +34,13 @@ ROOT = Path(__file__).parents[2]
 def main() -> int:
     """Drill until the budget is over, and print what came of it."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    parser.add_argument("--budget", type=float, default=600, help="seconds; a round that was begun is brought to its end")
+    parser.add_argument(
+        "--budget", type=float, default=600, help="seconds; a round that was begun is brought to its end"
+    )
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"))
-    parser.add_argument("--kills", type=int, default=0, help="so many and no more; 0: as many as the budget has room for")
+    parser.add_argument(
+        "--kills", type=int, default=0, help="so many and no more; 0: as many as the budget has room for"
+    )
     parser.add_argument("--together", type=int, default=4, help="queries in a process")
     parser.add_argument("--only", action="append", choices=list(DRILLED), help="these pipelines")
     parser.add_argument("--moment", action="append", choices=list(MOMENTS), help="at these moments")
@@ -96,7 +100,9 @@ def drill(said: argparse.Namespace, folder: Path, report: Report, warm: int | No
         one.run()
         report.rounds += 1
         if said.keep and report.found > found:
-            shutil.copytree(one.folder, said.keep / f"{said.seed}-{report.rounds - 1}", symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(
+                one.folder, said.keep / f"{said.seed}-{report.rounds - 1}", symlinks=True, dirs_exist_ok=True
+            )
         shutil.rmtree(one.folder, ignore_errors=True)
         report.print_progress()
 
@@ -105,7 +111,9 @@ def _server_of(python: Path) -> int:
     """The id of the server that forks Python processes: our child."""
     from tools.drill.processes import processes
 
-    (server,) = [one.id for one in processes() if one.parent == os.getpid() and str(python.parent / "socket") in one.command]
+    (server,) = [
+        one.id for one in processes() if one.parent == os.getpid() and str(python.parent / "socket") in one.command
+    ]
     return server
 
 

@@ -120,7 +120,9 @@ class Life:
         """Kill; whether it was the whole."""
         if target.moment in PARTS:
             found = below([self._process, *([self.how.warm] if self.how.warm else [])], processes())
-            chosen = [one.id for one in found if _COMMANDS[target.moment] in one.command][: 1 if target.moment == "executor" else None]
+            chosen = [one.id for one in found if _COMMANDS[target.moment] in one.command][
+                : 1 if target.moment == "executor" else None
+            ]
             if not chosen:
                 self.report.missed[target.moment] += 1
                 return False

@@ -64,9 +64,7 @@ class Drilled:
 DRILLED: dict[str, Drilled] = {
     "fixed windows": Drilled(_TIMED.accumulating().with_dropped().accumulate(n=Count(), s=Sum("x"), all=Collect("t"))),
     "sessions": Drilled(
-        _TIMED.window(bm.Sessions(7))
-        .accumulating_and_retracting()
-        .accumulate(n=Count(), most=Max("x"))
+        _TIMED.window(bm.Sessions(7)).accumulating_and_retracting().accumulate(n=Count(), most=Max("x"))
     ),
     "a chain": Drilled(
         _TIMED.accumulating_and_retracting()
@@ -97,16 +95,12 @@ DRILLED: dict[str, Drilled] = {
     ),
     "retained": Drilled(_TIMED.retain(windows=2).accumulating().accumulate(n=Count())),
     "once per window": Drilled(_TIMED.deduplicate("x").accumulating().accumulate(n=Count())),
-    "rows, each once": Drilled(
-        bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)).deduplicate("x", within=50)
-    ),
+    "rows, each once": Drilled(bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)).deduplicate("x", within=50)),
     "two windowings": Drilled(
         _TIMED.window({"a": bm.FixedWindows(10), "b": bm.Sessions(5)}).accumulating().accumulate(n=Count())
     ),
     "as-of join": Drilled(bm.as_of_join(a=bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)), b=_TABLE)),
-    "a user's function": Drilled(
-        _TIMED.accumulating().accumulate(greatest=Reduce(_greatest, "x")), has_function=True
-    ),
+    "a user's function": Drilled(_TIMED.accumulating().accumulate(greatest=Reduce(_greatest, "x")), has_function=True),
 }
 
 

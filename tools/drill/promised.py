@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -68,4 +68,4 @@ def _steps(
 def _rows(query: Query, chunk: int, side: str | None) -> list[dict[str, Any]]:
     lines = (query.rows / f"{chunk:04}.json").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
-    return [{**row, "ts": datetime.datetime.fromisoformat(row["ts"])} for row in rows if side in (None, row["side"])]
+    return [{**row, "ts": dt.datetime.fromisoformat(row["ts"])} for row in rows if side in (None, row["side"])]

@@ -20,6 +20,7 @@ from tools.drill.how import How
 from tools.drill.pipelines import DRILLED
 from tools.drill.source import SCHEMA, ChunkSource
 
+
 @attrs.frozen
 class Query:
     """A query of the drill.

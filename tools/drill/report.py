@@ -82,7 +82,9 @@ class Report:
             took = sorted(self.back.get(moment, []))
             median = f"{took[len(took) // 2]:.1f}" if took else ""
             print(f"{moment:28} {self.hits[moment]:6} {self.missed[moment]:7} {median:>17}")
-        print(f"\n{'pipeline, sink, source':44} {'aimed':>6} {'killed':>7} {'runs':>5} {'rows':>7} {'cut':>4} {'differences':>12}")
+        print(
+            f"\n{'pipeline, sink, source':44} {'aimed':>6} {'killed':>7} {'runs':>5} {'rows':>7} {'cut':>4} {'differences':>12}"
+        )
         for query in sorted({*self.beside, *self.compared}):
             wrong = sum(one == query for one, _ in self.wrong)
             print(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import random
 import time
@@ -63,7 +63,9 @@ class Round:
         """Run, kill, compare."""
         write_rows(self.folder / "rows", self.chance)
         drawn = [self._draw(name) for name in self.names]
-        alone, killed = ([attrs.evolve(query, folder=query.folder / which) for query in drawn] for which in ("alone", "killed"))
+        alone, killed = (
+            [attrs.evolve(query, folder=query.folder / which) for query in drawn] for which in ("alone", "killed")
+        )
         left_alone = attrs.evolve(self.how, master=LOCAL)
         if self._until_done(alone, left_alone, kills=0) and self._until_done(killed, self.how, kills=_KILLS):
             for one, other in zip(alone, killed, strict=True):
@@ -129,8 +131,8 @@ def _plain(value: Any) -> Any:
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    if isinstance(value, datetime.datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC).isoformat()
+    if isinstance(value, dt.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).isoformat()
     return value
 
 

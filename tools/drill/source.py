@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,5 +59,5 @@ class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lines = (self._rows / f"{partition.value:04}.json").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         for row in rows:
-            row["ts"] = datetime.datetime.fromisoformat(row["ts"])
+            row["ts"] = dt.datetime.fromisoformat(row["ts"])
         yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
