@@ -36,6 +36,7 @@ import pytest
 from hypothesis import is_hypothesis_test, seed
 
 from beamish import local
+from beamish.script.tables import script_rows
 
 LAWS = Path(__file__).parents[1] / "tests" / "laws"
 _TURNS_PER_PROCESS = 200
@@ -109,7 +110,7 @@ def take(law: str, number: int) -> Turn:
     found = where = ""
     try:
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="error"):
-            patch.setattr(local, "script_rows", _marking(local.script_rows, count))
+            patch.setattr(local, "script_rows", _marking(script_rows, count))
             if hasattr(function, "hypothesis"):  # a state machine has it not
                 patch.setattr(function.hypothesis, "inner_test", _counting(function.hypothesis.inner_test, count))
             if "monkeypatch" in inspect.signature(function).parameters:
@@ -135,12 +136,12 @@ def _counting(inner: Callable[..., None], count: Counter[str]) -> Callable[..., 
     return counted
 
 
-def _marking(script_rows: Callable[..., Any], count: Counter[str]) -> Callable[..., Any]:
+def _marking(begin: Callable[..., Any], count: Counter[str]) -> Callable[..., Any]:
     """What every run of a script begins with, which marks that there was one."""
 
     def marked(*arguments: Any, **named: Any) -> Any:
         count["runs in this"] += 1
-        return script_rows(*arguments, **named)
+        return begin(*arguments, **named)
 
     return marked
 

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.warm.server import can_serve, warm_python
+from tests.warm import server
 from tools.drill.how import CLUSTER, LOCAL, How
 from tools.drill.moments import MOMENTS
 from tools.drill.pipelines import DRILLED
@@ -59,10 +59,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="drill", dir=where) as name:
         folder = Path(name)
         os.environ["BEAMISH_DRILL"] = str(folder)
-        if not can_serve():
+        if not server.can_serve():
             drill(said, folder, report, None)
         else:
-            with warm_python(folder, ROOT) as python:
+            with server.warm_python(folder, ROOT) as python:
                 os.environ["PYSPARK_PYTHON"] = str(python)
                 drill(said, folder, report, _server_of(python))
     report.print()

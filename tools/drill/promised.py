@@ -43,16 +43,18 @@ def promised(query: Query) -> list[dict[str, Any]] | None:
     script = TestStream()
     for batch in batches:
         for name, chunks in zip(names, batch.chunks, strict=True):
-            if rows := [row for chunk in chunks for row in _rows(query, chunk, name)]:
-                script = script.add(rows, input=name)
+            if given := [row for chunk in chunks for row in _rows(query, chunk, name)]:
+                script = script.add(given, input=name)
     rows = script_rows(flow, script.events)
     bound = flow.bind(rows.schemas, shards=_SHARDS)
     if needs_reports(bound) or bound.needs_clock:
         return None
     root = _Node(bound, Variation(round_trip=True))
-    given = {name: _Given(_steps(query, batches, number, name, rows.tables[name])) for number, name in enumerate(names)}
+    leaves = {
+        name: _Given(_steps(query, batches, number, name, rows.tables[name])) for number, name in enumerate(names)
+    }
     for node in root.nodes():
-        node._inputs = [given[one._source.name] if isinstance(one, _Leaf) else one for one in node._inputs]  # type: ignore[misc]  # noqa: SLF001
+        node._inputs = [leaves[one._source.name] if isinstance(one, _Leaf) else one for one in node._inputs]  # type: ignore[misc]  # noqa: SLF001
     return [row for _ in batches for row in root.step(Step(), None).to_pylist()]
 
 

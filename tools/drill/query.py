@@ -88,10 +88,8 @@ def session(how: How) -> SparkSession:
 def start(spark: SparkSession, query: Query) -> Any:
     """Start a query; Spark's handle of it."""
     drilled = DRILLED[query.name]
-    if None in drilled.sides:
-        panes = drilled.pipeline.apply(_side(spark, query, None))
-    else:
-        panes = drilled.pipeline.apply(**{side: _side(spark, query, side) for side in drilled.sides if side})
+    sides: dict[str, Any] = {side or "df": _side(spark, query, side) for side in drilled.sides}
+    panes = drilled.pipeline.apply(**sides)
     query.out.mkdir(parents=True, exist_ok=True)
     writer = panes.writeStream.option("checkpointLocation", str(query.checkpoint)).trigger(availableNow=True)
     if query.sink == "files":
