@@ -59,7 +59,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="drill", dir=where) as name:
         folder = Path(name)
         os.environ["BEAMISH_DRILL"] = str(folder)
-        if not server.can_serve():
+        if not server.can_serve():  # type: ignore[no-untyped-call]
             drill(said, folder, report, None)
         else:
             with server.warm_python(folder, ROOT) as python:
