@@ -7,7 +7,7 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -21,7 +21,7 @@ from tools.drill.report import Report
 
 _STANDSTILL = 240.0
 """Seconds without anything new in any checkpoint."""
-_PATIENCE = 40.0
+_PATIENCE = 120.0
 """Seconds that a moment is waited for."""
 _NOT_EMPTY = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
 """Spark's refusal to go on where a query was killed while it noted its first batch (docs/reliability.md); it says what to do, which is done."""
@@ -56,18 +56,19 @@ class Life:
     _noted: dict[Query, tuple[int, int]] = attrs.field(init=False, factory=dict)
     _moved: float = attrs.field(init=False, factory=time.monotonic)
 
-    def live(self, chance: random.Random | None, after: str = "") -> str:
+    def live(self, chance: random.Random, may: Callable[[], bool], after: str = "") -> str:
         """Run until the end.
 
         Args:
-            chance: draws when it is killed; None: never.
+            chance: draws when it is killed.
+            may: whether it may be killed, or a part of it.
             after: the moment at which the life before was killed.
 
         Returns:
             what went wrong; "": nothing.
         """
         forget_halt()
-        target = self._aim(chance)
+        target = self._aim(chance, may)
         for query in self.queries:
             query.folder.mkdir(parents=True, exist_ok=True)
         self._look()
@@ -75,13 +76,13 @@ class Life:
         self._process = forked(self.queries, self.log, self.how)
         self.report.starts += 1
         try:
-            return self._watch(chance, target, after)
+            return self._watch(chance, may, target, after)
         finally:
             kill_all(self._process, self.how.warm)
 
-    def _aim(self, chance: random.Random | None) -> Aim | None:
+    def _aim(self, chance: random.Random, may: Callable[[], bool]) -> Aim | None:
         undone = [query for query in self.queries if not query.is_done]
-        if chance is None or not undone:
+        if not undone or not may():
             return None
         target = aim(chance, undone, self.how)
         forget_halt()
@@ -89,7 +90,7 @@ class Life:
             target.prepare()
         return target
 
-    def _watch(self, chance: random.Random | None, target: Aim | None, after: str) -> str:
+    def _watch(self, chance: random.Random, may: Callable[[], bool], target: Aim | None, after: str) -> str:
         looked = time.monotonic()
         come, since = target and target.waiting(), time.monotonic()
         while True:
@@ -102,13 +103,14 @@ class Life:
                 if self._strike(target):
                     return ""
                 target = None
-            if target is None or target.query.is_done or time.monotonic() - since > _PATIENCE:
-                if target:
-                    self.report.missed[target.moment] += 1
-                target = self._aim(chance)
+            if target is None:
+                target = self._aim(chance, may)
                 come, since = target and target.waiting(), time.monotonic()
             if time.monotonic() > looked + 0.25:
                 looked = time.monotonic()
+                if target and (target.is_past() or looked - since > _PATIENCE):
+                    self.report.missed[target.moment] += 1
+                    target = None
                 if self._look() and after:
                     self.report.back[after].append(looked - self._begun)
                     after = ""

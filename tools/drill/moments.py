@@ -63,6 +63,10 @@ class Aim:
         if self.moment in HALTS and self.moment != "function":
             say_halt(self.query.name, self.moment, self.batch)
 
+    def is_past(self) -> bool:
+        """Whether the moment cannot come any more."""
+        return self.query.is_done or self.query.last("commits") > self.batch
+
     def waiting(self) -> Callable[[], bool]:
         """Whether the moment has come, to be asked again and again from now on."""
         since = self._since()

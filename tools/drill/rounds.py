@@ -78,10 +78,13 @@ class Round:
     def _until_done(self, queries: Sequence[Query], how: How, *, kills: int) -> bool:
         """Start them until all have come to their ends; whether they have."""
         after, begun = "", self.report.kills
+
+        def may() -> bool:
+            return self.report.kills - begun < kills and self.limits.left(self.report.kills)
+
         while undone := [query for query in queries if not query.is_done]:
-            may = self.report.kills - begun < kills and self.limits.left(self.report.kills)
             life = Life(undone, self.folder / "log", self.report, how)
-            wrong = life.live(self.chance if may else None, after)
+            wrong = life.live(self.chance, may, after)
             if wrong:
                 self.report.say_wrong(", ".join(query.title for query in undone), wrong)
                 return False
