@@ -13,6 +13,7 @@ from tools.drill.pipelines import DRILLED
 from tools.drill.query import Query
 
 
+@pytest.mark.spark
 @pytest.mark.xdist_group("drill")
 def test_queries_that_are_killed_give_what_they_give_when_left_alone(root):
     how = ["--kills", "2", "--only", "sessions", "--source", "chunks", "--cluster", "0"]
