@@ -45,6 +45,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=list(DRILLED), help="these pipelines")
     parser.add_argument("--moment", action="append", choices=list(MOMENTS), help="at these moments")
     parser.add_argument("--source", action="append", choices=["chunks", "files"], help="of these sources")
+    parser.add_argument("--sink", action="append", choices=["files", "batches"], help="into these sinks")
     parser.add_argument("--java", default="", help="more options for the JVM")
     parser.add_argument("--cluster", type=float, default=0.15, help="how often a round runs on executors of their own")
     parser.add_argument("--keep", type=Path, help="where rounds that went wrong are kept")
@@ -94,6 +95,7 @@ def drill(said: argparse.Namespace, folder: Path, report: Report, warm: int | No
                 warm=warm,
                 moments=tuple(said.moment or MOMENTS),
                 sources=tuple(said.source or ["chunks", "chunks", "files"]),
+                sinks=tuple(said.sink or ["files", "batches"]),
             ),
         )
         found = report.found

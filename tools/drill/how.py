@@ -21,6 +21,7 @@ class How:
         warm: the id of the server that forks Python processes, if there is one.
         moments: at which they may be killed.
         sources: of which one is drawn for each query.
+        sinks: alike.
     """
 
     master: str
@@ -30,3 +31,4 @@ class How:
     warm: int | None
     moments: tuple[str, ...]
     sources: tuple[str, ...]
+    sinks: tuple[str, ...]

@@ -8,6 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class Round:
                 self._compare(one, other)
 
     def _draw(self, name: str) -> Query:
-        sink, source = self.chance.choice(["files", "batches"]), self.chance.choice(self.how.sources)
+        sink, source = self.chance.choice(self.how.sinks), self.chance.choice(self.how.sources)
         return Query(name, sink, source, self.folder / "rows", self.folder / name.replace(" ", "_"))
 
     def _until_done(self, queries: Sequence[Query], how: How, *, kills: int) -> bool:
@@ -99,6 +100,8 @@ class Round:
         wrong = _differences("left alone", _came(alone), came)
         if wrong and cuts(alone) != cuts(killed):
             self.report.cut[killed.title] += 1
+            one, other = next(pair for pair in zip_longest(cuts(alone), cuts(killed)) if pair[0] != pair[1])
+            print(f"{killed.title}: cut in another way: {other}, left alone {one}", flush=True)
             if not (DRILLED[killed.name].by_clock or (rows := promised(killed)) is None):
                 wrong = _differences("in process", _bare(rows), _bare(came))
             else:
