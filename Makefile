@@ -2,6 +2,8 @@
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
+# make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again
+# make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
 # make docs       the pages as a site, in build/site; a link that leads nowhere is an error
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
 # make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
@@ -13,10 +15,11 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures mutate bench bench-others clean
+.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures drill soak mutate bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
+PROCESSES ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -88,6 +91,12 @@ test-deep: $(VENV)/installed-dev
 
 test-sinks: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_SERVERS=1 $(BIN)/python -m pytest -n 0 -m servers
+
+drill: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m tools.drill --budget $(BUDGET) $(if $(SEED),--seed $(SEED))
+
+soak: $(VENV)/installed-dev
+	$(BIN)/python -m tools.soak --budget $(BUDGET) --processes $(PROCESSES) $(if $(SEED),--seed $(SEED))
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python tools/site.py

@@ -1,0 +1,40 @@
+"""The soak searches the laws that are there, and says what it finds."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.laws.test_search import written
+from tools import soak
+
+
+def test_every_law_is_searched():
+    assert {law.partition("[")[0].replace(".", "/").replace("::", ".py::") for law in soak.laws()} == written() - {
+        "tests/laws/test_search.py::law"
+    }
+
+
+def test_a_turn_counts_the_scripts_of_a_law():
+    turn = soak.take(
+        "tests.laws.test_steps::test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other",
+        1,
+    )
+    assert not turn.found
+    assert turn.examples >= turn.scripts > 10
+
+
+@settings(max_examples=50, derandomize=True, database=None)
+@given(st.integers(0, 1000))
+def wrong(number):
+    assert number < 100
+
+
+def test_what_is_found_is_told_once_with_its_seed_and_shrunk(monkeypatch, capsys):
+    monkeypatch.setattr(soak, "laws", list)
+    turn = soak.take(f"{__name__}::wrong", 3)
+    assert "Failing test case: wrong(\n    number=100," in turn.found
+    done = soak.Soak(1)
+    for _ in range(2):
+        done._take_up(turn)
+    said = capsys.readouterr().out
+    assert said.count("FOUND: AssertionError in ") == 1
+    assert f'python -m tools.soak --law "{__name__}::wrong" --seed 3' in said
