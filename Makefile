@@ -6,6 +6,7 @@
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
 # make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
+# make audit      known vulnerabilities of all packages that are installed, by pip-audit (asks pypi.org)
 # make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
@@ -13,7 +14,7 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures mutate bench bench-others clean
+.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures mutate audit bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
@@ -101,6 +102,11 @@ test-pictures: $(VENV)/installed-pictures
 
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)
+
+# pip-audit is in an environment of its own: what it needs is no part of what it looks at.
+audit: $(VENV)/installed-dev
+	@test -x build/audit/bin/pip-audit || { $(BIN)/python -m venv build/audit && build/audit/bin/python -m pip install --quiet pip-audit; }
+	build/audit/bin/pip-audit --strict --skip-editable --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
 bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py
