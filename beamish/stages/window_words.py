@@ -49,6 +49,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "closing", _closing(options)
     if options.retention is not None:
         yield "retained", options.retention.describe()
+    if options.forget_after is not None:
+        yield "forgotten", _forgotten(options)
     yield "a pane holds", _mode(options)
     if options.derived:
         yield "columns", f"computed: {shown_formulas(options.derived)}"
@@ -151,6 +153,13 @@ def _closing(options: WindowOptions) -> str:
     return words + "; an on-time pane comes only if something is new in it"
 
 
+def _forgotten(options: WindowOptions) -> str:
+    return (
+        f"a key is forgotten when the watermark is {options.forget_after} past its latest row: what is in no pane yet comes out as its last "
+        "pane, and its state goes; a row that comes later begins anew"
+    )
+
+
 def _mode(options: WindowOptions) -> str:
     if options.discards:
         return "what came since the window's last pane"
@@ -245,6 +254,8 @@ def calls(declared: WindowOptions) -> Iterator[str]:
             yield f".{name}({value!r})"
     if declared.retention is not None:
         yield f".{declared.retention.call}"
+    if declared.forget_after is not None:
+        yield f".forget_after({str(declared.forget_after)!r})"
     if declared.only_updated:
         yield ".only_updated_panes()"
     if declared.with_dropped:
