@@ -72,7 +72,11 @@ def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
     second = evolve(
         bm.Pipeline().key_by(*first.flow.takes[0].keys[:1]).window(bm.GlobalWindow()),
         accumulations={"rows": Count(), "all": Collect("v0")},
-        trigger=data.draw(st.sampled_from([bm.triggers.Always(), bm.triggers.Never(), bm.triggers.Repeatedly(bm.triggers.AfterCount(2))])),
+        trigger=data.draw(
+            st.sampled_from(
+                [bm.triggers.Always(), bm.triggers.Never(), bm.triggers.Repeatedly(bm.triggers.AfterCount(2))]
+            )
+        ),
         mode=mode,
         forget_after=data.draw(spans),
     )
@@ -136,6 +140,8 @@ def test_of_no_key_anything_is_kept_past_its_end(data):
 def test_it_can_tell(mode):
     pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.GlobalWindow())
     pipeline = pipeline.trigger(bm.triggers.Always()).accumulation_mode(mode).accumulate(n=Count())
-    script = bm.testing.TestStream().add([{"ts": 1, "team": "a"}]).advance_watermark_to(50).add([{"ts": 49, "team": "a"}])
+    script = (
+        bm.testing.TestStream().add([{"ts": 1, "team": "a"}]).advance_watermark_to(50).add([{"ts": 49, "team": "a"}])
+    )
     kept, gone = (run(one, script.events) for one in (pipeline, pipeline.forget_after(5)))
     assert differences(kept, gone, pipeline)
