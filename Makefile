@@ -6,6 +6,8 @@
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
 # make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
+# make test-versions  Spark tests of VERSION_TESTS, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); an hour
+# make weeks      50 million rows (ROWS, BATCHES=500), 3,000 small batches (ONCE_BATCHES): memory, checkpoint, batch time, drawn; an hour
 # make audit      known vulnerabilities of all packages that are installed, by pip-audit (asks pypi.org)
 # make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
@@ -14,10 +16,16 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures mutate audit bench bench-others clean
+.PHONY: help machine demo gallery docs test test-deep test-sinks test-versions test-pictures mutate weeks audit bench bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
+ROWS ?= 50000000
+BATCHES ?= 500
+ONCE_BATCHES ?= 3000
+VERSIONS ?= 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11
+# A part of them, since all take long: what a DataFrame becomes, streams, restarts, chains, and a transcript of each file.
+VERSION_TESTS ?= $(foreach of,batch stream checkpoint chain transcripts,tests/spark/test_$(of).py)
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -90,6 +98,9 @@ test-deep: $(VENV)/installed-dev
 test-sinks: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_SERVERS=1 $(BIN)/python -m pytest -n 0 -m servers
 
+test-versions: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python tools/versions.py --versions $(VERSIONS) --tests $(VERSION_TESTS)
+
 docs: $(VENV)/installed-docs
 	$(BIN)/python tools/site.py
 	$(BIN)/zensical build --strict
@@ -102,6 +113,10 @@ test-pictures: $(VENV)/installed-pictures
 
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)
+
+weeks: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py live --rows $(ROWS) --batches $(BATCHES) --keys 20000 --kept 100 --plot docs/pictures
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py once --rows $$((200 * $(ONCE_BATCHES))) --batches $(ONCE_BATCHES) --kept 60 --plot docs/pictures
 
 # pip-audit is in an environment of its own: what it needs is no part of what it looks at.
 audit: $(VENV)/installed-dev
