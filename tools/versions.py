@@ -21,6 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 VERSIONS = ["4.0:3.11", "4.1:3.12", "4.2:3.13", "4.3:3.11"]
 TESTS = [f"tests/spark/test_{name}.py" for name in ("batch", "stream", "checkpoint", "chain", "transcripts")]
+CLOCKED = (
+    "this pipeline needs the clock"  # how the warning of single batches begins; tests/versions/skipping.py skips it
+)
 NEEDED = ["pytest>=8.3,<9.2", "pytest-xdist>=3.6", "hypothesis>=6.100", "setuptools>=77"]
 
 
@@ -107,7 +110,19 @@ def main() -> int:
         pythons[pair] = found
         if said.tests:
             begin = time.perf_counter()
-            options = ["-n", "0", "-q", "-W", "default", "-p", "tests.versions.skipping", "-m", "not deep"]
+            options = [
+                "-n",
+                "0",
+                "-q",
+                "-W",
+                "default",
+                "-W",
+                f"error:{CLOCKED}",
+                "-p",
+                "tests.versions.skipping",
+                "-m",
+                "not deep",
+            ]
             code, words = run(found, "pytest", *options, *said.tests)
             failed |= code != 0
             print(f"PySpark {spark}, Python {python}: {words} ({time.perf_counter() - begin:.0f} s)", flush=True)
