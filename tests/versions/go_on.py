@@ -26,7 +26,12 @@ PIPELINES = {
     "sessions": MINUTES.window(bm.Sessions(15)),
     "chain": MINUTES.then(bm.Pipeline().key_by("n").accumulating_and_retracting().accumulate(most=Max("s"))),
     "once": ROWS.deduplicate("score", within=100),
-    "forgotten": ROWS.window(bm.GlobalWindow()).trigger(Never()).forget_after(30).discarding().accumulate(n=Count()),
+    "forgotten": ROWS.key_by("team", "score")
+    .window(bm.GlobalWindow())
+    .trigger(Never())
+    .forget_after(10)
+    .discarding()
+    .accumulate(n=Count()),
 }
 
 
