@@ -8,6 +8,9 @@
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
 # make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
+# make test-versions  Spark tests of VERSION_TESTS, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); an hour
+# make weeks      50 million rows (ROWS, BATCHES=500), 3,000 small batches (ONCE_BATCHES): memory, checkpoint, batch time, drawn; an hour
+# make audit      known vulnerabilities of all packages that are installed, by pip-audit
 # make bench      events per second, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
@@ -15,11 +18,18 @@
 # Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs test test-deep test-sinks test-pictures drill soak mutate bench bench-others clean
+.PHONY: help machine demo gallery docs test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit bench \
+	bench-others clean
 
 BUDGET ?= 600
 SAMPLE ?= 300
 PROCESSES ?= 1
+ROWS ?= 50000000
+BATCHES ?= 500
+ONCE_BATCHES ?= 3000
+VERSIONS ?= 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11
+# A part of them, since all take long: what a DataFrame becomes, streams, restarts, chains, and a transcript of each file.
+VERSION_TESTS ?= $(foreach of,batch stream checkpoint chain transcripts,tests/spark/test_$(of).py)
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -98,6 +108,9 @@ drill: $(VENV)/installed-dev
 soak: $(VENV)/installed-dev
 	$(BIN)/python -m tools.soak --budget $(BUDGET) --processes $(PROCESSES) $(if $(SEED),--seed $(SEED))
 
+test-versions: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python tools/versions.py --versions $(VERSIONS) --tests $(VERSION_TESTS)
+
 docs: $(VENV)/installed-docs
 	$(BIN)/python tools/site.py
 	$(BIN)/zensical build --strict
@@ -110,6 +123,15 @@ test-pictures: $(VENV)/installed-pictures
 
 mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)
+
+weeks: $(VENV)/installed-dev
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py live --rows $(ROWS) --batches $(BATCHES) --keys 20000 --kept 100 --plot docs/pictures
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py once --rows $$((200 * $(ONCE_BATCHES))) --batches $(ONCE_BATCHES) --kept 60 --plot docs/pictures
+
+# pip-audit is in an environment of its own: what it needs is no part of what it looks at.
+audit: $(VENV)/installed-dev
+	@test -x build/audit/bin/pip-audit || { $(BIN)/python -m venv build/audit && build/audit/bin/python -m pip install --quiet pip-audit; }
+	build/audit/bin/pip-audit --strict --skip-editable --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
 bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.adapters.python import add_rows, failed, merge_accumulators, typed
 from beamish.accumulations.arguments import column_field, function_field
-from beamish.errors import OptionError, PipelineError
+from beamish.errors import OptionError, PipelineError, cause
 from beamish.kernels.buffers import flags, plain, plain_type, valid
 from beamish.kernels.codec import ALLOWED, encode
 from beamish.kernels.fields import Field
@@ -107,8 +107,8 @@ class Reduce(Accumulation):
                 for row in place[start + 1 : end]:
                     value = values[row]
                     reduced = fn(reduced, value)
-            except Exception as error:
-                raise failed(self, "fn", (reduced, value), error, number) from error
+            except Exception as error:  # noqa: BLE001 - it is raised again
+                raise failed(self, "fn", (reduced, value), error, number) from cause(error)
             result[number] = reduced
         return [typed(self, "fn", result, state[0].type)]
 

@@ -1,6 +1,12 @@
 """The Beam windowing model for Spark Structured Streaming: windows, triggers, accumulation modes, retractions."""
 
+import sys
 from typing import TYPE_CHECKING
+
+if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it too, but a zip that travels with a job has no pip
+    raise ImportError(
+        f"beamish needs Python 3.11 or later, this is {sys.version.split()[0]}: run the driver and the workers (PYSPARK_PYTHON) with another"
+    )
 
 from beamish import accumulations, errors, plot, sinks, testing, triggers
 from beamish.errors import (

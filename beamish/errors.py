@@ -1,11 +1,16 @@
 """The errors beamish raises. Each says the value, the rule it broke and the fix.
 
 What is raised in a worker of Spark's reaches the driver as text within an exception of Spark's; ``of`` finds it there.
+
+A message has the one value that is wrong, such as the arguments of a user's function that raised, and its key: never the whole row.
+Where values must not stand in logs, the environment variable ``BEAMISH_HIDE_VALUES=1`` has ``(hidden)`` in their place (SECURITY.md).
 """
 
 from __future__ import annotations
 
+import os
 import re
+from typing import Any
 
 
 class BeamishError(Exception):
@@ -82,6 +87,32 @@ class BufferFullError(BeamishError, RuntimeError):
 
 class SinkError(BeamishError, RuntimeError):
     """A table does not take a batch: it does not fit, is another query's, or its database says no. Nothing of it was written."""
+
+
+HIDE_VALUES = "BEAMISH_HIDE_VALUES"
+"""The environment variable by which messages are without values of rows; 0 or empty: they have them."""
+HIDDEN = "(hidden)"
+"""What stands in a message where a value was."""
+
+
+def values_are_hidden() -> bool:
+    """Whether messages are without values of rows, in this process."""
+    return os.environ.get(HIDE_VALUES, "") not in ("", "0")
+
+
+def shown(value: Any) -> str:
+    """A value of a row, as it stands in a message."""
+    return HIDDEN if values_are_hidden() else repr(value)
+
+
+def said(error: Exception) -> str:
+    """What another's error says, which may hold values of rows."""
+    return f"{type(error).__name__}: {HIDDEN if values_are_hidden() else error}"
+
+
+def cause(error: Exception) -> Exception | None:
+    """What an error is raised from, since a trace shows its words too."""
+    return None if values_are_hidden() else error
 
 
 _RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)

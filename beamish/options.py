@@ -50,6 +50,7 @@ class WindowOptions:
     where: Formula | None = None
     deduplication: Deduplication | None = None
     retention: Retention | None = None
+    forget_after: Duration | None = None
     derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
     having: Formula | None = None
 
@@ -69,6 +70,11 @@ class WindowOptions:
         if not self.lateness:
             return ""
         return f"{self.late_rows} rows" if self.counts_rows else str(self.allowed_lateness)
+
+    @property
+    def never_ends(self) -> bool:
+        """Whether a windowing is all of time, so that its windows do not end while a stream runs."""
+        return any(one.window is not None and one.window.is_all_of_time for one in self.windowings.values() or (self,))
 
     @property
     def discards(self) -> bool:
@@ -95,7 +101,12 @@ class WindowOptions:
         """The options of each of several windowings, by name; none where there is one windowing without a name."""
         options = {} if self.window is None else self.window.windowings
         return {
-            name: attrs.evolve(self, window=option, retract_merged=self.retract_merged if option.merging else None)
+            name: attrs.evolve(
+                self,
+                window=option,
+                retract_merged=self.retract_merged if option.merging else None,
+                forget_after=self.forget_after if option.is_all_of_time else None,
+            )
             for name, option in options.items()
         }
 

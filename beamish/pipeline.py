@@ -10,7 +10,7 @@ import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.deduplication import read_deduplication
-from beamish.durations import Duration, DurationLike, not_negative
+from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain, explained
 from beamish.flow import Flow, Input, Panes
@@ -448,6 +448,41 @@ class Pipeline:
             [(0, True)]
         """
         return self._with(retention=Retention(windows, rows, bytes))
+
+    def forget_after(self, span: DurationLike) -> Pipeline:
+        """Forget a key in the global window when the watermark is so far past its latest row; else it is kept for ever.
+
+        Its window then closes as at its end: what is in no pane yet comes out as its last pane, an on-time one, and its state goes.
+        A row that comes later begins anew, with pane number 0. What came out stays: nothing takes it back. A trigger that waits for the
+        end, such as ``Never()``, so gives one final pane per key (docs/semantics.md#forget-after). A batch forgets nothing.
+
+        Args:
+            span: a duration above 0, of event time, from the latest event time of the key's rows.
+
+        Raises:
+            OptionError: it is none.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Count
+            >>> from beamish.triggers import Never
+            >>> visits = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .key_by("user")
+            ...     .window(bm.GlobalWindow())
+            ...     .trigger(Never())
+            ...     .forget_after("30 days")
+            ...     .discarding()
+            ...     .accumulate(n=Count())
+            ... )
+            >>> days = 24 * 60 * 60
+            >>> script = bm.testing.TestStream().add([{"ts": 1, "user": "ann"}, {"ts": 2 * days, "user": "ann"}])
+            >>> script = script.advance_watermark_to(31 * days).advance_watermark_to(32 * days)
+            >>> [(pane.key["user"], pane.values["n"], str(pane.timing)) for pane in visits.run(script)]
+            [('ann', 2, 'ON_TIME')]
+        """
+        return self._with(forget_after=positive("forget_after", span))
 
     def having(self, condition: pc.Expression) -> Pipeline:
         """Let only the panes out that fulfil a condition, and only their retractions; a second call adds to the first.

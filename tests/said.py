@@ -57,6 +57,7 @@ class Said:
     where: Any = None
     deduplication: Deduplication | None = None
     retention: Any = None
+    forget_after: Any = None
     derived: Mapping[str, Any] = attrs.Factory(dict)
     having: Any = None
     suppress: bm.Suppress | None = None

@@ -1075,6 +1075,8 @@ COUNTED_AT_ONCE = [
     (lambda: START.retain(windows=0), ["retain(windows=0)", "at least 1"]),
     (lambda: START.retain(rows=2.5), ["retain(rows=2.5)"]),
     (lambda: START.retain(bytes=True), ["retain(bytes=True)"]),
+    (lambda: START.forget_after(0), ["forget_after=0", "above 0"]),
+    (lambda: START.forget_after("soon"), ["forget_after='soon'", "not a duration"]),
     (START.allowed_lateness, ["allowed_lateness(None, rows=None)", "a duration"]),
 ]
 
@@ -1127,6 +1129,19 @@ COUNTED_TOGETHER = [
     (
         lambda: PLAIN.retain(windows=3).window(bm.GlobalWindow()).explain(),
         ["retain(windows=3)", "all of time is one window"],
+    ),
+    (
+        lambda: PLAIN.forget_after(5).explain(),
+        ["forget_after('5 seconds')", "end by themselves"],
+    ),
+    (lambda: COUNTED.forget_after(5).explain(), ["forget_after('5 seconds')", "idle='1 day'"]),
+    (
+        lambda: PLAIN.window(bm.GlobalWindow()).forget_after(5).suppress(bm.UntilWindowCloses()),
+        ["forget_after('5 seconds')", "comes again", "Never()"],
+    ),
+    (
+        lambda: PLAIN.window(bm.GlobalWindow()).then(bm.Pipeline().accumulate(m=Max("n")).forget_after(5)).explain(),
+        ["forget_after('5 seconds') of panes without timestamp", "timestamp_combiner"],
     ),
     (lambda: COUNTED.suppress(bm.UntilWindowCloses()).explain(), ["suppress(", "a window of rows closes with a row"]),
     (lambda: COUNTED.then(bm.Pipeline().accumulate(most=Max("n"))).explain(), ["the numbers of the rows before"]),

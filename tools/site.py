@@ -24,7 +24,12 @@ from site_pictures import WIDE, draw, with_pictures
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "pages"
-TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+TOP = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 LINKED = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.errors import OptionError, UserFunctionError
+from beamish.errors import OptionError, UserFunctionError, cause, said, shown
 from beamish.kernels.identity import plain_repr
 from beamish.markup import html_table
 
@@ -269,8 +269,8 @@ class Trigger:
     def _call(self, window: int, method: str, *arguments: Any) -> Any:
         try:
             return getattr(self, method)(*arguments)
-        except Exception as error:
-            raise self._wrong(window, f"{method}{arguments!r} raised {type(error).__name__}: {error}") from error
+        except Exception as error:  # noqa: BLE001 - it is raised again
+            raise self._wrong(window, f"{method}{shown(arguments)} raised {said(error)}") from cause(error)
 
     def _wrong(self, window: int, words: str) -> UserFunctionError:
         result = UserFunctionError(f"{self!r}.{words}; fix it and restart from the checkpoint; no data was lost")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beamish.errors import UserFunctionError
+from beamish.errors import UserFunctionError, cause, said, shown
 from beamish.kernels.buffers import binary_column
 from beamish.kernels.codec import ALLOWED, decode, encode
 from beamish.kernels.groups import Groups
@@ -40,8 +40,8 @@ def add_rows(owner: Any, state: pa.Array, values: Sequence[Any], groups: Groups,
         try:
             for value in rows[start:end]:
                 accumulator = add(accumulator, value)
-        except Exception as error:
-            raise failed(owner, "add", (accumulator, value), error, number) from error
+        except Exception as error:  # noqa: BLE001 - it is raised again
+            raise failed(owner, "add", (accumulator, value), error, number) from cause(error)
         accumulators[number] = _encode(owner, accumulator, number)
     return binary_column(accumulators)
 
@@ -62,8 +62,8 @@ def merge_accumulators(owner: Any, state: pa.Array, groups: Groups) -> pa.Array:
             other = _decode(owner, part, number)
             try:
                 merged = owner.merge(merged, other)
-            except Exception as error:
-                raise failed(owner, "merge", (merged, other), error, number) from error
+            except Exception as error:  # noqa: BLE001 - it is raised again
+                raise failed(owner, "merge", (merged, other), error, number) from cause(error)
         result[number] = _encode(owner, merged, number)
     return binary_column(result)
 
@@ -75,8 +75,8 @@ def extract(owner: Any, state: pa.Array, type_: pa.DataType) -> pa.Array:
         accumulator = _create(owner, number) if encoded is None else _decode(owner, encoded, number)
         try:
             values.append(owner.extract(accumulator))
-        except Exception as error:
-            raise failed(owner, "extract", (accumulator,), error, number) from error
+        except Exception as error:  # noqa: BLE001 - it is raised again
+            raise failed(owner, "extract", (accumulator,), error, number) from cause(error)
     return typed(owner, "extract", values, type_)
 
 
@@ -97,7 +97,7 @@ def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.
             try:
                 pa.array([value], type_)
             except (pa.ArrowException, TypeError, ValueError, OverflowError):
-                raise _mistyped(owner, method, value, type_, number) from error
+                raise _mistyped(owner, method, value, type_, number) from cause(error)
         raise
 
 
@@ -120,7 +120,7 @@ def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception
             "its code, so begin a new checkpoint over the same rows"
         )
     result = UserFunctionError(
-        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {type(error).__name__}: {error}; {way_out}"
+        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {said(error)}; {way_out}"
     )
     result.group = number
     return result
@@ -134,23 +134,23 @@ def no_rows(groups: int) -> pa.Array:
 def _create(owner: Any, number: int) -> Any:
     try:
         return owner.create()
-    except Exception as error:
-        raise failed(owner, "create", (), error, number) from error
+    except Exception as error:  # noqa: BLE001 - it is raised again
+        raise failed(owner, "create", (), error, number) from cause(error)
 
 
 def _decode(owner: Any, kept: bytes, number: int) -> Any:
     dumped = decode(kept)
     try:
         return owner.load(dumped)
-    except Exception as error:
-        raise failed(owner, "load", (dumped,), error, number) from error
+    except Exception as error:  # noqa: BLE001 - it is raised again
+        raise failed(owner, "load", (dumped,), error, number) from cause(error)
 
 
 def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
     try:
         dumped = owner.dump(accumulator)
-    except Exception as error:
-        raise failed(owner, "dump", (accumulator,), error, number) from error
+    except Exception as error:  # noqa: BLE001 - it is raised again
+        raise failed(owner, "dump", (accumulator,), error, number) from cause(error)
     try:
         return encode(dumped)
     except TypeError as error:
@@ -159,12 +159,12 @@ def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
             "or define dump(self, accumulator), which makes it that, and load(self, dumped), which makes it again"
         )
         result.group = number
-        raise result from error
+        raise result from cause(error)
 
 
 def _short(value: Any) -> str:
     try:
-        text = repr(value)
+        text = shown(value)
     except Exception:  # noqa: BLE001 - a broken repr must not hide the error that is reported
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_ARGUMENT else f"{text[:_LONGEST_ARGUMENT]}..."

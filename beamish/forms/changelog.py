@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from beamish.errors import ColumnError, OptionError, ScriptError
+from beamish.errors import ColumnError, OptionError, ScriptError, shown
 from beamish.forms.form import InputForm, Unfolded
 
 _IMAGES = {"insert": 1, "update_postimage": 1, "update_preimage": -1, "delete": -1}
@@ -77,7 +77,7 @@ class FromChangelog(InputForm):
         """What is said of a value that the format does not have."""
         known = {"debezium": tuple(BEFORE_AND_AFTER), "diff": ("a whole number",)}.get(self.format)
         known = known or tuple(WORDS[self.format][1])
-        return f"{self.call()[1:]}: a row has {column}={value!r}; must be {', '.join(known)}"
+        return f"{self.call()[1:]}: a row has {column}={shown(value)}; must be {', '.join(known)}"
 
     @property
     def no_image(self) -> str:

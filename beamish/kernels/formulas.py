@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.errors import ColumnError, OptionError, UserFunctionError
+from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, values_are_hidden
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -76,8 +76,8 @@ class Formula:
             return self.of(table)
         except pa.ArrowException as error:
             raise UserFunctionError(
-                f"{where}: {_said(error)}; change it and restart from the checkpoint; no data was lost"
-            ) from error
+                f"{where}: {HIDDEN if values_are_hidden() else _said(error)}; change it and restart from the checkpoint; no data was lost"
+            ) from cause(error)
 
 
 def read_formula(where: str, value: Any, example: str) -> Formula:

@@ -107,6 +107,11 @@ class WindowPlan:
         return self.options.retention is not None
 
     @property
+    def forgets(self) -> bool:
+        """Whether the windows of a key go when it had no row for so long."""
+        return self.options.forget_after is not None and self.is_global
+
+    @property
     def counts_rows_put_in(self) -> bool:
         """Whether it is counted how many rows came into each window."""
         return self.options.retention is not None and self.options.retention.rows is not None
@@ -166,7 +171,7 @@ class WindowPlan:
     @property
     def carries_times(self) -> bool:
         """Whether slices carry the earliest and latest event time of their rows."""
-        return self.combines_timestamps or self.observed
+        return self.combines_timestamps or self.observed or self.forgets
 
     @property
     def combines_timestamps(self) -> bool:
@@ -431,7 +436,8 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
         retracts=options.retracts,
         watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
         slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
-        follows=_FOLLOWS[options.mode],
+        # a key that comes again after it was forgotten has another pane
+        follows=Follows.ADDING if options.mode is None and options.forget_after else _FOLLOWS[options.mode],
         has_timestamps=options.combiner is not TimestampCombiner.END_OF_WINDOW or not _never_ends(options),
     )
 

@@ -154,6 +154,10 @@ class AsOfStage(Stage):
         )
         yield "panes", f"a row comes out {waits}{corrected}"
         yield "late", describe_late(self.table)
+        latest = (
+            f"the latest version of a key of {changes.name} that never comes again for ever, unless a change deletes it"
+        )
+        yield "bounded", f"a row of {left.name} is kept until no change can concern it; {latest}"
         yield "dropped", describe_dropped(attrs.evolve(self.table, with_dropped=self.with_dropped))
         if isinstance(operator, AsOfOperator):
             yield "carried", operator.plan.table.carried

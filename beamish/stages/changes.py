@@ -71,6 +71,7 @@ class ChangesStage(Suppressible):
             f"a row sets what is held of {slot}{deleted}; of several the one with the greatest {newest} counts",
         )
         yield "watermark", relation.policy.describe()
+        yield "bounded", "of a slot that never comes again nothing is left when what is held of it has come out"
         yield (
             "dropped",
             "rows without event time, and of windows that had closed when they came"

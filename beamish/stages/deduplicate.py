@@ -75,6 +75,10 @@ class DeduplicateStage(Stage):
         yield "duplicates", describe_deduplication(self.options, relation)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         yield (
+            "bounded",
+            f"of a key that never comes again nothing is left when the watermark is {self.options.within} past its latest row",
+        )
+        yield (
             "dropped",
             (
                 "rows that come again, rows so late that this is no longer known, rows without event time or with one outside the years "

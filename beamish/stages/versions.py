@@ -78,6 +78,10 @@ class VersionsStage(Stage):
         altered = "when a change alters one, a RETRACTION takes it back and what holds now comes"
         yield "versions", f"{shown}, each from its valid_from until before its valid_to (null: still valid); {altered}"
         yield "late", describe_late(options)
+        yield (
+            "bounded",
+            "the latest version of a key that never comes again is kept for ever, unless a change deletes it",
+        )
         yield "dropped", describe_dropped(options)
         if isinstance(operator, VersionsOperator):
             yield "carried", operator.plan.table.carried

@@ -77,6 +77,7 @@ class WindowStage(Suppressible):
         _check_names(options, takes)
         _check_retractions(options, takes)
         _check_retention(options)
+        _check_forgetting(options, takes)
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
         _check_within(options, takes)
@@ -93,14 +94,15 @@ class WindowStage(Suppressible):
     def check_stream(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
         _check_ids_go(options)
-        if options.trigger.can_fire_before_end():
+        if options.trigger.can_fire_before_end() or options.forget_after is not None:
             return
         for windowing in options.windowings.values() or (options,):
             if windowing.window is not None and windowing.window.is_all_of_time:
                 raise PipelineError(
                     f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
                     "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
-                    "AfterWatermark(early=AfterProcessingTime('1 minute')), or windows that end"
+                    "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
+                    "without rows, or use windows that end"
                 )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
@@ -363,16 +365,37 @@ def _check_retention(options: WindowOptions) -> None:
             )
 
 
+def _check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that there are windows which a key would keep for ever, and rows that say when it had one."""
+    if options.forget_after is None:
+        return
+    call = f"forget_after({str(options.forget_after)!r})"
+    if options.counts_rows:
+        raise PipelineError(
+            f"{call} in {options.window!r}: windows of rows end by rows; say after how long without rows a key begins anew by "
+            "bm.CountWindows(..., idle='1 day')"
+        )
+    if not options.never_ends:
+        raise PipelineError(
+            f"{call} in {options.window!r}: these windows end by themselves, and then nothing of a key is left; leave it out"
+        )
+    if not all(relation.has_timestamps for relation in takes):
+        raise PipelineError(
+            f"{call} of panes without timestamp: when had a key its last row? Give the stage before a timestamp_combiner, such as "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+        )
+
+
 def _check_ids_go(options: WindowOptions) -> None:
     """Check that the ids of rows are forgotten some time."""
     once = options.deduplication
-    if once is None or once.within is not None:
+    if once is None or once.within is not None or options.forget_after is not None:
         return
     for windowing in options.windowings.values() or (options,):
         if windowing.window is not None and windowing.window.is_all_of_time:
             raise PipelineError(
                 f"{once.call} in {options.window!r}: all of time is one window, so each id would be kept for ever; say "
-                f"within='1 day', or use windows that end"
+                f"within='1 day', or .forget_after('30 days'), or use windows that end"
             )
 
 

@@ -27,6 +27,11 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
             f"suppress({until!r}) of a stage with {options.retention.call}: a window that falls out does not close at a time; leave one "
             "of them out, or limit what is held by buffer=bm.Buffer(...)"
         )
+    if options.forget_after is not None:
+        raise PipelineError(
+            f"suppress({until!r}) of a stage with forget_after({str(options.forget_after)!r}): a key that comes again would replace what is "
+            "held of its forgotten window; without early panes, such as under Never(), each key has one pane, the final one"
+        )
     if isinstance(until, UntilWindowCloses) and until.grace is not None:
         raise PipelineError(
             f"suppress({until!r}): grace is for changes(); a pipeline's windows close after their allowed lateness: say "

@@ -49,6 +49,9 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "closing", _closing(options)
     if options.retention is not None:
         yield "retained", options.retention.describe()
+    if options.forget_after is not None:
+        yield "forgotten", _forgotten(options)
+    yield "bounded", _bounded(options, takes)
     yield "a pane holds", _mode(options)
     if options.derived:
         yield "columns", f"computed: {shown_formulas(options.derived)}"
@@ -151,6 +154,29 @@ def _closing(options: WindowOptions) -> str:
     return words + "; an on-time pane comes only if something is new in it"
 
 
+def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    """What bounds the state of keys that will never come again."""
+    numbering = options.window.numbering if options.window is not None else None
+    within = options.deduplication.within if options.deduplication is not None else None
+    ids = f"; its ids are kept until the watermark is {within} past them" if within is not None else ""
+    if numbering is not None and not numbering.over_stream and takes[0].keys:
+        if numbering.idle is None:
+            return f"by nothing: the number of each key, and its last window, are kept for ever; idle='30 days' forgets a key without rows{ids}"
+        return f"of a key that never comes again nothing is left when the watermark is {numbering.idle} past its latest row{ids}"
+    if numbering is None and options.never_ends and options.forget_after is None:
+        return f"by nothing: a key that never comes again is kept for ever, since all of time is its window; .forget_after('30 days') ends it{ids}"
+    if numbering is None and options.never_ends:
+        return f"of a key that never comes again nothing is left when the watermark is {options.forget_after} past its latest row{ids}"
+    return f"of a key that never comes again nothing is left when its last window has expired{ids}"
+
+
+def _forgotten(options: WindowOptions) -> str:
+    return (
+        f"a key is forgotten when the watermark is {options.forget_after} past its latest row: what is in no pane yet comes out as its last "
+        "pane, and its state goes; a row that comes later begins anew"
+    )
+
+
 def _mode(options: WindowOptions) -> str:
     if options.discards:
         return "what came since the window's last pane"
@@ -245,6 +271,8 @@ def calls(declared: WindowOptions) -> Iterator[str]:
             yield f".{name}({value!r})"
     if declared.retention is not None:
         yield f".{declared.retention.call}"
+    if declared.forget_after is not None:
+        yield f".forget_after({str(declared.forget_after)!r})"
     if declared.only_updated:
         yield ".only_updated_panes()"
     if declared.with_dropped:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beamish.errors import OptionError, UserFunctionError
+from beamish.errors import OptionError, UserFunctionError, cause, said, shown
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.identity import plain_repr
 from beamish.markup import html_table
@@ -164,13 +164,13 @@ class WindowOption:
         for row, arguments in enumerate(zip(timestamps_us.tolist(), *columns, strict=True)):
             try:
                 own = [read_window(window) for window in self.assign(*arguments)]
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - it is raised again
                 result = UserFunctionError(
-                    f"{self!r}.assign{arguments!r} raised {type(error).__name__}: {error}; fix it and restart "
+                    f"{self!r}.assign{shown(arguments)} raised {said(error)}; fix it and restart "
                     "from the checkpoint; no data was lost"
                 )
                 result.group = row
-                raise result from error
+                raise result from cause(error)
             rows.extend([row] * len(own))
             bounds.extend(own)
         table = np.array(bounds, dtype=np.int64).reshape(-1, 2)

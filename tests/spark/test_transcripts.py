@@ -33,6 +33,7 @@ CHOSEN = {
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
     "duplicates": "A stage after it takes them in the same step, keyed otherwise",
     "flows": "A side is keyed again: the orders of each team beside its visits",
+    "forgetting": "A row whose end the watermark has passed already closes its window with its bundle, late; with a later one it does not",
     "merges": "A late match takes back the early outer row",
     "pairs_once": "What the watermark lets go of without a match is new, and shown to the trigger; what comes older is dropped",
     "panes": "Dropped rows: one for each row and window, before the panes; a null event time once, without a window",

@@ -147,6 +147,7 @@ class Key:
         remembered: the ids of its rows, each with the watermark at which it is forgotten (semantics.md#duplicates-within).
         put_in: how many rows came into the windows whose trigger has finished.
         fallen: (end, start) of the latest window that fell out (semantics.md#retention).
+        latest_us: of its rows since it was last forgotten the latest event time (semantics.md#forget-after).
     """
 
     columns: Mapping[str, Any]
@@ -155,6 +156,7 @@ class Key:
     remembered: list[tuple[Any, int]] = field(default_factory=list)
     put_in: dict[Bounds, int] = field(default_factory=dict)
     fallen: tuple[int, int] | None = None
+    latest_us: int | None = None
 
     def has_lost(self, bounds: Bounds) -> bool:
         """Whether the window, or one after it, fell out."""
@@ -310,7 +312,7 @@ class Twin:
             before, now = self.progress_before(key), self.progress(key)
             for window in key.in_order():
                 waits = before < window.end <= now and window.waits_for_end
-                if self.expired(key, window.bounds):
+                if self.expired(key, window.bounds) or self.is_forgotten(key):
                     # Its leftovers are its last pane, whatever its trigger says; a leap over end and expiry gives one.
                     del key.live[window.bounds]
                     self.emit(key, window, is_last=True)
@@ -319,6 +321,21 @@ class Twin:
                     # semantics.md#when-a-window-is-asked
                     self.ask(key, window)
             key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(key, bounds)}
+            if self.is_forgotten(key):
+                self.forget(key)
+
+    def is_forgotten(self, key: Key) -> bool:
+        """Whether the watermark is so far past the latest row of a key (semantics.md#forget-after)."""
+        return self.watermark >= self.end_of(key)
+
+    def end_of(self, key: Key) -> float:
+        """Where its window ends, if no further row comes."""
+        span = self.options.forget_after if self.window.is_all_of_time else None
+        return float("inf") if span is None or key.latest_us is None else min(key.latest_us + span.us, END_OF_TIME_US)
+
+    def forget(self, key: Key) -> None:
+        key.latest_us = None
+        key.closed.clear()
 
     def time_of(self, row: Row) -> int | None:
         """A row's event time."""
@@ -443,6 +460,12 @@ class Twin:
 
     def add_to_key(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> None:
         came = self.land(key, pairs)
+        if came and self.is_forgotten(key):  # its rows are so late that it closes at once
+            for window in list(came):
+                del key.live[window.bounds]
+                self.emit(key, window, is_last=True)
+            self.forget(key)
+            return
         for window in key.in_order():
             if any(window is one for one in came):  # semantics.md#when-a-window-is-asked
                 self.ask(key, window)
@@ -496,6 +519,8 @@ class Twin:
         for bounds, rows in landed.items():
             window = key.live.setdefault(bounds, Live(bounds, node(self.options.trigger)))
             window.add(rows, self.progress(key))
+            times = [row.time_us for row in rows if row.time_us != NO_TIME_US]
+            key.latest_us = max([*times, *([] if key.latest_us is None else [key.latest_us])], default=None)
             if self.options.deduplication is not None:
                 window.ids += [id_of(self.options.deduplication.columns, row.values) for row in rows]
             shown = window.trigger.show(len(rows), self.now(key, bounds))
@@ -633,9 +658,10 @@ class Twin:
     def timing(self, key: Key, window: Live) -> PaneTiming:
         """semantics.md#pane-timing."""
         since = self.progress_before(key) if window.new_since is None else window.new_since
-        if window.panes_not_early or since >= window.end:
+        end = min(window.end, self.end_of(key))
+        if window.panes_not_early or since >= end:
             return PaneTiming.LATE
-        return PaneTiming.EARLY if self.progress(key) < window.end else PaneTiming.ON_TIME
+        return PaneTiming.EARLY if self.progress(key) < end else PaneTiming.ON_TIME
 
     def timestamp(self, window: Live) -> Any:
         """semantics.md#pane-timestamps."""

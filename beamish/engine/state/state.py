@@ -40,7 +40,7 @@ from beamish.engine.windowing.fallen import FallenWindows
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.keyed_records import parts_of_keys
 from beamish.engine.windowing.reaches import Reaches
-from beamish.engine.windowing.window_table import NO_VALUE, Pool, WindowTable
+from beamish.engine.windowing.window_table import LATEST, NO_VALUE, Pool, WindowTable
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_values
@@ -48,6 +48,11 @@ from beamish.kernels.identity import same_identity
 from beamish.kernels.order import run_starts
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US, WindowIndices
+
+
+def _forget_after_us(plan: WindowPlan) -> int | None:
+    """After how long without a row keys are forgotten; None: they are not."""
+    return plan.options.forget_after.us if plan.options.forget_after is not None and plan.forgets else None
 
 
 @attrs.define
@@ -69,7 +74,7 @@ class State:
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
-        relaid: whether windows lie by key now and did not, or the other way round.
+        relaid: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
@@ -131,6 +136,7 @@ class State:
             plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, reaches, fallen, held, changed
         )
         state.relaid = about.get("by_key", False) != plan.retains
+        state.relaid |= about.get("forget_after_us") != _forget_after_us(plan)
         return state
 
     def begin_step(self) -> None:
@@ -187,6 +193,8 @@ class State:
         }
         with naming_entry(segment_name(numbers[0])):
             windows = pa.concat_tables([segment for _, segment in stored])
+            if LATEST in table.stored and LATEST not in windows.schema.names:
+                given[LATEST] = self.clocks.watermark_us  # when their last row came is not known: as if it came now
             of = np.repeat(np.array(numbers), sizes)
             rows = append_stored(self.plan, windows, table, touched=self.rewrites, segment=of, **given)
         had_inherited = self._with_inherited_panes()
@@ -283,6 +291,8 @@ class State:
         waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
         waits &= ~table["closed"][rows] & (end > progress)
         due = np.where(waits, end, self.plan.expiry_us(end))
+        if self.plan.forgets:
+            due = np.minimum(due, table.forgotten_us(rows))
         kept = table["keeps_until_us"][rows] if self.plan.cuts else np.full(len(rows), NEVER_US)
         if not self.plan.counts_rows:
             due, kept = np.minimum(due, kept), np.full(len(rows), NEVER_US)
@@ -306,5 +316,6 @@ class State:
             **({} if self.held is None else {"held": self.held}),
             **({"by_key": True} if self.plan.retains else {}),
             **({"numbered": self.numbered} if self.plan.numbers_rows else {}),
+            **({"forget_after_us": _forget_after_us(self.plan)} if self.plan.forgets else {}),
         }
         write_index_entry(self.store, self.index, about)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from beamish.engine.state.store import Store
-from beamish.errors import StateError
+from beamish.errors import StateError, cause, said
 from beamish.kernels.ipc import from_bytes, to_bytes
 
 INDEX, WINDOWINGS, DUPLICATES = "index", "windowings", "duplicates"
@@ -66,9 +66,9 @@ def naming_entry(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
         raise StateError(
-            f"the state store's entry {name!r} is not what was written ({type(error).__name__}: {error}): restore the "
+            f"the state store's entry {name!r} is not what was written ({said(error)}): restore the "
             "checkpoint from a copy, or start from a new one"
-        ) from error
+        ) from cause(error)
 
 
 def write_entry(store: Store, name: str, table: pa.Table) -> None:

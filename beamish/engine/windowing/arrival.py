@@ -16,7 +16,7 @@ from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, time
 from beamish.engine.windowing.duplicates import drop_remembered, take_ids
 from beamish.engine.windowing.entries import Entries, entries_of
 from beamish.engine.windowing.error_context import naming_window
-from beamish.engine.windowing.firing import ask
+from beamish.engine.windowing.forgetting import ask_or_close, note_latest
 from beamish.engine.windowing.lookup import find
 from beamish.engine.windowing.merging import find_merging
 from beamish.engine.windowing.numbers import advance, count_rows, load_passed, rows_again
@@ -50,7 +50,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     drop_untimed(step, bundle, key_at, timed)
     entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_of(step, bundle, key_at, timed)))
     came = _add_entries(step, bundle, entries)
-    ask(step, came)
+    ask_or_close(step, came)
     let_fall(step, came)
 
 
@@ -124,5 +124,6 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     cut_to_what_is_kept(step, at)
     take_ids(step, bundle, entries, groups, at)
     add_times(step, bundle, entries, target)
+    note_latest(step, bundle, entries, groups, at)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
     return at

@@ -58,6 +58,8 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     before, now = step.progress_before(every), step.progress(every)
     end = table["end_us"]
     expired = step.plan.expiry_us(end) <= now
+    if step.plan.forgets:
+        expired |= table.forgotten_us(every) <= now
     # Panes of a stage come in before the watermark moves, and may have merged some away
     # (docs/semantics.md#steps-of-later-stages).
     open_ = ~table["closed"] & ~table["gone"]

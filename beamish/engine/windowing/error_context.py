@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.window_table import WindowTable
-from beamish.errors import NumericOverflowError, UserFunctionError
+from beamish.errors import NumericOverflowError, UserFunctionError, cause, shown
 from beamish.instants import instant
 
 
@@ -29,7 +29,7 @@ def naming_window(table: WindowTable, at: NDArray[np.int64] | None = None) -> It
             raise
         window = error.group if at is None else int(at[error.group])
         bounds = ", ".join(_time(int(table[name][window])) for name in ("start_us", "end_us"))
-        raise _with(error, f"{_key(table, int(table['key_at'][window]))}, window [{bounds})") from error
+        raise _with(error, f"{_key(table, int(table['key_at'][window]))}, window [{bounds})") from cause(error)
 
 
 @contextmanager
@@ -40,12 +40,12 @@ def naming_key(table: WindowTable, key_at: NDArray[np.int64]) -> Iterator[None]:
     except UserFunctionError as error:
         if error.group is None:
             raise
-        raise _with(error, _key(table, int(key_at[error.group]))) from error
+        raise _with(error, _key(table, int(key_at[error.group]))) from cause(error)
 
 
 def _key(table: WindowTable, key_at: int) -> str:
     key: list[dict[str, Any]] = table.keys.take(np.array([key_at])).to_pylist()
-    return f"key {key[0]}"
+    return f"key {shown(key[0])}"
 
 
 def _time(us: int) -> str:

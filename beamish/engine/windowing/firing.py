@@ -107,7 +107,7 @@ class _RowsOfWindows:
 
 def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
     table = step.table
-    end = table["end_us"][at]
+    end = np.minimum(table["end_us"][at], table.forgotten_us(at)) if step.plan.forgets else table["end_us"][at]
     # How far it had come when the pane's first new row came; with no new row, before this step.
     since = np.where(table["unemitted_rows"][at] > 0, table["unemitted_since_us"][at], step.progress_before(at))
     late = (table["non_early_panes"][at] > 0) | (since >= end)

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from beamish.engine.event_times import in_range
-from beamish.errors import NumericOverflowError
+from beamish.errors import NumericOverflowError, shown
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, hash_rows, normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.ipc import from_bytes, to_bytes
@@ -87,7 +87,7 @@ def _check_numbers(window: WindowOption, brought: pa.ChunkedArray) -> None:
     far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
     if len(far):
         raise NumericOverflowError(
-            f"window({window!r}): a row is number {far[0].as_py()}, and numbers must be within 2^62 of 0, since windows reach beyond "
+            f"window({window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0, since windows reach beyond "
             "them; bring smaller ones, such as the offset less a base"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.engine.windowing.keyed_windows import KeyedWindows
-from beamish.errors import UserFunctionError
+from beamish.errors import UserFunctionError, cause, said
 from beamish.kernels.arrays import Ints
 from beamish.kernels.order import sort_order
 from beamish.windows.option import Bounds, WindowOption, read_window
@@ -77,9 +77,9 @@ def _merge_one_key(option: WindowOption, bounds: list[Bounds]) -> dict[Bounds, B
     try:
         for parts, result in option.merge(sorted(becomes)):
             becomes.update(dict.fromkeys(parts, read_window(result)))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is raised again
         raise UserFunctionError(
-            f"{option!r}.merge({sorted(becomes)!r}) raised {type(error).__name__}: {error}; fix it and restart from the "
+            f"{option!r}.merge({sorted(becomes)!r}) raised {said(error)}; fix it and restart from the "
             "checkpoint; no data was lost"
-        ) from error
+        ) from cause(error)
     return becomes

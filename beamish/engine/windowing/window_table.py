@@ -17,6 +17,7 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when its progress passes its end
+    latest_us           the greatest event time of its rows, or NO_VALUE; where keys without rows are forgotten
     rows                int64: rows put into it, where a budget of them is kept
     keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where a join says for how long
     trigger.../...      the trigger tree's (trigger_tree.py)
@@ -42,6 +43,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
+from beamish.instants import END_OF_TIME_US
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
@@ -66,6 +68,8 @@ STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "asks_at_end": ("bool", False),
 }
 _CUT_COLUMNS: dict[str, tuple[str, Any]] = {"keeps_until_us": ("int64", NEVER_US)}
+LATEST = "latest_us"
+_FORGOTTEN_COLUMNS: dict[str, tuple[str, Any]] = {LATEST: ("int64", NO_VALUE)}
 _WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
     "gone": ("bool", False),
     "touched": ("bool", False),
@@ -138,6 +142,8 @@ class WindowTable:
         trigger = plan.options.trigger
         kept: dict[str, tuple[str, Any]] = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
         kept |= _CUT_COLUMNS if plan.cuts else {}
+        kept |= _FORGOTTEN_COLUMNS if plan.forgets else {}
+        self._forget_after_us = plan.options.forget_after.us if plan.options.forget_after and plan.forgets else None
         self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)
@@ -150,6 +156,14 @@ class WindowTable:
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self.columns[column]  # type: ignore[no-any-return]
+
+    def forgotten_us(self, at: WindowIndices) -> NDArray[np.int64]:
+        """The watermark at which the keys of windows are forgotten: int64; END_OF_TIME_US: only then."""
+        span = self._forget_after_us
+        if span is None:
+            return np.full(len(at), END_OF_TIME_US)
+        latest = self.columns[LATEST][at]
+        return np.where(latest == NO_VALUE, END_OF_TIME_US, np.minimum(latest, END_OF_TIME_US - span) + span)
 
     def append(self, columns: Columns, rows: int) -> WindowIndices:
         """Append windows; a column that is not given has its value for new windows. Gives their indices."""

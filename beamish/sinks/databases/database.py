@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import attrs
 import pyarrow as pa
 
-from beamish.errors import OptionError, SinkError
+from beamish.errors import HIDDEN, OptionError, SinkError, cause, values_are_hidden
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.sinks.batch import Batch
 from beamish.sinks.names import TableName, quoted
@@ -125,7 +125,9 @@ class Database:
                     yield cursor
                 connection.commit()
         except dbapi.Error as error:
-            raise SinkError(f"{self.title}: {str(error).strip()}; nothing of the batch was written") from error
+            raise SinkError(
+                f"{self.title}: {HIDDEN if values_are_hidden() else str(error).strip()}; nothing of the batch was written"
+            ) from cause(error)
 
     def _dbapi(self) -> Any:
         try:

@@ -46,8 +46,8 @@ def _lookup(names: Column, words: Mapping[str, int]) -> Column:
 
 def _error(form: FromChangelog, name: str, type_: str = "int") -> Column:
     """An error in place of a value, for rows whose column of this name says nothing that the format has."""
-    before, after = form.wrong(name, "").split("''")
-    shown = F.coalesce(F.col(name).cast("string"), F.lit("null"))
+    before, is_shown, after = form.wrong(name, "").partition("''")
+    shown = F.coalesce(F.col(name).cast("string"), F.lit("null")) if is_shown else F.lit("")
     return F.raise_error(F.concat(F.lit(before), shown, F.lit(after))).cast(type_)
 
 

@@ -25,6 +25,9 @@ _PANES = "beamish.panes"
 OF_PANES = {MARK: 0, _PANES: True}
 """The mark of the ``timestamp`` of panes, by which Spark's own operators know the event time; and that it is of panes."""
 
+_UNMARKED = {"beamish.unmarked": True}
+"""In place of marks that were all there was: Spark 4.0 leaves a column's metadata as they are where it is to have none."""
+
 
 def marks_of(given: Given) -> dict[str, int]:
     """The delays of the columns that have had a ``withWatermark``, in milliseconds."""
@@ -39,7 +42,7 @@ def without_stale_marks(given: Given) -> Given:
     for field in given.schema:
         if field.name in marks:
             kept = {name: value for name, value in field.metadata.items() if name not in OF_PANES}
-            df = df.withMetadata(field.name, kept)
+            df = df.withMetadata(field.name, kept or _UNMARKED)
     return Given.asked(df)
 
 

@@ -1,0 +1,277 @@
+"""Does a query that runs for weeks stay as it was? Memory of driver, JVM and workers, size of the checkpoint, and time of each batch.
+
+    make weeks                                       both cases, as docs/reliability.md has them
+    python benchmarks/weeks.py live --rows 50_000_000 --batches 500 --keys 20_000 --kept 100
+    python benchmarks/weeks.py once --rows 600_000 --batches 3_000 --kept 60
+    python benchmarks/weeks.py --plot                draws what was measured before
+
+Each batch is a minute of event time. ``live``: keys in windows of a minute that are kept for ``--kept`` minutes more, early and late panes: so
+about keys * kept windows are open. ``once``: every key comes once, in the global window, and is forgotten ``--kept`` minutes later. Spark's
+own source makes the rows from their numbers, so nothing is read. What is measured goes to a file as it comes, so a run that is stopped
+is not lost. It says at the end whether the last quarter of the batches differs from the second; the first is the warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import beamish as bm
+from beamish.accumulations import Count, Sum
+from beamish.triggers import AfterCount, AfterWatermark, Always, Never
+
+MEASURES = ("batch", "seconds", "batch_s", "rows", "driver_mb", "jvm_mb", "workers_mb", "workers", "checkpoint_mb")
+SHOWN = {
+    "batch_s": "seconds per batch",
+    "driver_mb": "driver, MB",
+    "jvm_mb": "JVM, MB",
+    "workers_mb": "Python workers, MB",
+    "checkpoint_mb": "checkpoint, MB",
+}
+FLAT = 1.1
+"""The median of the last quarter may be so many times that of the second."""
+
+
+def pipeline(case: str, kept: int) -> bm.Pipeline:
+    """What runs."""
+    rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness("1 minute")).key_by("k")
+    if case == "once":
+        return (
+            rows.window(bm.GlobalWindow())
+            .trigger(Never())
+            .forget_after(f"{kept} minutes")
+            .accumulating()
+            .accumulate(n=Count(), total=Sum("v"))
+        )
+    return (
+        rows.window(bm.FixedWindows("1 minute"))
+        .trigger(AfterWatermark(early=AfterCount(4), late=Always()))
+        .allowed_lateness(f"{kept} minutes")
+        .accumulating()
+        .accumulate(n=Count(), total=Sum("v"))
+    )
+
+
+def source(spark: SparkSession, case: str, rows_per_batch: int, keys: int) -> DataFrame:
+    """A minute of event time per batch; of ``live`` one row of 50 is up to ten minutes late."""
+    rows = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", rows_per_batch)
+        .option("numPartitions", 2)
+        .option("startTimestamp", 1_700_000_000_000)
+        .option("advanceMillisPerBatch", 60_000)
+        .load()
+    )
+    number = F.col("value")
+    spread = F.pmod(F.hash("value"), F.lit(60_000)).cast("long")  # where in its minute, milliseconds
+    if case == "once":
+        key, late = number, F.lit(0)
+    else:
+        key = F.pmod(F.xxhash64("value"), F.lit(keys))
+        late = F.when(number % 50 == 0, F.pmod(F.xxhash64(number + 1), F.lit(600_000))).otherwise(0)
+    time_ms = F.unix_millis("timestamp") + spread - late
+    return rows.select(F.timestamp_millis(time_ms).alias("ts"), key.alias("k"), (number % 1000).alias("v"))
+
+
+def pss_mb(pid: int) -> float:
+    """The memory of a process, its part of what it shares; 0 when it is gone."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def descendants(pid: int) -> Iterator[tuple[int, str]]:
+    """All processes below one: the number and the name of each."""
+    parents: dict[int, list[tuple[int, str]]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):
+                name, _, rest = (folder / "stat").read_text().partition(" (")[2].rpartition(") ")
+                parents.setdefault(int(rest.split()[1]), []).append((int(folder.name), name))
+    below = parents.get(pid, [])
+    while below:
+        yield from below
+        below = [one for number, _ in below for one in parents.get(number, [])]
+
+
+def memory() -> dict[str, float]:
+    """Of this process, of the JVM, and of the Pythons below it."""
+    below = list(descendants(os.getpid()))
+    workers = [pid for pid, name in below if name.startswith(("python", "pyspark"))]
+    return {
+        "driver_mb": pss_mb(os.getpid()),
+        "jvm_mb": sum(pss_mb(pid) for pid, name in below if name == "java"),
+        "workers_mb": sum(map(pss_mb, workers)),
+        "workers": len(workers),
+    }
+
+
+def size_mb(folder: Path) -> float:
+    """What files in a folder take."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # Spark deletes files all the time
+                total += (Path(place) / name).stat().st_size
+    return total / 2**20
+
+
+def session(partitions: int) -> SparkSession:
+    """A session whose JVM may take 2 GB, and which keeps few old versions of the state."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    return (
+        SparkSession.builder.master(f"local[{partitions}]")
+        .appName("weeks")
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.streaming.stateStore.providerClass", provider)
+        .config("spark.sql.streaming.minBatchesToRetain", 10)
+        .config("spark.sql.shuffle.partitions", partitions)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+
+
+class Watch:
+    """What is measured, written as each batch ends."""
+
+    def __init__(self, query: Any, checkpoint: Path, file: Path) -> None:
+        self._query, self._checkpoint, self._file = query, checkpoint, file
+        self._begin, self._size, self._done = time.perf_counter(), 0.0, threading.Event()
+        threading.Thread(target=self._sizes, daemon=True).start()
+
+    def _sizes(self) -> None:
+        while not self._done.wait(5):
+            self._size = size_mb(self._checkpoint)
+
+    def until(self, batches: int) -> None:
+        """Until so many batches are over."""
+        seen = -1
+        with self._file.open("w", newline="") as file:
+            out = csv.DictWriter(file, MEASURES)
+            out.writeheader()
+            while seen < batches - 1 and self._query.isActive:
+                time.sleep(0.2)
+                new = [one for one in self._query.recentProgress if one["batchId"] > seen and one["numInputRows"]]
+                if not new:
+                    continue
+                now = {**memory(), "checkpoint_mb": self._size, "seconds": time.perf_counter() - self._begin}
+                for one in new:
+                    took = one["durationMs"]["triggerExecution"] / 1000
+                    row = {**now, "batch": one["batchId"], "batch_s": took, "rows": one["numInputRows"]}
+                    out.writerow({name: round(row[name], 3) for name in MEASURES})
+                file.flush()
+                seen = new[-1]["batchId"]
+        self._done.set()
+        if self._query.exception() is not None:
+            raise SystemExit(f"the query stopped after batch {seen}: {self._query.exception()}")
+
+
+def run(case: str, said: argparse.Namespace, file: Path) -> None:
+    """Run a case and write what is measured."""
+    spark = session(said.partitions)
+    folder = Path(tempfile.mkdtemp(prefix="weeks-", dir=said.folder))
+    try:
+        rows = source(spark, case, said.rows // said.batches, said.keys)
+        out = rows.transform(pipeline(case, said.kept)).writeStream.format("noop")
+        query = out.option("checkpointLocation", str(folder / "checkpoint")).start()
+        Watch(query, folder / "checkpoint", file).until(said.batches)
+        query.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        spark.stop()
+
+
+def read(file: Path) -> list[dict[str, float]]:
+    """What was measured, batch by batch."""
+    with file.open(newline="") as lines:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+
+
+def judge(case: str, rows: list[dict[str, float]]) -> bool:
+    """Print the medians of the second and the last quarter; whether all is flat."""
+    quarter = len(rows) // 4
+    flat = True
+    total = sum(row["rows"] for row in rows)
+    print(f"{case}: {len(rows):,} batches, {total:,.0f} rows, {rows[-1]['seconds']:,.0f} s")
+    for name, words in SHOWN.items():
+        second = statistics.median(row[name] for row in rows[quarter : 2 * quarter])
+        last = statistics.median(row[name] for row in rows[-quarter:])
+        is_flat = last <= second * FLAT
+        flat &= is_flat
+        print(f"  {words:<22} {second:>10,.2f} {last:>10,.2f}   {'flat' if is_flat else 'GROWS'}")
+    return flat
+
+
+def plot(case: str, rows: list[dict[str, float]], file: Path) -> None:
+    """A small picture: one panel per measure, over the batches."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "weeks"
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(len(SHOWN), 1, figsize=(7, 6.5), sharex=True, layout="constrained")
+    batches = [row["batch"] for row in rows]
+    for panel, (name, words) in zip(panels, SHOWN.items(), strict=True):
+        panel.plot(batches, [row[name] for row in rows], linewidth=0.8, color="#00796b", rasterized=len(rows) > 1000)
+        panel.set_title(words, fontsize=8, loc="left")
+        panel.set_ylim(0, max(row[name] for row in rows[len(rows) // 10 :]) * 1.25 or 1)
+        panel.tick_params(labelsize=7)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlabel(f"batch ({case}, {sum(row['rows'] for row in rows):,.0f} rows)", fontsize=8)
+    figure.savefig(file, dpi=150, metadata={"Date": None} if file.suffix == ".svg" else None)
+    plt.close(figure)
+
+
+def main() -> int:
+    """Run, judge, draw; 1 if something grows."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("case", nargs="?", choices=["live", "once"], help="default: only draw")
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--batches", type=int, default=500)
+    parser.add_argument("--keys", type=int, default=20_000, help="of live")
+    parser.add_argument("--kept", type=int, default=100, help="minutes that a window or a key is kept")
+    parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="where the checkpoint is; default: the machine's place for such"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("build/weeks"), help="what was measured, one file per case"
+    )
+    parser.add_argument("--plot", type=Path, nargs="?", const=Path("docs/pictures"), help="draw all results there")
+    said = parser.parse_args()
+    said.results.mkdir(parents=True, exist_ok=True)
+    flat = True
+    if said.case is not None:
+        file = said.results / f"{said.case}.csv"
+        run(said.case, said, file)
+        flat = judge(said.case, read(file))
+    if said.plot is not None:
+        said.plot.mkdir(parents=True, exist_ok=True)
+        for file in sorted(said.results.glob("*.csv")):
+            plot(file.stem, read(file), said.plot / f"weeks-{file.stem}.png")
+    return int(not flat)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

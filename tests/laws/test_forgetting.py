@@ -1,0 +1,147 @@
+"""Laws of keys that are forgotten (semantics.md#law-forget-after)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import AccumulationMode, PaneKind
+from beamish.accumulations import Collect, Count, Sum
+from beamish.durations import duration
+from beamish.engine.state import SegmentPolicy
+from beamish.local import Variation
+from beamish.local import run as run_varied
+from tests.agreement import differences
+from tests.laws.batches import numbered
+from tests.laws.dear import dear
+from tests.said import evolve
+from tests.strategies.pipelines import modes, pipelines
+from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.watermarks import bounded_out_of_orderness
+from tests.twin import run
+
+spans = st.sampled_from([1, 2, 5, 12, 40]).map(lambda seconds: duration("span", seconds))
+EVER = duration("span", 10**9)
+
+
+@st.composite
+def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
+    """A pipeline over all of time whose keys are forgotten."""
+    once = what.pop("once", draw(st.integers(0, 3)) == 3)
+    pipeline = draw(pipelines(window=st.just(bm.GlobalWindow()), once=once, asks=not once, **what))
+    pipeline = evolve(pipeline, forget_after=draw(spans))
+    pipeline.flow.check()
+    return pipeline
+
+
+def agree(pipeline, script):
+    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_forget_the_same_keys(data):
+    pipeline = data.draw(forgetting())
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_forget_the_same_key_in_long_scripts(data):
+    plain = {
+        "watermark": st.just(bm.BoundedOutOfOrderness(0)),
+        "keys": st.just(()),
+        "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score")]),
+        "once": False,
+    }
+    agree(data.draw(forgetting(**plain)), data.draw(dense_scripts))
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
+    first = data.draw(pipelines(window=st.just(bm.FixedWindows(5)), with_dropped=st.just(False), lateness=st.just(20)))  # noqa: FBT003
+    mode = data.draw(modes.filter(lambda one: one is not AccumulationMode.DISCARDING))
+    second = evolve(
+        bm.Pipeline().key_by(*first.flow.takes[0].keys[:1]).window(bm.GlobalWindow()),
+        accumulations={"rows": Count(), "all": Collect("v0")},
+        trigger=data.draw(
+            st.sampled_from(
+                [bm.triggers.Always(), bm.triggers.Never(), bm.triggers.Repeatedly(bm.triggers.AfterCount(2))]
+            )
+        ),
+        mode=mode,
+        forget_after=data.draw(spans),
+    )
+    pipeline = first.then(second)
+    pipeline.flow.check()
+    agree(pipeline, data.draw(scripts(pipeline)))
+
+
+@dear
+@given(st.data())
+def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_forgotten(data):
+    pipeline = data.draw(forgetting())
+    script = data.draw(scripts(pipeline))
+    how = Variation(
+        shards=data.draw(st.integers(1, 4)),
+        packs=data.draw(st.integers(1, 3)),
+        round_trip=data.draw(st.booleans()),
+        adapt=lambda operator: attrs.evolve(operator, policy=SegmentPolicy(few_segments=0, shortest_us=1)),
+    )
+    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+
+
+@dear
+@given(st.data())
+def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
+    safe = st.sampled_from([bm.triggers.Never(), bm.triggers.Default(), bm.triggers.Always()])
+    pipeline = data.draw(
+        forgetting(
+            mode=st.just(AccumulationMode.DISCARDING), accumulation=st.just(Collect("id")), trigger=safe,
+            once=False, watermark=bounded_out_of_orderness, with_dropped=st.just(True),  # noqa: FBT003
+        )
+    )  # fmt: skip
+    script = numbered(data.draw(scripts(pipeline, ends=True)))
+    panes = pipeline.run(script)
+    given_ = Counter(row["id"] for event in script.events for row in getattr(event, "rows", ()))
+    shown = Counter(i for pane in panes if pane.kind is PaneKind.PANE for i in pane.values["v0"])
+    shown.update(pane.values["id"] for pane in panes if pane.kind is PaneKind.DROPPED)
+    assert shown == given_, f"{pipeline!r}\n{script!r}"
+
+
+@dear
+@given(st.data())
+def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
+    pipeline = data.draw(forgetting(watermark=st.just(bm.BoundedOutOfOrderness(0))))
+    script = data.draw(scripts(pipeline, ends=False, nulls=False))
+    never = evolve(pipeline, forget_after=None)
+    found = differences(never.run(script), evolve(pipeline, forget_after=EVER).run(script), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), *found])
+
+
+@dear
+@given(st.data())
+def test_of_no_key_anything_is_kept_past_its_end(data):
+    pipeline = data.draw(forgetting(watermark=st.just(bm.BoundedOutOfOrderness(0))))
+    script = data.draw(scripts(pipeline, ends=False, nulls=False)).advance_watermark_to(10**7)
+    assert list(pipeline.state(script).windows()) == []
+
+
+@pytest.mark.parametrize("mode", list(AccumulationMode))
+def test_it_can_tell(mode):
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.GlobalWindow())
+    pipeline = pipeline.trigger(bm.triggers.Always()).accumulation_mode(mode).accumulate(n=Count())
+    script = (
+        bm.testing.TestStream().add([{"ts": 1, "team": "a"}]).advance_watermark_to(50).add([{"ts": 49, "team": "a"}])
+    )
+    kept, gone = (run(one, script.events) for one in (pipeline, pipeline.forget_after(5)))
+    assert differences(kept, gone, pipeline)

@@ -1,0 +1,135 @@
+"""The Spark part of the tests on several versions of PySpark and Python, and checkpoints that go from one to the next.
+
+    python tools/versions.py [--versions 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11] [--tests tests/spark/test_batch.py ...] [--folder build/versions]
+
+For each pair an environment of its own is made (PySpark is 450 MB: minutes, once), the tests run in it, and then the queries of
+tests/versions/go_on.py begin with the first pair and go on with each of the others from the same checkpoints. What comes out must be
+what the last pair gives that runs all parts. A version of Python that the machine has not is left out, and said. Ends with 1 if anything
+failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+VERSIONS = ["4.0:3.11", "4.1:3.12", "4.2:3.13", "4.3:3.11"]
+TESTS = [f"tests/spark/test_{name}.py" for name in ("batch", "stream", "checkpoint", "chain", "transcripts")]
+CLOCKED = (
+    "this pipeline needs the clock"  # how the warning of single batches begins; tests/versions/skipping.py skips it
+)
+NEEDED = ["pytest>=8.3,<9.2", "pytest-xdist>=3.6", "hypothesis>=6.100", "setuptools>=77"]
+
+
+def find_python(version: str) -> str | None:
+    """A Python of this version: of the PATH, or of pyenv."""
+    own = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    return shutil.which(f"python{version}") or (str(own[-1]) if own else None)
+
+
+def environment(folder: Path, spark: str, python: str) -> str | None:
+    """The Python of an environment with these versions, made if it is not there; None: the machine has no such Python."""
+    place = folder / f"pyspark-{spark}-python-{python}"
+    own = place / "bin" / "python"
+    if not (place / "made").exists():
+        program = find_python(python)
+        if program is None:
+            return None
+        subprocess.run([program, "-m", "venv", "--clear", place], check=True)  # noqa: S603 - our own words
+        pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, f"pyspark[sql,connect]=={spark}.*", "-e", f"{ROOT}[demo]", *NEEDED], check=True)  # noqa: S603
+        (place / "made").touch()
+    return str(own)
+
+
+def run(python: str, *arguments: str | Path) -> tuple[int, str]:
+    """Run a module; its code and the last line that it printed."""
+    environ = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}
+    for name in ("SPARK_HOME", "PYTHONHOME"):
+        environ.pop(name, None)
+    done = subprocess.run(  # noqa: S603
+        [python, "-m", *map(str, arguments)], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        print(done.stdout[-6000:], done.stderr[-3000:], sep="\n")
+    return done.returncode, (done.stdout.strip() or " ").splitlines()[-1]
+
+
+def given(folder: Path) -> dict[str, list[str]]:
+    """What came out of each query: its rows, in order of the parts; which batch of a part gave them differs."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(path.name for path in folder.iterdir() if (path / "checkpoint").is_dir()):
+        parts = sorted(path for path in (folder / name).iterdir() if path.name != "checkpoint")
+        found[name] = [f"{part.name} {line}" for part in parts for line in _lines(part)]
+    return found
+
+
+def _lines(part: Path) -> list[str]:
+    return [line for file in sorted(part.iterdir()) for line in file.read_text().splitlines()]
+
+
+def go_on(pythons: dict[str, str], folder: Path) -> bool:
+    """One checkpoint through all versions, and all parts by the last: whether what comes out is the same."""
+    last = list(pythons)[-1]
+    for kind in ("through", "alone"):
+        shutil.rmtree(folder / kind, ignore_errors=True)
+        for part, name in enumerate(pythons):
+            python = pythons[name if kind == "through" else last]
+            code, _ = run(python, "tests.versions.go_on", folder / kind, str(part))
+            if code:
+                print(f"go on: part {part} by {name} failed")
+                return False
+    through, alone = given(folder / "through"), given(folder / "alone")
+    for query, lines in alone.items():
+        same = through.get(query) == lines
+        print(f"go on: {query}: {len(lines)} rows {'are the same' if same else 'DIFFER: see ' + str(folder)}")
+    return through == alone and all(alone.values())
+
+
+def main() -> int:
+    """Make environments, run tests, go on; 1 if something failed."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--versions", nargs="+", default=VERSIONS, metavar="SPARK:PYTHON")
+    parser.add_argument("--tests", nargs="*", default=TESTS)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "versions")
+    said = parser.parse_args()
+    pythons: dict[str, str] = {}
+    failed = False
+    for pair in said.versions:
+        spark, _, python = pair.partition(":")
+        found = environment(said.folder.absolute(), spark, python)
+        if found is None:
+            print(f"PySpark {spark}, Python {python}: left out, there is no such Python here")
+            continue
+        pythons[pair] = found
+        if said.tests:
+            begin = time.perf_counter()
+            options = [
+                "-n",
+                "0",
+                "-q",
+                "-W",
+                "default",
+                "-W",
+                f"error:{CLOCKED}",
+                "-p",
+                "tests.versions.skipping",
+                "-m",
+                "not deep",
+            ]
+            code, words = run(found, "pytest", *options, *said.tests)
+            failed |= code != 0
+            print(f"PySpark {spark}, Python {python}: {words} ({time.perf_counter() - begin:.0f} s)", flush=True)
+    if len(pythons) > 1:
+        failed |= not go_on(pythons, said.folder.absolute() / "checkpoints")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
