@@ -29,8 +29,10 @@ _HELD = Field(pa.int64(), "sum", 0)
 """The number of values in a sum, less those taken away."""
 
 
-def retractable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
-    """The accumulation over signed rows: its first input column is the sign, int8."""
+def retractable(accumulation: Accumulation, types: Sequence[pa.DataType], *, keeps_rows: bool = False) -> Accumulation:
+    """The accumulation over signed rows: its first input column is the sign, int8; ``keeps_rows``: whether it must keep them."""
+    if keeps_rows:
+        return Multiset(accumulation)
     if isinstance(accumulation, Columnar) and accumulation.is_invertible(types):
         return Invertible(accumulation)
     if accumulation.python and accumulation.retract is not None:
@@ -159,6 +161,9 @@ class Multiset(_Retractable):
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.inner.extract_columns(self._as_inner(state), types)
+
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        self.inner.check_state(self._as_inner(state), types)
 
     def _as_inner(self, state: Sequence[pa.Array]) -> list[pa.Array]:
         """What the accumulation itself would hold of these rows."""

@@ -51,6 +51,10 @@ class BoundAccumulation:
         mine = [column.combine_chunks() for column in self.state_of(state.columns)]
         return self.accumulation.extract_columns(mine, self.types)
 
+    def check_state(self, state: pa.Table) -> None:
+        """Check accumulators of all accumulations; see ``Accumulation.check_state``."""
+        self.accumulation.check_state([column.combine_chunks() for column in self.state_of(state.columns)], self.types)
+
     def inputs(self, table: pa.Table) -> list[pa.Array]:
         """Its input columns in a table of rows.
 
@@ -82,6 +86,8 @@ def bind_accumulations(
     inputs: Mapping[str, MergedInput],
     schema: pa.Schema,
     window: WindowOption | None = None,
+    *,
+    keeps_rows: bool = False,
 ) -> Iterator[BoundAccumulation]:
     """Bind accumulations to the columns of rows.
 
@@ -90,6 +96,7 @@ def bind_accumulations(
         inputs: of a merge, by name; else none.
         schema: the rows' columns; with a sign where rows can be removed.
         window: the window option, which may say which rows of it meet.
+        keeps_rows: whether all keep their rows where rows can be removed, so that the removal of one that was dropped is known.
 
     Raises:
         ColumnError: a column is missing, twice there, or of the wrong type.
@@ -108,7 +115,7 @@ def bind_accumulations(
         types = tuple(find_column(schema, where, column).type for column in columns)
         types = (pa.struct(public),) if whole_rows else types
         accumulation.check_types(name, types)
-        adapted = retractable(accumulation, types) if SIGN in schema.names else accumulation
+        adapted = retractable(accumulation, types, keeps_rows=keeps_rows) if SIGN in schema.names else accumulation
         fields = tuple(adapted.fields(types))
         yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
         first += len(fields)

@@ -196,6 +196,8 @@ class WindowPlan:
         """Why rows travel as rows; empty if they do not."""
         if self.options.with_dropped:
             return "with_dropped() needs the rows"
+        if self.options.drops_errors:
+            return "on_error('drop') needs the rows"
         if self.counts_rows:
             return "they are counted in the shard"
         if self.window.merging:
@@ -303,6 +305,11 @@ class WindowPlan:
             return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
         return pa.struct([field for field in self.schema if not is_reserved(field.name)])
 
+    @property
+    def dropped_type(self) -> pa.DataType:
+        """The column ``dropped``."""
+        return dropped_type(self.row_type, message=self.options.drops_errors)
+
     @cached_property
     def pane_schema(self) -> pa.Schema:
         """The output."""
@@ -313,7 +320,7 @@ class WindowPlan:
                 *self.output_schema,
                 ("pane", PANE),
                 ("timestamp", TIMESTAMP),
-                *([("dropped", dropped_type(self.row_type))] if self.options.with_dropped else []),
+                *([("dropped", self.dropped_type)] if self.options.lists_dropped else []),
             ]
         )
 
@@ -382,7 +389,13 @@ def _make_plan(
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(
-        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
+        bind_accumulations(
+            options.accumulations,
+            merged_inputs(takes, schema),
+            schema,
+            options.window,
+            keeps_rows=options.drops_errors,
+        )
     )
     _check_asked_values(options, accumulations)
     if options.where is not None:
@@ -395,7 +408,7 @@ def _make_plan(
     id_columns = () if options.deduplication is None else options.deduplication.columns
     if options.deduplication is not None:
         check_ids(schema, options.deduplication)
-    everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
+    everything = options.lists_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {
         SIGN,
         *keys,
