@@ -29,10 +29,8 @@ _HELD = Field(pa.int64(), "sum", 0)
 """The number of values in a sum, less those taken away."""
 
 
-def retractable(accumulation: Accumulation, types: Sequence[pa.DataType], *, keeps_rows: bool = False) -> Accumulation:
-    """The accumulation over signed rows: its first input column is the sign, int8; ``keeps_rows``: whether it must keep them."""
-    if keeps_rows:
-        return Multiset(accumulation)
+def retractable(accumulation: Accumulation, types: Sequence[pa.DataType]) -> Accumulation:
+    """The accumulation over signed rows: its first input column is the sign, int8."""
     if isinstance(accumulation, Columnar) and accumulation.is_invertible(types):
         return Invertible(accumulation)
     if accumulation.python and accumulation.retract is not None:
@@ -172,6 +170,27 @@ class Multiset(_Retractable):
         rows = np.repeat(np.arange(len(items), dtype=np.int64), np.maximum(numbers(times), 0))
         time, *values = (pick(column, rows) for column in columns)
         return self.inner.reduce(values, numbers(time), groups[rows])
+
+
+@attrs.frozen
+class _Rows(Columnar):
+    columns: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.columns
+
+
+class Keeper(Multiset):
+    """The rows themselves, which give no value: by them the removal of a row that was dropped is known."""
+
+    @classmethod
+    def of(cls, columns: Sequence[str]) -> Keeper:
+        """Rows by these columns."""
+        return cls(_Rows(tuple(columns)))
+
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        pass
 
 
 def _count_items(items: pa.Array, groups: Groups) -> pa.Array:

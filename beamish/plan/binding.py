@@ -13,9 +13,11 @@ from beamish.accumulations.adapters.gathered import Gathered, Pairs
 from beamish.accumulations.adapters.meeting import MeetingPairs
 from beamish.accumulations.adapters.one_input import MergedInput
 from beamish.accumulations.adapters.pairs_once import PairsOnce
-from beamish.accumulations.adapters.retractable import retractable
+from beamish.accumulations.adapters.retractable import Keeper, retractable
+from beamish.kernels.buffers import plain_type
 from beamish.kernels.fields import Field
-from beamish.kernels.reserved import KEPT_BY, NUMBER, SIGN, is_reserved
+from beamish.kernels.order import is_orderable
+from beamish.kernels.reserved import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
 from beamish.plan.inputs import find_column
 from beamish.windows.option import WindowOption
 from beamish.windows.within import Within
@@ -86,8 +88,6 @@ def bind_accumulations(
     inputs: Mapping[str, MergedInput],
     schema: pa.Schema,
     window: WindowOption | None = None,
-    *,
-    keeps_rows: bool = False,
 ) -> Iterator[BoundAccumulation]:
     """Bind accumulations to the columns of rows.
 
@@ -96,7 +96,6 @@ def bind_accumulations(
         inputs: of a merge, by name; else none.
         schema: the rows' columns; with a sign where rows can be removed.
         window: the window option, which may say which rows of it meet.
-        keeps_rows: whether all keep their rows where rows can be removed, so that the removal of one that was dropped is known.
 
     Raises:
         ColumnError: a column is missing, twice there, or of the wrong type.
@@ -115,10 +114,23 @@ def bind_accumulations(
         types = tuple(find_column(schema, where, column).type for column in columns)
         types = (pa.struct(public),) if whole_rows else types
         accumulation.check_types(name, types)
-        adapted = retractable(accumulation, types, keeps_rows=keeps_rows) if SIGN in schema.names else accumulation
+        adapted = retractable(accumulation, types) if SIGN in schema.names else accumulation
         fields = tuple(adapted.fields(types))
         yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
         first += len(fields)
+
+
+def bind_keeper(schema: pa.Schema, first: int) -> BoundAccumulation:
+    """What keeps rows where rows can be removed and some are dropped; those of columns that can be compared.
+
+    Args:
+        schema: the rows' columns.
+        first: the place of its state's column.
+    """
+    own = [field for field in schema if not is_reserved(field.name) and is_orderable(plain_type(field.type))]
+    names, types = tuple(field.name for field in own), tuple(field.type for field in own)
+    keeper = Keeper.of(names)
+    return BoundAccumulation(KEPT_ROWS, keeper, keeper, names, types, tuple(keeper.fields(types)), first)
 
 
 def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:

@@ -22,7 +22,7 @@ from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import WindowOptions
-from beamish.plan.binding import BoundAccumulation, bind_accumulations
+from beamish.plan.binding import BoundAccumulation, bind_accumulations, bind_keeper
 from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Follows, Relation
@@ -254,11 +254,21 @@ class WindowPlan:
         return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
 
     @cached_property
+    def keeper(self) -> BoundAccumulation | None:
+        """What keeps the rows of windows, so that the removal of one that was dropped for an error is known; None: it need not be."""
+        if not (self.options.drops_errors and self.signed):
+            return None
+        return bind_keeper(self.schema, sum(len(bound.fields) for bound in self.accumulations))
+
+    @cached_property
+    def in_state(self) -> tuple[BoundAccumulation, ...]:
+        """All that windows have accumulators of."""
+        return (*self.accumulations, *([] if self.keeper is None else [self.keeper]))
+
+    @cached_property
     def state_schema(self) -> pa.Schema:
         """The accumulators' columns."""
-        fields = [
-            (f"{bound.name}.{i}", field.type) for bound in self.accumulations for i, field in enumerate(bound.fields)
-        ]
+        fields = [(f"{bound.name}.{i}", field.type) for bound in self.in_state for i, field in enumerate(bound.fields)]
         return pa.schema(fields)
 
     @cached_property
@@ -328,7 +338,7 @@ class WindowPlan:
     def new_state(self) -> pa.Table:
         """The accumulators of no rows: one entry."""
         columns: list[pa.Array] = []
-        for bound in self.accumulations:
+        for bound in self.in_state:
             none = [pa.array([], field.type) for field in bound.fields]
             columns.extend(bound.accumulation.combine(Groups(np.empty(0, dtype=np.int64), 1), none))
         return pa.table(columns, schema=self.state_schema)
@@ -342,7 +352,13 @@ class WindowPlan:
     def identity(self) -> dict[str, Any]:
         """What a checkpoint holds fast."""
         return identity_of(
-            self.options, self.takes, self.key_schema, self.accumulations, shards=self.shards, ids=self.id_schema
+            self.options,
+            self.takes,
+            self.key_schema,
+            self.accumulations,
+            shards=self.shards,
+            ids=self.id_schema,
+            keeps_rows=self.keeper is not None,
         )
 
     @cached_property
@@ -389,13 +405,7 @@ def _make_plan(
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(
-        bind_accumulations(
-            options.accumulations,
-            merged_inputs(takes, schema),
-            schema,
-            options.window,
-            keeps_rows=options.drops_errors,
-        )
+        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
     )
     _check_asked_values(options, accumulations)
     if options.where is not None:

@@ -192,7 +192,7 @@ def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
 def combine_states(plan: WindowPlan, states: pa.Table, groups: Groups) -> pa.Table:
     """Accumulators merged group by group, one row per group."""
     columns: list[pa.Array] = []
-    for bound in plan.accumulations:
+    for bound in plan.in_state:
         mine = [column.combine_chunks() for column in bound.state_of(states.columns)]
         columns.extend(bound.accumulation.combine(groups, mine))
     return pa.table(columns, schema=plan.state_schema)
