@@ -23,7 +23,7 @@ from tests.said import said, takes_back
 from tests.strategies.formulas import Shown, meaning
 from tests.twin.accumulations import Row
 from tests.twin.duplicates import Again, came_again, id_of
-from tests.twin.errors import windows_of, without_errors
+from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
@@ -579,6 +579,7 @@ class Twin:
         window.waits_for_end = any(part.waits_for_end for part in parts)
         if equal:  # semantics.md#merging-triggers: it keeps that part's pane numbers
             window.panes, window.panes_not_early, window.last = equal.panes, equal.panes_not_early, equal.last
+        check_accumulators(self, window)
         if self.options.retracts:
             gone = [part.last for part in parts if part is not equal and part.last]
             window.inherited = [pane for part in parts for pane in part.inherited] + gone
