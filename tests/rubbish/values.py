@@ -36,13 +36,14 @@ def _ints(bits: int) -> list[Any]:
 
 
 _FLOATS = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.5]
-_MOMENTS = [
-    dt.datetime(1, 1, 1),
-    dt.datetime(9999, 12, 31, 23, 59, 59, 999_999),
-    dt.datetime(1582, 10, 10),
-    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-    dt.datetime(1970, 1, 1),
+_TIMES = [
+    "0001-01-01T00:00:00",
+    "9999-12-31T23:59:59.999999",
+    "1582-10-10T00:00:00",
+    "1969-12-31T23:59:59.999999",
+    "1970-01-01T00:00:00",
 ]
+_MOMENTS = list(map(dt.datetime.fromisoformat, _TIMES))
 
 TYPES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
     "boolean": (pa.bool_(), [True, False]),
@@ -54,7 +55,10 @@ TYPES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
     "double": (pa.float64(), [*_FLOATS, 1.7976931348623157e308, 5e-324]),
     "decimal_10_2": (pa.decimal128(10, 2), [Decimal("99999999.99"), Decimal("-99999999.99"), Decimal("0.00")]),
     "decimal_38_0": (pa.decimal128(38, 0), [Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(1)]),
-    "decimal_38_38": (pa.decimal128(38, 38), [Decimal("0." + "9" * 38), Decimal("-0." + "9" * 38), Decimal("0." + "0" * 37 + "1")]),
+    "decimal_38_38": (
+        pa.decimal128(38, 38),
+        [Decimal("0." + "9" * 38), Decimal("-0." + "9" * 38), Decimal("0." + "0" * 37 + "1")],
+    ),
     "string": (pa.string(), TEXTS),
     "binary": (pa.binary(), [b"", b"\x00", b"\xff" * 3, b"\x00" * 1000]),
     "date": (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1), dt.date(1582, 10, 10)]),
@@ -84,7 +88,9 @@ def table(key: str) -> pa.Table:
     start = dt.datetime(2024, 2, 29, 23, 59, 50, tzinfo=UTC)
     place = [number % ROWS_PER_KEY for number in range(count)]
     columns: dict[str, pa.Array] = {
-        "ts": pa.array([start + dt.timedelta(seconds=SECONDS * at + 20 * (at > 9)) for at in place], pa.timestamp("us", "UTC")),
+        "ts": pa.array(
+            [start + dt.timedelta(seconds=SECONDS * at + 20 * (at > 9)) for at in place], pa.timestamp("us", "UTC")
+        ),
         "k": pa.array([one for one in all_keys for _ in range(ROWS_PER_KEY)], key_type),
     }
     for name, (type_, values) in TYPES.items():
