@@ -1,6 +1,6 @@
 # make demo       the main job: the flights of 2013 as a stream
 # make test       everything that CI checks
-# make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
+# make test-deep  all transcripts on Spark, the matrix of types against Spark's own aggregates, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make docs       the pages as a site, in build/site; a link that leads nowhere is an error
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html

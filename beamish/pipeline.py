@@ -340,8 +340,8 @@ class Pipeline:
             >>> rows = [{"ts": 1, "x": 2**62}, {"ts": 2, "x": 2**62}, {"ts": 3, "x": 1}]
             >>> for pane in totals.run(bm.testing.TestStream().add(rows).advance_watermark_to(60)):
             ...     print(pane)
-            DROPPED    [1970-01-01 00:00:00, 00:01:00) error x=4611686018427387904
-            PANE       [1970-01-01 00:00:00, 00:01:00) ON_TIME 0 first: total=4611686018427387905
+            DROPPED    [1970-01-01 00:00:00, 00:01:00) error ts=2 x=4611686018427387904
+            PANE       [1970-01-01 00:00:00, 00:01:00) ON_TIME 0 first last: total=4611686018427387905
         """
         if what not in ("fail", "drop"):
             raise OptionError(

@@ -105,6 +105,7 @@ def silent(panes):
     return [attrs.evolve(pane, message=None) for pane in panes]
 
 
+@dear
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors(data):
     pipeline, script = drawn(data)
@@ -124,6 +125,7 @@ def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_chain(data):
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
+@dear
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_of_errors(data):
     pipeline, script = drawn(data)
@@ -133,6 +135,7 @@ def test_shards_packing_and_stored_bytes_change_nothing_of_errors(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@dear
 @given(st.data())
 def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
     pipeline, script = drawn(data, window=windows.filter(lambda option: not option.may_overlap))
@@ -143,6 +146,7 @@ def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@dear
 @given(st.data())
 def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(data):
     pipeline, script = drawn(data)
@@ -157,6 +161,7 @@ def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(d
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@dear
 @given(st.data())
 def test_live_panes_are_a_batch_of_the_rows_that_were_not_dropped_for_errors(data):
     pipeline, script = drawn(

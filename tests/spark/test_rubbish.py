@@ -5,8 +5,6 @@ A sample in every run; the whole matrix in ``make test-deep``, which prints how 
 
 from __future__ import annotations
 
-import re
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -146,29 +144,20 @@ def test_ten_megabytes_in_one_value(spark, tmp_path):
     assert (len(row["most"]), row["xs"] == [great, ""]) == (10 * 2**20, True)
 
 
-@pytest.mark.parametrize(
-    ("type_", "error", "words"),
-    [
-        (pa.float64(), bm.StateError, "'bigint'|int64"),
-        (pa.string(), bm.ColumnError, "'x'"),
-        (None, bm.ColumnError, "'x'"),
-    ],
-    ids=str,
-)
-def test_a_schema_that_changes_between_runs_is_refused(spark, tmp_path, type_, error, words):
+def test_a_schema_that_changes_between_runs_is_refused(spark, tmp_path):
+    """A value that the checkpoint holds in another type; one that cannot be summed up, or is gone, before the query begins."""
     pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").window(bm.FixedWindows(60))
-    pipeline = pipeline.accumulate(total=Sum("x"))
+    pipeline = pipeline.trigger(Always()).accumulating().accumulate(total=Sum("x"))
     times = pa.array([1_700_000_000_000_000], pa.timestamp("us", "UTC"))
-    streamed(
-        spark,
-        tmp_path,
-        pipeline.trigger(Always()).accumulating(),
-        pa.table({"ts": times, "k": ["a"], "x": pa.array([1], pa.int64())}),
-    )
+
+    def rows(**x):
+        return pa.table({"ts": times, "k": ["a"], **x})
+
+    streamed(spark, tmp_path, pipeline, rows(x=pa.array([1], pa.int64())))
     (tmp_path / "in" / "0.parquet").unlink()
-    other = pa.table({"ts": times, "k": ["a"], **({} if type_ is None else {"x": pa.nulls(1, type_)})})
-    with pytest.raises(Exception, match=r".") as stopped:
-        streamed(spark, tmp_path, pipeline.trigger(Always()).accumulating(), other, first=1)
-    found = bm.errors.of(stopped.value)
-    assert isinstance(found, error), stopped.value
-    assert re.search(words, str(found))
+    with pytest.raises(Exception, match="STREAM_FAILED") as stopped:
+        streamed(spark, tmp_path, pipeline, rows(x=pa.array([1.0])), first=1)
+    assert isinstance(bm.errors.of(stopped.value), bm.StateError), stopped.value
+    for changed in (rows(x=["1"]), rows(y=[1])):
+        with pytest.raises(bm.ColumnError, match="'x'"):
+            spark.createDataFrame(changed).transform(pipeline)
