@@ -1,6 +1,6 @@
 # make demo       the main job: the flights of 2013 as a stream
 # make test       everything that CI checks
-# make test-deep  all transcripts on Spark, then a search for counterexamples, BUDGET=600 of it
+# make test-deep  all transcripts on Spark, the matrix of types against Spark's own aggregates, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
 # make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1

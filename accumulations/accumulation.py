@@ -275,6 +275,12 @@ class Accumulation:
         """
         raise NotImplementedError(f"{type(self).__name__} keeps no rows")
 
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        """Raise what otherwise only the values of accumulators would: asked as rows come, where those that raise are dropped.
+
+        A user's ``extract`` is not called: it may hold of more rows, and not of few.
+        """
+
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         """The values, one per accumulator."""
         return rows.extract(self, state[0], self.value_type(types))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_numbers, column_field
 from beamish.accumulations.columnar import Columnar
-from beamish.errors import NumericOverflowError
 from beamish.kernels.buffers import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
+from beamish.kernels.fields import overflow
 from beamish.kernels.type_names import spark_name
 
 _LARGEST = np.iinfo(np.int64).max
@@ -125,6 +125,10 @@ class Mean(Columnar):
         mean = np.divide(numbers(total), count, out=np.zeros(len(count)), where=present)
         return column_of(mean, pa.float64(), present)
 
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        if pa.types.is_decimal128(state[0].type):
+            self.extract_columns(state, types)
+
     def _divide(self, total: pa.Array, count: NDArray[np.int64], type_: pa.DataType) -> pa.Array:
         # Half up, away from zero: twice the magnitude plus the count, over twice the count.
         present = count > 0
@@ -138,12 +142,9 @@ class Mean(Columnar):
             amount, divisor = high.astype(object) * 2**64 + low.astype(object), divisor.astype(object)
         magnitude = (2 * factor * abs(amount) + divisor) // (2 * divisor)
         if bool((magnitude >= 10**type_.precision).any()):
-            error = NumericOverflowError(
-                f"the mean of column {self.column!r} does not fit {spark_name(type_)} (Spark: ARITHMETIC_OVERFLOW); cast the "
-                "column to a decimal of fewer digits or to double first"
-            )
-            error.group = int(np.flatnonzero(magnitude >= 10**type_.precision)[0])
-            raise error
+            what = f"the mean of column {self.column!r} does not fit {spark_name(type_)} (Spark: ARITHMETIC_OVERFLOW)"
+            group = int(np.flatnonzero(magnitude >= 10**type_.precision)[0])
+            raise overflow(what, "a decimal of fewer digits or double", group)
         mean = np.where(amount < 0, -magnitude, magnitude)
         if fits:
             return decimal_column(mean >> 63, mean.view(np.uint64), type_, present)

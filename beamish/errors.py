@@ -64,21 +64,27 @@ class ClosedError(BeamishError, ValueError):
 class UserFunctionError(BeamishError, RuntimeError):
     """A user's function raised. The query stops; fix it and restart from the checkpoint; no data was lost.
 
+    With ``on_error("drop")`` the row that it was called for is dropped instead.
+
     Attributes:
         group: the number of the group it was called for, where there is one; the engine adds its key and window.
+        raised: what happened, without what to do.
     """
 
     group: int | None = None
+    raised: str | None = None
 
 
 class NumericOverflowError(BeamishError, OverflowError):
-    """A sum does not fit its type, as Spark's ARITHMETIC_OVERFLOW. Cast the column to a wider type first.
+    """A sum does not fit its type, as Spark's ARITHMETIC_OVERFLOW. ``on_error("drop")`` drops the row that takes it over.
 
     Attributes:
         group: the number of the group whose sum overflowed, where it is known.
+        raised: what happened, without what to do.
     """
 
     group: int | None = None
+    raised: str | None = None
 
 
 class BufferFullError(BeamishError, RuntimeError):

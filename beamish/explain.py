@@ -28,7 +28,7 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
     flow.check()
     frames = [*inputs.values(), *([] if df is None else [df])]
     if not frames:
-        return _stages(flow, (below.stage.describe(below.takes, None) for below in flow.flows))
+        return _stages(flow, _described(flow))
     from beamish.spark import bind, describe_batch
 
     bound = bind(flow, df, inputs)
@@ -39,8 +39,14 @@ def explain(flow: Flow, df: DataFrame | None, inputs: Mapping[str, DataFrame]) -
 def explained(flow: Flow) -> list[tuple[str, list[Line]]]:
     """The same of a flow without DataFrames, as its stages' titles (empty: there is one stage) and lines."""
     flow.check()
-    stages = [list(below.stage.describe(below.takes, None)) for below in flow.flows]
+    stages = list(map(list, _described(flow)))
     return list(zip(_titles(flow), stages, strict=True))
+
+
+def _described(flow: Flow) -> Iterator[Iterator[Line]]:
+    for below in flow.flows:
+        stage = below.stage if below is flow else below.stage.going_on
+        yield stage.describe(below.takes, None)
 
 
 def _of_stream(flow: BoundFlow) -> Iterator[Line]:

@@ -80,7 +80,7 @@ class Panes:
 
     def bind(self, schemas: Mapping[str | None, pa.Schema], *, shards: int) -> tuple[BoundFlow, pa.Schema]:
         """The bound flow that gives them, and its columns."""
-        bound = self.flow.bind(schemas, shards=shards)
+        bound = attrs.evolve(self.flow, stage=self.flow.stage.going_on).bind(schemas, shards=shards)
         return bound, bound.operator.gives.schema
 
 

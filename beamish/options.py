@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import attrs
 
@@ -31,7 +32,8 @@ class WindowOptions:
     """What is declared of a window stage; None where nothing was declared.
 
     The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, ``derived``
-    ``with_columns``, ``late_rows`` ``allowed_lateness(rows=...)``, and so on.
+    ``with_columns``, ``late_rows`` ``allowed_lateness(rows=...)``, and so on. ``on_error`` is "count" where "drop" was declared of a
+    stage whose panes another takes, so that dropped rows cannot come out.
     """
 
     window: WindowOption | None = None
@@ -46,6 +48,7 @@ class WindowOptions:
     retract_merged: RetractMerged | None = None
     only_updated: bool = False
     with_dropped: bool = False
+    on_error: Literal["fail", "drop", "count"] = "fail"
     accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
     where: Formula | None = None
     deduplication: Deduplication | None = None
@@ -92,6 +95,21 @@ class WindowOptions:
         return self.retracts and self.retract_merged is not RetractMerged.WITH_NEXT_PANE
 
     @property
+    def drops_errors(self) -> bool:
+        """Whether a row with which something raises is dropped."""
+        return self.on_error != "fail"
+
+    @property
+    def lists_dropped(self) -> bool:
+        """Whether dropped rows come out."""
+        return self.with_dropped or self.on_error == "drop"
+
+    @property
+    def going_on(self) -> WindowOptions:
+        """The same where another stage takes the panes: dropped rows are counted, and do not come out."""
+        return attrs.evolve(self, on_error="count") if self.drops_errors else self
+
+    @property
     def gives_empty_panes(self) -> bool:
         """Whether a firing may give a pane in which no row is new (docs/semantics.md#what-a-firing-gives)."""
         return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
@@ -117,6 +135,7 @@ class WindowOptions:
             window=self.window,
             combiner=self.combiner,
             with_dropped=self.with_dropped,
+            on_error=self.on_error,
             accumulations=self.accumulations,
             where=self.where,
             deduplication=self.deduplication,

@@ -75,6 +75,8 @@ class DropReason(enum.StrEnum):
     """It came so late that nobody knows any more whether it came before, or that a join no longer keeps such a row."""
     JOINED_ALREADY = "joined_already"
     """A change that is in the table, but too late for rows joined before (a discarding as-of join)."""
+    ERROR = "error"
+    """With it a function raised, or a sum did not fit, and the pipeline says ``on_error("drop")``."""
 
 
 class Window(NamedTuple):
@@ -114,6 +116,7 @@ class Pane:
         reason: for DROPPED, why.
         late_by_us: for DROPPED, the watermark less the event time in microseconds; None without either, or out of range.
         late_by_rows: for DROPPED from a window of rows, how far the rows that had come were past its number.
+        message: for DROPPED with the reason ``error``, what was raised.
     """
 
     key: Mapping[str, Any]
@@ -132,6 +135,7 @@ class Pane:
     reason: DropReason | None = None
     late_by_us: int | None = None
     late_by_rows: int | None = None
+    message: str | None = None
 
     @property
     def start(self) -> datetime:

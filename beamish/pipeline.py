@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
 import attrs
 
@@ -313,6 +313,41 @@ class Pipeline:
     def with_dropped(self) -> Pipeline:
         """Have dropped rows come out as well, with the reason and the original row."""
         return self._with(with_dropped=True)
+
+    def on_error(self, what: Literal["fail", "drop"]) -> Pipeline:
+        """Say what becomes of a row with which something raises: a sum that does not fit its type, a function of yours.
+
+        Args:
+            what: "fail", the default: the query stops, nothing of its batch is kept, and it goes on from the checkpoint when what
+                raises is mended. "drop": the row comes out as a dropped one, with the reason ``error``, the message and the row,
+                and its window is as if it had not come; it implies ``with_dropped()``. In a stage whose panes another takes such rows
+                are counted, and do not come out. It may change between two runs.
+
+        Raises:
+            OptionError: it is neither.
+            PipelineError: the stage has no windows.
+
+        Example:
+            >>> import beamish as bm
+            >>> from beamish.accumulations import Sum
+            >>> totals = (
+            ...     bm.Pipeline()
+            ...     .event_time("ts", bm.BoundedOutOfOrderness(0))
+            ...     .window(bm.FixedWindows(60))
+            ...     .accumulate(total=Sum("x"))
+            ...     .on_error("drop")
+            ... )
+            >>> rows = [{"ts": 1, "x": 2**62}, {"ts": 2, "x": 2**62}, {"ts": 3, "x": 1}]
+            >>> for pane in totals.run(bm.testing.TestStream().add(rows).advance_watermark_to(60)):
+            ...     print(pane)
+            DROPPED    [1970-01-01 00:00:00, 00:01:00) error ts=2 x=4611686018427387904
+            PANE       [1970-01-01 00:00:00, 00:01:00) ON_TIME 0 first last: total=4611686018427387905
+        """
+        if what not in ("fail", "drop"):
+            raise OptionError(
+                f"on_error({what!r}): must be 'fail', which stops the query, or 'drop', which drops the row with which something raises"
+            )
+        return self._with(on_error=what)
 
     def accumulate(self, *unnamed: Never, **accumulations: Accumulation) -> Pipeline:
         """Say what is accumulated. A second call adds to the first.

@@ -53,6 +53,7 @@ class Said:
     retract_merged: bm.RetractMerged | None
     only_updated: bool
     with_dropped: bool
+    on_error: str
     accumulations: Mapping[str, bm.accumulations.Accumulation]
     where: Any = None
     deduplication: Deduplication | None = None
@@ -115,6 +116,7 @@ def said(pipeline: bm.Pipeline | Flow) -> Said:
     source = first if isinstance(first, Source) and len(flow.inputs) == 1 else Source()
     declared = attrs.asdict(options, recurse=False)
     del declared["allow_data_loss"]
+    declared["with_dropped"] = options.lists_dropped
     place = flow.takes[0].keys, source.event_time, source.watermark, flow.inputs
     return Said(*place, **declared, suppress=suppress, changes=changes, versions=versions, as_of=as_of)
 

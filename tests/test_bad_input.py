@@ -216,6 +216,8 @@ AT_ONCE = [
     ("trigger text", lambda: START.trigger("always"), ["'always'", "AfterWatermark()"]),
     ("negative lateness", lambda: START.allowed_lateness("-1 hour"), ["'-1 hour'", "not be negative"]),
     ("mode text", lambda: START.accumulation_mode("discarding"), ["'discarding'", "AccumulationMode.DISCARDING"]),
+    ("on_error", lambda: START.on_error("ignore"), ["on_error('ignore')", "'fail'", "'drop'"]),
+    ("on_error, none", lambda: START.on_error(None), ["on_error(None)", "'fail'", "'drop'"]),
     ("on-time text", lambda: START.on_time_behavior("x"), ["'x'", "OnTimeBehavior"]),
     ("closing text", lambda: START.closing_behavior("x"), ["'x'", "ClosingBehavior"]),
     ("combiner text", lambda: START.timestamp_combiner("x"), ["'x'", "TimestampCombiner"]),

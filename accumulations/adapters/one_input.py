@@ -155,6 +155,9 @@ class OneInput(Accumulation):
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.declared.inner.extract_columns(state, self._types(types))
 
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        self.declared.inner.check_state(state, self._types(types))
+
     def _types(self, types: Sequence[pa.DataType]) -> Sequence[pa.DataType]:
         own = types[1:]
         return [pa.struct(list(zip(self.row, own, strict=True)))] if self.row else own

@@ -102,11 +102,9 @@ def typed(owner: Any, method: str, values: list[Any], type_: pa.DataType) -> pa.
 
 
 def _mistyped(owner: Any, method: str, value: Any, type_: pa.DataType, number: int) -> UserFunctionError:
-    error = UserFunctionError(
-        f"{owner!r}.{method} returned {_short(value)}, which is no {type_}, its result type; return one, or give another "
-        "result type"
-    )
-    error.group = number
+    raised = f"{owner!r}.{method} returned {_short(value)}, which is no {type_}, its result type"
+    error = UserFunctionError(f"{raised}; return one, or give another result type")
+    error.group, error.raised = number, raised
     return error
 
 
@@ -119,10 +117,9 @@ def failed(owner: Any, method: str, arguments: tuple[Any, ...], error: Exception
             "fix it, as a function of a module, which a checkpoint knows by its name; a lambda or inner function is known by "
             "its code, so begin a new checkpoint over the same rows"
         )
-    result = UserFunctionError(
-        f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {said(error)}; {way_out}"
-    )
-    result.group = number
+    raised = f"{owner!r}.{method}({', '.join(map(_short, arguments))}) raised {said(error)}"
+    result = UserFunctionError(f"{raised}; {way_out}")
+    result.group, result.raised = number, raised
     return result
 
 

@@ -160,6 +160,9 @@ class Multiset(_Retractable):
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
         return self.inner.extract_columns(self._as_inner(state), types)
 
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        self.inner.check_state(self._as_inner(state), types)
+
     def _as_inner(self, state: Sequence[pa.Array]) -> list[pa.Array]:
         """What the accumulation itself would hold of these rows."""
         items, groups = items_of(state[0], Groups.each(len(state[0])))
@@ -167,6 +170,27 @@ class Multiset(_Retractable):
         rows = np.repeat(np.arange(len(items), dtype=np.int64), np.maximum(numbers(times), 0))
         time, *values = (pick(column, rows) for column in columns)
         return self.inner.reduce(values, numbers(time), groups[rows])
+
+
+@attrs.frozen
+class _Rows(Columnar):
+    columns: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.columns
+
+
+class Keeper(Multiset):
+    """The rows themselves, which give no value: by them the removal of a row that was dropped is known."""
+
+    @classmethod
+    def of(cls, columns: Sequence[str]) -> Keeper:
+        """Rows by these columns."""
+        return cls(_Rows(tuple(columns)))
+
+    def check_state(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> None:
+        pass
 
 
 def _count_items(items: pa.Array, groups: Groups) -> pa.Array:

@@ -130,11 +130,17 @@ def _sum_limbs(field: Field, groups: Groups, high: Numbers, low: Numbers) -> tup
     return sums[2] | sums[3] << 32, (sums[0] | sums[1] << 32).view(np.uint64)
 
 
+def overflow(what: str, wider: str, group: int) -> NumericOverflowError:
+    """The error that says what does not fit, and what to do; ``wider``: types that it may fit."""
+    error = NumericOverflowError(
+        f"{what}; say .on_error('drop') and restart from the checkpoint: the row that takes it over then comes out as a dropped "
+        f"one; or cast the column first, such as to {wider}, which a checkpoint does not take: begin a new one"
+    )
+    error.group, error.raised = group, what
+    return error
+
+
 def _check_fits(field: Field, overflows: Flags) -> None:
     if overflows.any():
-        error = NumericOverflowError(
-            f"the sum of column {field.column!r} does not fit {spark_name(field.type)} (Spark: ARITHMETIC_OVERFLOW); "
-            "cast the column to a wider type first, such as decimal(38, 0) or double"
-        )
-        error.group = int(np.flatnonzero(overflows)[0])
-        raise error
+        what = f"the sum of column {field.column!r} does not fit {spark_name(field.type)} (Spark: ARITHMETIC_OVERFLOW)"
+        raise overflow(what, "decimal(38, 0) or double", int(np.flatnonzero(overflows)[0]))

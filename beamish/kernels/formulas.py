@@ -75,9 +75,10 @@ class Formula:
         try:
             return self.of(table)
         except pa.ArrowException as error:
-            raise UserFunctionError(
-                f"{where}: {HIDDEN if values_are_hidden() else _said(error)}; change it and restart from the checkpoint; no data was lost"
-            ) from cause(error)
+            raised = f"{where}: {HIDDEN if values_are_hidden() else _said(error)}"
+            result = UserFunctionError(f"{raised}; change it and restart from the checkpoint; no data was lost")
+            result.raised = raised
+            raise result from cause(error)
 
 
 def read_formula(where: str, value: Any, example: str) -> Formula:

@@ -13,9 +13,11 @@ from beamish.accumulations.adapters.gathered import Gathered, Pairs
 from beamish.accumulations.adapters.meeting import MeetingPairs
 from beamish.accumulations.adapters.one_input import MergedInput
 from beamish.accumulations.adapters.pairs_once import PairsOnce
-from beamish.accumulations.adapters.retractable import retractable
+from beamish.accumulations.adapters.retractable import Keeper, retractable
+from beamish.kernels.buffers import plain_type
 from beamish.kernels.fields import Field
-from beamish.kernels.reserved import KEPT_BY, NUMBER, SIGN, is_reserved
+from beamish.kernels.order import is_orderable
+from beamish.kernels.reserved import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
 from beamish.plan.inputs import find_column
 from beamish.windows.option import WindowOption
 from beamish.windows.within import Within
@@ -50,6 +52,10 @@ class BoundAccumulation:
         """
         mine = [column.combine_chunks() for column in self.state_of(state.columns)]
         return self.accumulation.extract_columns(mine, self.types)
+
+    def check_state(self, state: pa.Table) -> None:
+        """Check accumulators of all accumulations; see ``Accumulation.check_state``."""
+        self.accumulation.check_state([column.combine_chunks() for column in self.state_of(state.columns)], self.types)
 
     def inputs(self, table: pa.Table) -> list[pa.Array]:
         """Its input columns in a table of rows.
@@ -112,6 +118,19 @@ def bind_accumulations(
         fields = tuple(adapted.fields(types))
         yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
         first += len(fields)
+
+
+def bind_keeper(schema: pa.Schema, first: int) -> BoundAccumulation:
+    """What keeps rows where rows can be removed and some are dropped; those of columns that can be compared.
+
+    Args:
+        schema: the rows' columns.
+        first: the place of its state's column.
+    """
+    own = [field for field in schema if not is_reserved(field.name) and is_orderable(plain_type(field.type))]
+    names, types = tuple(field.name for field in own), tuple(field.type for field in own)
+    keeper = Keeper.of(names)
+    return BoundAccumulation(KEPT_ROWS, keeper, keeper, names, types, tuple(keeper.fields(types)), first)
 
 
 def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:

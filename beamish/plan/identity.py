@@ -21,6 +21,7 @@ def identity_of(
     *,
     shards: int,
     ids: pa.Schema,
+    keeps_rows: bool,
 ) -> dict[str, Any]:
     """What a checkpoint holds fast, in terms of JSON, by what a user calls it."""
     mode = "discarding" if options.discards else "retracting" if options.retracts else "accumulating"
@@ -40,6 +41,8 @@ def identity_of(
             bound.name: {"is": identity(options.accumulations[bound.name]), "reads": bound.reads}
             for bound in accumulations
         },
+        # Older checkpoints say nothing of it, which is read as {}.
+        "rows that are kept for on_error('drop')": "all" if keeps_rows else {},
     }
 
 

@@ -23,6 +23,7 @@ PANE = pa.struct(
 )
 
 
-def dropped_type(row: pa.DataType) -> pa.DataType:
-    """The column ``dropped``, for dropped rows of this type."""
-    return pa.struct([("reason", pa.string()), ("late_by", pa.int64()), ("row", row)])
+def dropped_type(row: pa.DataType, *, message: bool = False) -> pa.DataType:
+    """The column ``dropped``, for dropped rows of this type; ``message``: whether it says what was raised."""
+    said = [("message", pa.string())] if message else []
+    return pa.struct([("reason", pa.string()), ("late_by", pa.int64()), *said, ("row", row)])

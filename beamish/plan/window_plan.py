@@ -22,7 +22,7 @@ from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import WindowOptions
-from beamish.plan.binding import BoundAccumulation, bind_accumulations
+from beamish.plan.binding import BoundAccumulation, bind_accumulations, bind_keeper
 from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Follows, Relation
@@ -201,6 +201,8 @@ class WindowPlan:
         """Why rows travel as rows; empty if they do not."""
         if self.options.with_dropped:
             return "with_dropped() needs the rows"
+        if self.options.drops_errors:
+            return "on_error('drop') needs the rows"
         if self.counts_rows:
             return "they are counted in the shard"
         if self.window.merging:
@@ -257,11 +259,21 @@ class WindowPlan:
         return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
 
     @cached_property
+    def keeper(self) -> BoundAccumulation | None:
+        """What keeps the rows of windows, so that the removal of one that was dropped for an error is known; None: it need not be."""
+        if not (self.options.drops_errors and self.signed):
+            return None
+        return bind_keeper(self.schema, sum(len(bound.fields) for bound in self.accumulations))
+
+    @cached_property
+    def in_state(self) -> tuple[BoundAccumulation, ...]:
+        """All that windows have accumulators of."""
+        return (*self.accumulations, *([] if self.keeper is None else [self.keeper]))
+
+    @cached_property
     def state_schema(self) -> pa.Schema:
         """The accumulators' columns."""
-        fields = [
-            (f"{bound.name}.{i}", field.type) for bound in self.accumulations for i, field in enumerate(bound.fields)
-        ]
+        fields = [(f"{bound.name}.{i}", field.type) for bound in self.in_state for i, field in enumerate(bound.fields)]
         return pa.schema(fields)
 
     @cached_property
@@ -308,6 +320,11 @@ class WindowPlan:
             return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
         return pa.struct([field for field in self.schema if not is_reserved(field.name)])
 
+    @property
+    def dropped_type(self) -> pa.DataType:
+        """The column ``dropped``."""
+        return dropped_type(self.row_type, message=self.options.drops_errors)
+
     @cached_property
     def pane_schema(self) -> pa.Schema:
         """The output."""
@@ -318,7 +335,7 @@ class WindowPlan:
                 *self.output_schema,
                 ("pane", PANE),
                 ("timestamp", TIMESTAMP),
-                *([("dropped", dropped_type(self.row_type))] if self.options.with_dropped else []),
+                *([("dropped", self.dropped_type)] if self.options.lists_dropped else []),
             ]
         )
 
@@ -326,7 +343,7 @@ class WindowPlan:
     def new_state(self) -> pa.Table:
         """The accumulators of no rows: one entry."""
         columns: list[pa.Array] = []
-        for bound in self.accumulations:
+        for bound in self.in_state:
             none = [pa.array([], field.type) for field in bound.fields]
             columns.extend(bound.accumulation.combine(Groups(np.empty(0, dtype=np.int64), 1), none))
         return pa.table(columns, schema=self.state_schema)
@@ -340,7 +357,13 @@ class WindowPlan:
     def identity(self) -> dict[str, Any]:
         """What a checkpoint holds fast."""
         return identity_of(
-            self.options, self.takes, self.key_schema, self.accumulations, shards=self.shards, ids=self.id_schema
+            self.options,
+            self.takes,
+            self.key_schema,
+            self.accumulations,
+            shards=self.shards,
+            ids=self.id_schema,
+            keeps_rows=self.keeper is not None,
         )
 
     @cached_property
@@ -400,7 +423,7 @@ def _make_plan(
     id_columns = () if options.deduplication is None else options.deduplication.columns
     if options.deduplication is not None:
         check_ids(schema, options.deduplication)
-    everything = options.with_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
+    everything = options.lists_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
     wanted = {
         SIGN,
         *keys,

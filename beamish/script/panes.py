@@ -73,6 +73,7 @@ def _pane(
         watermark=info["watermark"],
         reason=DropReason(dropped["reason"]) if dropped else None,
         **({"late_by_rows" if isinstance(window, RowWindow) else "late_by_us": dropped["late_by"]} if dropped else {}),
+        message=dropped.get("message") if dropped else None,
     )
 
 

@@ -9,7 +9,7 @@ from beamish.errors import ColumnError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ADDED = ("reason", "late_by", "window")
+_ADDED = ("reason", "late_by", "message", "window")
 
 
 def panes(df: DataFrame) -> DataFrame:
@@ -34,28 +34,31 @@ def panes(df: DataFrame) -> DataFrame:
 
 
 def dropped(df: DataFrame) -> DataFrame:
-    """The dropped rows of a pipeline's output (``with_dropped``).
+    """The dropped rows of a pipeline's output (``with_dropped``, ``on_error``).
 
     Args:
         df: what a pipeline gave.
 
     Returns:
         ``reason`` (expired, window_finished, null_event_time, event_time_out_of_range, and what the stage may say beside them),
-        ``late_by`` (the watermark less the event time, in microseconds), ``window`` (where the pipeline has windows), and the
-        rows' own columns, keys among them.
+        ``late_by`` (the watermark less the event time, in microseconds), ``message`` (with ``on_error("drop")``: what was raised),
+        ``window`` (where the pipeline has windows), and the rows' own columns, keys among them.
 
     Raises:
         ColumnError: it is not what a pipeline with ``with_dropped()`` gave, or the rows have columns of these names.
     """
     _check("dropped", df, "dropped")
     own = df.select("dropped.row.*").columns
+    message = ["dropped.message"] if "message" in df.select("dropped.*").columns else []
     for name in _ADDED:
-        if name in own:
+        if name in own and (name != "message" or message):
             raise ColumnError(
                 f"dropped(df): the rows have a column {name!r} of their own; rename it, or select from the column 'dropped'"
             )
     window = ["window"] if "window" in df.columns else []
-    return df.where("dropped IS NOT NULL").select("dropped.reason", "dropped.late_by", *window, "dropped.row.*")
+    return df.where("dropped IS NOT NULL").select(
+        "dropped.reason", "dropped.late_by", *message, *window, "dropped.row.*"
+    )
 
 
 def _check(where: str, df: DataFrame, name: str) -> None:

@@ -108,6 +108,11 @@ class Stage(Protocol):
         return ()
 
     @property
+    def going_on(self) -> Stage:
+        """The same where another stage takes what it gives."""
+        return self
+
+    @property
     def with_dropped(self) -> bool:
         """Whether dropped rows come out beside its panes; no other stage can then take them."""
         return False

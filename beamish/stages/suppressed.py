@@ -6,7 +6,7 @@ It is one stage with the one it suppresses: it takes what that takes and runs in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import attrs
 
@@ -85,6 +85,10 @@ class Suppressed(Stage):
     @property
     def with_dropped(self) -> bool:
         return self.of.with_dropped
+
+    @property
+    def going_on(self) -> Stage:
+        return attrs.evolve(self, of=cast("Suppressible", self.of.going_on))
 
     @property
     def final(self) -> Stage:

@@ -48,6 +48,10 @@ class WindowStage(Suppressible):
     def with_dropped(self) -> bool:
         return self.options.with_dropped
 
+    @property
+    def going_on(self) -> WindowStage:
+        return WindowStage(self.options.going_on)
+
     def declaring(self, call: str, **changes: Any) -> WindowStage:
         return WindowStage(attrs.evolve(self.options, **changes))
 
@@ -122,7 +126,7 @@ class WindowStage(Suppressible):
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
         accumulations = self.options.accumulations.values()
         return (
-            self.options.with_dropped
+            self.options.lists_dropped
             or self.options.where is not None
             or any(accumulation.inputs is None and not accumulation.names_of_inputs for accumulation in accumulations)
         )

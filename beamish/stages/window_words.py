@@ -59,6 +59,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
         yield "having", f"only panes with {options.having!r} come out, and only their retractions"
     yield "timestamp", _timestamp(options)
     yield "dropped", _dropped(options, takes)
+    if options.drops_errors:
+        yield "errors", _errors(options)
     if plan is not None:
         yield "carried", _carried(plan)
         yield "state", _state(plan)
@@ -199,6 +201,16 @@ def _timestamp(options: WindowOptions) -> str:
 
 
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    errors = "rows with which something raises, " if options.drops_errors else ""
+    return errors + _dropped_by_rule(options, takes)
+
+
+def _errors(options: WindowOptions) -> str:
+    listed = "" if options.lists_dropped else ", and only counted, since only panes go on"
+    return f"the row with which a function raises or a sum overflows is dropped{listed}; what raises for a pane stops the query"
+
+
+def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
     removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
     again = "rows that come again, " if options.deduplication is not None else ""
     by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
@@ -208,12 +220,12 @@ def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
             options.window is not None and options.window.numbering is not None and options.window.numbering.numbered_by
         )
         words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows, rows of windows whose trigger has finished; "
-        return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
+        return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
     words = (
         f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
         "whose trigger has finished; "
     )
-    return words + ("each comes out with its reason" if options.with_dropped else "with_dropped() lists them")
+    return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
 
 
 def _is_signed(takes: Sequence[Relation]) -> bool:
@@ -277,6 +289,8 @@ def calls(declared: WindowOptions) -> Iterator[str]:
         yield ".only_updated_panes()"
     if declared.with_dropped:
         yield ".with_dropped()"
+    if declared.drops_errors:
+        yield ".on_error('drop')"
     if declared.accumulations:
         yield f".accumulate({', '.join(f'{name}={accumulation!r}' for name, accumulation in declared.accumulations.items())})"
     if declared.where is not None:

@@ -165,11 +165,9 @@ class WindowOption:
             try:
                 own = [read_window(window) for window in self.assign(*arguments)]
             except Exception as error:  # noqa: BLE001 - it is raised again
-                result = UserFunctionError(
-                    f"{self!r}.assign{shown(arguments)} raised {said(error)}; fix it and restart "
-                    "from the checkpoint; no data was lost"
-                )
-                result.group = row
+                raised = f"{self!r}.assign{shown(arguments)} raised {said(error)}"
+                result = UserFunctionError(f"{raised}; fix it and restart from the checkpoint; no data was lost")
+                result.group, result.raised = row, raised
                 raise result from cause(error)
             rows.extend([row] * len(own))
             bounds.extend(own)

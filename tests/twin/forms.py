@@ -66,6 +66,8 @@ def unmatched(options: Said, held: Sequence[Row], rows: Sequence[Row], removals:
     whole = lambda row: [tuple(row.values)]  # noqa: E731
     if not left_over([*held, *rows], in_order, whole):
         return []
+    if options.on_error == "drop":  # semantics.md#errors-removals: by whole rows
+        return left_over([*held, *rows], in_order, whole)
     return left_over([*held, *rows], in_order, lambda row: kept_columns(options, row.values))
 
 

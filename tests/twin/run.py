@@ -23,13 +23,14 @@ from tests.said import said, takes_back
 from tests.strategies.formulas import Shown, meaning
 from tests.twin.accumulations import Row
 from tests.twin.duplicates import Again, came_again, id_of
+from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
 from tests.twin.order import normal, same
 from tests.twin.pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.triggers import Node, Now, node
-from tests.twin.windows import Bounds, assign, groups
+from tests.twin.windows import Bounds, groups
 
 NO_WATERMARK = -float("inf")
 """semantics.md#lateness: before there is a watermark nothing is at its end."""
@@ -450,7 +451,14 @@ class Twin:
         if own is None and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
-        for bounds in assign(self.window, row.time_us, row.values, row.input) if own is None else own:
+        try:
+            windows = windows_of(self.window, row) if own is None else own
+        except Exception:
+            if self.options.on_error == "fail":
+                raise
+            self.drop(key, None, DropReason.ERROR, row)  # semantics.md#errors: before it has windows
+            return
+        for bounds in windows:
             if self.expired(key, bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
             elif key.has_lost(bounds) or too_old(self, row):
@@ -497,10 +505,25 @@ class Twin:
 
     def land(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Live]:
         """Rows find their windows, which are shown them; gives those windows."""
-        again = self.came_again(key, pairs)
-        for own, row, bounds, reason in again:
+        once = self.options.deduplication
+        if (
+            once is not None and once.within is not None
+        ):  # semantics.md#duplicates-within: before windows are looked for
+            pairs = self.not_again(key, pairs)
+        return self.put_into_windows(key, without_errors(self, key, pairs))
+
+    def not_again(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> Sequence[tuple[Bounds, Row]]:
+        """Without the rows that came before, which are dropped."""
+        for own, row, bounds, reason in self.came_again(key, pairs):
             self.drop(key, bounds, reason, row)
             pairs = [(other, one) for other, one in pairs if (other, one) != (own, row) or one is not row]
+        return pairs
+
+    def put_into_windows(self, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> list[Live]:
+        """The same of rows with which nothing raises."""
+        once = self.options.deduplication
+        if once is not None and once.within is None:
+            pairs = self.not_again(key, pairs)
         into, gone, vanished = self.merge(key, {bounds for bounds, _ in pairs}) if self.merging else ({}, [], [])
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
@@ -581,6 +604,7 @@ class Twin:
         window.waits_for_end = any(part.waits_for_end for part in parts)
         if equal:  # semantics.md#merging-triggers: it keeps that part's pane numbers
             window.panes, window.panes_not_early, window.last = equal.panes, equal.panes_not_early, equal.last
+        check_accumulators(self, window)
         if self.options.retracts:
             gone = [part.last for part in parts if part is not equal and part.last]
             window.inherited = [pane for part in parts for pane in part.inherited] + gone

@@ -14,11 +14,12 @@ from beamish.engine.windowing.clock_moves import pass_ends
 from beamish.engine.windowing.dropped_rows import EXPIRED, UNMATCHED_REMOVAL
 from beamish.engine.windowing.drops import drop_from_windows, drop_untimed, timed_rows
 from beamish.engine.windowing.duplicates import drop_remembered, take_ids
-from beamish.engine.windowing.entries import Entries, entries_of
+from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.error_context import naming_window
+from beamish.engine.windowing.errors import add_without_errors, entries_without_errors
 from beamish.engine.windowing.forgetting import ask_or_close, note_latest
-from beamish.engine.windowing.lookup import find
-from beamish.engine.windowing.merging import find_merging
+from beamish.engine.windowing.lookup import find, load_targets
+from beamish.engine.windowing.merging import find_merging, load_what_may_merge
 from beamish.engine.windowing.numbers import advance, count_rows, load_passed, rows_again
 from beamish.engine.windowing.pairs_once import (
     cut_to_what_is_kept,
@@ -48,7 +49,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
         return
     timed = timed_rows(bundle)
     drop_untimed(step, bundle, key_at, timed)
-    entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_of(step, bundle, key_at, timed)))
+    entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, key_at, timed)))
     came = _add_entries(step, bundle, entries)
     ask_or_close(step, came)
     let_fall(step, came)
@@ -58,7 +59,7 @@ def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> 
     """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
     step.begin_part()
     counted = count_rows(step, reaches, bundle, key_at)
-    entries = _in_time(step, bundle, entries_of(step, bundle, key_at, counted))
+    entries = _in_time(step, bundle, entries_without_errors(step, bundle, key_at, counted))
     if step.plan.counts_brought:
         again = rows_again(step, bundle, key_at, np.isin(np.arange(len(key_at)), entries.row))
         entries, counted = entries.only(~again[entries.row]), counted & ~again
@@ -79,6 +80,17 @@ def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
     """Add entries to their windows; gives those that got one."""
     if not len(entries.row):
         return _NO_WINDOWS
+
+    def load() -> None:
+        if step.plan.window.merging:
+            load_what_may_merge(step, entries)
+        else:
+            load_targets(step, bundle, entries)
+
+    return add_without_errors(step, bundle, entries, load, _find_and_accumulate)
+
+
+def _find_and_accumulate(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
     find_targets = find_merging if step.plan.window.merging else find
     target, entries = find_targets(step, bundle, entries)
     return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
@@ -107,6 +119,9 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
         before = table.state.take(state_at)
     with naming_window(table, at):
         state = bundle.accumulate(entries.row, groups, before)
+        if step.plan.options.drops_errors:
+            for bound in step.plan.accumulations:
+                bound.check_state(state)
     if step.plan.signed:
         lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=table["net_rows"][at])
         if lost is not None and lost.any():

@@ -84,7 +84,7 @@ class Bundle:
         everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
         table = self.table if everything else self.table.take(pa.array(entry))
         columns: list[pa.Array] = []
-        for bound in self.plan.accumulations:
+        for bound in self.plan.in_state:
             accumulation = bound.accumulation
             old = None if before is None else [column.combine_chunks() for column in bound.state_of(before.columns)]
             if self.plan.preaggregates:

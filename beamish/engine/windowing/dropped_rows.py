@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ REASONS = (
     DropReason.DUPLICATE,
     DropReason.OUT_OF_RETENTION,
     DropReason.NULL_NUMBER,
+    DropReason.ERROR,
 )
 (
     EXPIRED,
@@ -32,6 +35,7 @@ REASONS = (
     DUPLICATE,
     OUT_OF_RETENTION,
     NULL_NUMBER,
+    ERROR,
 ) = range(len(REASONS))
 
 
@@ -41,9 +45,12 @@ class DroppedRows:
     def __init__(self, plan: WindowPlan) -> None:
         self._plan = plan
         self._rows = Pool(pa.schema(list(plan.row_type)))
+        self._messages = Pool(pa.schema([("message", pa.string())]))
 
-    def append(self, rows: pa.Table) -> Ints:
-        """Take up rows; gives where they are."""
+    def append(self, rows: pa.Table, messages: Sequence[str | None] | None = None) -> Ints:
+        """Take up rows, and what was raised with each; gives where they are."""
+        said = pa.nulls(rows.num_rows, pa.string()) if messages is None else pa.array(messages, pa.string())
+        self._messages.append(pa.table([said], ["message"]))
         if self._plan.has_several_inputs:
             return self._rows.append(_by_input(self._plan, rows))
         return self._rows.append(rows.select([field.name for field in self._plan.row_type]))
@@ -54,6 +61,7 @@ class DroppedRows:
         columns = [
             pa.array([str(name) for name in REASONS]).take(pa.array(reason)),
             pa.array(late_by_us, mask=late_by_us == NO_VALUE),
+            *([self._messages.take(row_at)["message"].combine_chunks()] if self._plan.options.drops_errors else []),
             pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(self._plan.row_type)),
         ]
         fields = list(self._plan.pane_schema.field("dropped").type)

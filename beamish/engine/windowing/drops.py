@@ -8,7 +8,7 @@ A row is dropped from a window (it expired, its trigger has finished), or, once 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from beamish.engine.event_times import in_range
 from beamish.engine.windowing.bundle import Bundle, plan_keys
 from beamish.engine.windowing.dropped_rows import (
     DUPLICATE,
+    ERROR,
     EVENT_TIME_OUT_OF_RANGE,
     NULL_EVENT_TIME,
     REASONS,
@@ -65,18 +66,30 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
 
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
     """Drop entries, each from its window."""
+    _drop_from_windows(step, bundle, entries, reason, None)
+
+
+def _drop_from_windows(
+    step: Step, bundle: Bundle, entries: Entries, reason: int, messages: Sequence[str] | None
+) -> None:
     _count(step, reason, int(bundle.rows[entries.row].sum()))
-    if reason not in (UNMATCHED_REMOVAL, DUPLICATE) and not step.plan.counts_rows:
+    if reason not in (UNMATCHED_REMOVAL, DUPLICATE, ERROR) and not step.plan.counts_rows:
         _note_latest(step, bundle.first_us[entries.row])
-    if step.plan.options.with_dropped and len(entries.row):
+    if step.plan.options.lists_dropped and len(entries.row):
         step.output.add_dropped(
             bundle.table.take(pa.array(entries.row)),
+            messages,
             key_at=entries.key_at,
             start_us=entries.start_us,
             end_us=entries.end_us,
             reason=reason,
             late_by_us=_late_by(step.progress_of_rows(bundle, entries.row), bundle.place[entries.row]),
         )
+
+
+def drop_error(step: Step, bundle: Bundle, entries: Entries, messages: Sequence[str]) -> None:
+    """Drop entries with which something raised, each from its window, with what was raised."""
+    _drop_from_windows(step, bundle, entries, ERROR, messages)
 
 
 def _note_latest(step: Step, time_us: Ints) -> None:
@@ -86,7 +99,9 @@ def _note_latest(step: Step, time_us: Ints) -> None:
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
 
 
-def drop_rows(step: Step, bundle: Bundle, key_at: Ints, rows: Flags, reason: int) -> None:
+def drop_rows(
+    step: Step, bundle: Bundle, key_at: Ints, rows: Flags, reason: int, *, messages: Sequence[str] | None = None
+) -> None:
     """Drop rows that are in no window.
 
     Args:
@@ -95,15 +110,27 @@ def drop_rows(step: Step, bundle: Bundle, key_at: Ints, rows: Flags, reason: int
         key_at: int64, one per row of the bundle: where its key is in the window table's pool.
         rows: bool, one per row of the bundle: whether it is dropped.
         reason: why.
+        messages: what was raised with each that is dropped.
     """
     if rows.any():
-        _drop_from_no_window(step, bundle.table.filter(pa.array(rows)), int(rows.sum()), key_at[rows], reason)
+        _drop_from_no_window(
+            step, bundle.table.filter(pa.array(rows)), int(rows.sum()), key_at[rows], reason, messages=messages
+        )
 
 
-def _drop_from_no_window(step: Step, rows: pa.Table, count: int, key_at: Ints, reason: int) -> None:
+def drop_from_no_window(step: Step, rows: pa.Table, reason: int, messages: Sequence[str]) -> None:
+    """Drop rows that no bundle has; ``messages``: what was raised with each."""
+    _drop_from_no_window(
+        step, rows, rows.num_rows, step.table.keys.append(plan_keys(step.plan, rows)), reason, messages=messages
+    )
+
+
+def _drop_from_no_window(
+    step: Step, rows: pa.Table, count: int, key_at: Ints, reason: int, *, messages: Sequence[str] | None = None
+) -> None:
     _count(step, reason, count)
-    if step.plan.options.with_dropped and rows.num_rows:
-        step.output.add_dropped(rows, key_at=key_at, windowless=True, reason=reason)
+    if step.plan.options.lists_dropped and rows.num_rows:
+        step.output.add_dropped(rows, messages, key_at=key_at, windowless=True, reason=reason)
 
 
 def _late_by(progress: int | Ints, place: Ints) -> Ints:

@@ -55,5 +55,7 @@ def _time(us: int) -> str:
         return f"{us} us"
 
 
-def _with(error: Exception, where: str) -> Exception:
-    return type(error)(f"{where}: {error}")
+def _with(error: UserFunctionError | NumericOverflowError, where: str) -> Exception:
+    named = type(error)(f"{where}: {error}")
+    named.raised = error.raised and f"{where}: {error.raised}"
+    return named

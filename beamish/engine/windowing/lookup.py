@@ -18,6 +18,13 @@ from beamish.engine.windowing.step import Step
 from beamish.kernels.arrays import Ints
 
 
+def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
+    """Read the segments that may have the windows of entries."""
+    progress = step.progress_of_rows(bundle, entries.row)
+    needed = step.state.segments_of(entries.end_us, step.table.keys, entries.key_at, progress)
+    step.load(np.isin(step.state.index["segment"], np.unique(needed)))
+
+
 def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     """The targets of entries whose windows do not merge; those of closed windows are dropped.
 
@@ -26,9 +33,7 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
         entries: those that are left, n of them.
     """
     table = step.table
-    progress = step.progress_of_rows(bundle, entries.row)
-    needed = step.state.segments_of(entries.end_us, table.keys, entries.key_at, progress)
-    step.load(np.isin(step.state.index["segment"], np.unique(needed)))
+    load_targets(step, bundle, entries)
     known, windows, own = known_and_own(step, bundle, entries)
     groups = (windows + own).groups()
     code = groups.of[len(known) :]

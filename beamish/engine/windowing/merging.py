@@ -69,7 +69,7 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
         target: intp[n], indices into the window table.
         entries: those that are left, n of them.
     """
-    _load_what_may_merge(step, entries)
+    load_what_may_merge(step, entries)
     known, windows, own = known_and_own(step, bundle, entries)
     of_bundle = np.isin(windows.key, own.key)
     known, windows = known[of_bundle], windows.take(of_bundle)
@@ -112,7 +112,7 @@ def _came_before(
     return came_before(step, bundle, entries, meeting.of_entry, closed=finished, held=held, window_of_held=groups)
 
 
-def _load_what_may_merge(step: Step, entries: Entries) -> None:
+def load_what_may_merge(step: Step, entries: Entries) -> None:
     """Read the segments in which a window may merge with an entry's."""
     index = step.state.index
     if step.plan.window.merges_by_overlap:
@@ -192,7 +192,7 @@ def _merged_state(step: Step, m: TriggerMerge) -> pa.Table:
 def combine_states(plan: WindowPlan, states: pa.Table, groups: Groups) -> pa.Table:
     """Accumulators merged group by group, one row per group."""
     columns: list[pa.Array] = []
-    for bound in plan.accumulations:
+    for bound in plan.in_state:
         mine = [column.combine_chunks() for column in bound.state_of(states.columns)]
         columns.extend(bound.accumulation.combine(groups, mine))
     return pa.table(columns, schema=plan.state_schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -21,6 +22,7 @@ from beamish.engine.windowing.packing import pack_rows, shard_of
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
+from beamish.engine.windowing.unusable import without_unusable
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.plan.window_plan import WindowPlan
@@ -67,8 +69,15 @@ class WindowOperator(UpdatingOperator):
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:
             return
-        rows = rows_taken(self.plan, number, self.plan.only_wanted(rows))
-        yield from pack_each(self.plan, number, rows) if self.plan.windowings else pack_rows(self.plan, number, rows)
+        if self.plan.options.drops_errors:
+            rows, errors = without_unusable(self.plan, rows)
+            for message, of in errors:
+                yield from self._packed(number, of, error=message)
+        yield from self._packed(number, self.plan.only_wanted(rows))
+
+    def _packed(self, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
+        pack = pack_each if self.plan.windowings else pack_rows
+        yield from pack(self.plan, number, rows_taken(self.plan, number, rows), **about)
 
     def observe(self) -> None:
         for plan in (self.plan, *self.plan.windowings.values()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,17 @@ class Output:
         """Add a block of rows."""
         self._blocks.append(block)
 
-    def add_dropped(self, rows: pa.Table, **columns: Any) -> None:
-        """Add rows that were dropped."""
-        self.add(rows.num_rows, kind=DROPPED_KIND, row_at=self._dropped_rows.append(rows), **columns)
+    def add_dropped(self, rows: pa.Table, messages: Sequence[str] | None = None, **columns: Any) -> None:
+        """Add rows that were dropped; ``messages``: what was raised with each."""
+        self.add(rows.num_rows, kind=DROPPED_KIND, row_at=self._dropped_rows.append(rows, messages), **columns)
+
+    def mark(self) -> int:
+        """How much there is, for ``go_back``."""
+        return len(self._blocks)
+
+    def go_back(self, mark: int) -> None:
+        """Forget what was added since."""
+        del self._blocks[mark:]
 
     def table(self, keys: Pool, values: Pool) -> pa.Table:
         """All rows in the plan's ``pane_schema``."""
@@ -101,7 +110,7 @@ def pane_table(
         pane_column(column),
         timestamp_column(pane_times(plan, column["pane_time_us"], column["end_us"]), dropped),
     ]
-    if plan.options.with_dropped:
+    if plan.options.lists_dropped:
         dropped_rows = dropped_rows or DroppedRows(plan)
         columns.append(dropped_rows.column(column["row_at"], column["reason"], column["late_by_us"], dropped))
     return pa.table(columns, schema=plan.pane_schema)

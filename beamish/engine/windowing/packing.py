@@ -14,6 +14,7 @@ metadata (JSON):
     windowings      the numbers of the windowings that take them; absent where there is one without a name
     untimed         number of rows without event time that were left out of slices
     out_of_range    number of rows that were left out of slices since their event time is out of range
+    error           what was raised with its rows, which are dropped for it (unusable.py)
     latest_us       the latest event time of the rows, microseconds; only of one of several inputs, where a row has one
 """
 
@@ -37,7 +38,6 @@ from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
 from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.numbering import FARTHEST
-from beamish.windows.option import WindowOption
 
 _ABOUT = b"beamish"
 
@@ -55,8 +55,8 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
         the number of each shard that has rows, and its payload.
     """
     rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
-    if plan.numbering is not None and plan.numbering.numbered_by is not None:
-        _check_numbers(plan.window, rows[plan.numbering.numbered_by])
+    if "error" not in about:
+        check_numbers(plan, rows)
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
     by_key = factorize_rows(keys, rows.num_rows)
     shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
@@ -78,18 +78,23 @@ def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) 
     return Groups(shard.astype(np.int64), shards).greatest(np.where(in_range(time), time, NO_WATERMARK_US))
 
 
-def _check_numbers(window: WindowOption, brought: pa.ChunkedArray) -> None:
-    """Check that rows bring numbers that can be counted with.
+def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
+    """Check that rows bring numbers that can be counted with, where they bring any.
 
     Raises:
         NumericOverflowError: one is too far from 0.
     """
+    if plan.numbering is None or plan.numbering.numbered_by is None:
+        return
+    brought = rows[plan.numbering.numbered_by]
     far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
     if len(far):
-        raise NumericOverflowError(
-            f"window({window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0, since windows reach beyond "
-            "them; bring smaller ones, such as the offset less a base"
+        raised = f"window({plan.window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0"
+        error = NumericOverflowError(
+            f"{raised}, since windows reach beyond them; bring smaller ones, such as the offset less a base, or say .on_error('drop')"
         )
+        error.raised = raised
+        raise error
 
 
 def about(payload: bytes) -> dict[str, Any]:

@@ -28,10 +28,10 @@ from beamish.plan.window_plan import WindowPlan
 from beamish.windows.windowings import WINDOWING
 
 
-def pack_each(plan: WindowPlan, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+def pack_each(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
     """Pack rows (``pack_rows``): one payload per shard and delivery."""
     for numbers, of in _deliveries(plan.windowings):
-        yield from pack_rows(of, number, rows, windowings=numbers)
+        yield from pack_rows(of, number, rows, windowings=numbers, **about)
 
 
 def _deliveries(windowings: Mapping[str, WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:

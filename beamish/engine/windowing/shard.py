@@ -21,6 +21,7 @@ from beamish.engine.windowing.clock_moves import move_clock, move_watermark, tak
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.packing import about
 from beamish.engine.windowing.step import Step
+from beamish.engine.windowing.unusable import drop_unusable
 from beamish.plan.window_plan import WindowPlan
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -61,10 +62,13 @@ class WindowShard(UpdatingShard):
         step = Step(self._plan, self._state, *before)
         if self._plan.has_several_inputs:
             self._note_latest(payloads)
-        panes, rows = self._split(payloads)
+        unusable = [one for one in payloads if "error" in about(one)] if self._plan.options.drops_errors else []
+        panes, rows = self._split([one for one in payloads if one not in unusable] if unusable else payloads)
         with naming_window(step.table):
             if self._state.changed:
                 take_up_changes(step)
+            for payload in unusable:
+                drop_unusable(step, payload)
             if panes:
                 add_rows(step, panes)
             move_watermark(step)

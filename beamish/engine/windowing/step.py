@@ -5,6 +5,7 @@ What happens in a step, and in which order, is in shard.py.
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -15,12 +16,24 @@ from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.inherited_panes import InheritedPanes
 from beamish.engine.windowing.output import Output
 from beamish.engine.windowing.reaches import Reaches
-from beamish.engine.windowing.trigger_tree import TriggerNow
+from beamish.engine.windowing.trigger_tree import Columns, TriggerNow
 from beamish.engine.windowing.window_table import NO_ENTRY, WindowTable
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import WindowIndices
+
+
+@attrs.frozen(eq=False)
+class Mark:
+    """Where a step stood: copies of what changes in place."""
+
+    columns: Columns
+    inherited: Columns
+    output: int
+    dropped: dict[str, int]
+    taken: int
+    late_by_us: int | None
 
 
 class Step:
@@ -77,6 +90,20 @@ class Step:
         self.watermark_before_us = self.watermark_us
         if self.reaches is not None:
             self.reaches.begin_part()
+
+    def mark(self) -> Mark:
+        """Where it stands, for ``go_back``; pools only grow, and are left as they are."""
+        columns = {name: column.copy() for name, column in self.table.columns.items()}
+        inherited = {name: column.copy() for name, column in self.inherited_panes.columns.items()}
+        counts = dict(self.state.dropped), self.taken, self.late_by_us
+        return Mark(columns, inherited, self.output.mark(), *counts)
+
+    def go_back(self, mark: Mark) -> None:
+        """Be as it was; also what was read since is not read any more."""
+        self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
+        self.inherited_panes.columns = {name: column.copy() for name, column in mark.inherited.items()}
+        self.output.go_back(mark.output)
+        self.state.dropped, self.taken, self.late_by_us = dict(mark.dropped), mark.taken, mark.late_by_us
 
     def _groups(self, reaches: Reaches, at: WindowIndices) -> Ints:
         group = self.table["group"]

@@ -34,7 +34,8 @@ def unmatched(
         state: the accumulators of the windows when all entries are in.
         held: int64, one per window: the rows that it held before.
     """
-    keepers = [bound for bound in plan.accumulations if isinstance(bound.accumulation, Multiset)]
+    keepers = [bound for bound in plan.in_state if isinstance(bound.accumulation, Multiset)]
+    keepers = keepers if plan.keeper is None else [plan.keeper]
     if not keepers:
         return _too_many(plan, bundle, entry, groups, held)
     for bound in keepers:

@@ -107,6 +107,8 @@ def why_not_native(plan: WindowPlan) -> str:
         return "where(...) is not Spark's, and may say another thing of nulls and types"
     if plan.options.deduplication is not None:
         return "rows that come again are known by the engine"
+    if plan.options.drops_errors:
+        return "on_error('drop') looks for the rows that raise, where Spark's aggregation would stop"
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark's aggregation would not show"
     native = _WINDOWS.get(type(plan.window))

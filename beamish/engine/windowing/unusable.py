@@ -1,0 +1,46 @@
+"""Rows that cannot be used before they are in a shard, where they are dropped and the query goes on (docs/semantics.md#errors).
+
+They travel to their shard as others do, each in a payload that says what was raised with it (packing.py), and are dropped there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.windowing.dropped_rows import ERROR
+from beamish.engine.windowing.drops import drop_from_no_window
+from beamish.engine.windowing.packing import about, check_numbers, unpack
+from beamish.engine.windowing.step import Step
+from beamish.errors import NumericOverflowError, UserFunctionError
+from beamish.kernels.arrays import Ints
+from beamish.kernels.halves import failing
+from beamish.plan.window_plan import WindowPlan
+
+
+def without_unusable(plan: WindowPlan, rows: pa.Table) -> tuple[pa.Table, list[tuple[str, pa.Table]]]:
+    """The rows of which the condition can be asked, and whose numbers can be counted with; and each of the others, with why."""
+
+    def tried(at: Ints) -> None:
+        _check_usable(plan, rows.take(pa.array(at)))
+
+    try:
+        _check_usable(plan, rows)
+    except (UserFunctionError, NumericOverflowError):
+        each = np.split(np.arange(rows.num_rows), np.arange(1, rows.num_rows))
+        errors = [(int(at[0]), message) for at, message in failing(each, tried)]
+        kept = np.setdiff1d(np.arange(rows.num_rows), [at for at, _ in errors])
+        return rows.take(pa.array(kept)), [(message, rows.slice(at, 1)) for at, message in errors]
+    return rows, []
+
+
+def _check_usable(plan: WindowPlan, rows: pa.Table) -> None:
+    wanted = plan.only_wanted(rows)
+    for of in plan.windowings.values() or (plan,):
+        check_numbers(of, wanted)
+
+
+def drop_unusable(step: Step, payload: bytes) -> None:
+    """Drop the rows of a payload that says why."""
+    rows, _, _ = unpack([payload])
+    drop_from_no_window(step, rows, ERROR, [about(payload)["error"]] * rows.num_rows)
