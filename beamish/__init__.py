@@ -42,6 +42,8 @@ from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, KeptRow, KeptWindow, ScriptState, StoredVersion
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.upgrading.comparison import Change
+from beamish.upgrading.upgrade import Upgrade, check_upgrade
 from beamish.versioned_table import Validity, Version, VersionedTable
 from beamish.watching.progress import progress
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
@@ -81,6 +83,7 @@ __all__ = [
     "Buffer",
     "BufferFullError",
     "CalendarWindows",
+    "Change",
     "CheckpointState",
     "ClosedError",
     "ClosingBehavior",
@@ -122,6 +125,7 @@ __all__ = [
     "TimestampCombiner",
     "UntilTimeLimit",
     "UntilWindowCloses",
+    "Upgrade",
     "UserFunctionError",
     "Validity",
     "Version",
@@ -136,6 +140,7 @@ __all__ = [
     "accumulations",
     "as_of_join",
     "changelog",
+    "check_upgrade",
     "dropped",
     "errors",
     "inspect",

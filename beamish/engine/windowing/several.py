@@ -17,7 +17,7 @@ import pyarrow as pa
 from beamish.engine.clocks import Clocks
 from beamish.engine.counts import Counts
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
-from beamish.engine.state.compatibility import check_no_rows
+from beamish.engine.state.compatibility import check_new
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.updates import Updates, UpdatingShard
 from beamish.engine.windowing.drops import dropped_of_windowings
@@ -132,7 +132,7 @@ def _note_names(plan: WindowPlan, store: Store) -> None:
                 f"{', '.join(map(repr, plan.windowings))}: its windows would be forgotten; keep the plain .window(...), or "
                 "start from a new checkpoint"
             )
-        check_no_rows(store)
+        check_new(store, WINDOWINGS)
     gone = [name for name in stored if name not in plan.windowings]
     if gone:
         raise StateError(

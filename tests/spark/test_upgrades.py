@@ -1,0 +1,81 @@
+"""What a checkpoint of a query on Spark says of another pipeline (docs/upgrading.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish import triggers as t
+from beamish.accumulations import Count, Sum
+
+COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
+BARE = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .allowed_lateness(5)
+    .accumulating()
+)
+PIPELINE = BARE.accumulate(count=Count(), total=Sum("score"))
+SECOND = bm.Pipeline().key_by("team").window(bm.FixedWindows(20)).accumulate(count=Sum("count"))
+
+
+def row(seconds, team, score):
+    return {"ts": datetime.fromtimestamp(seconds, UTC), "team": team, "score": score}
+
+
+def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, files, run_query, tmp_path):
+    input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6)).add(row(13, "red", 7))
+    run_query(PIPELINE, input_.stream(), shards=2)
+    checkpoint = tmp_path / "checkpoint"
+
+    def check(pipeline, *given, **said):
+        return bm.check_upgrade(spark, checkpoint, pipeline, *given, **said)
+
+    same = check(PIPELINE)
+    assert same.ok
+    assert same.changes == []
+    same.or_raise()
+    eager = PIPELINE.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1)))
+    changed = check(eager.accumulate(most=bm.accumulations.Max("score")))
+    assert changed.ok
+    assert [one.what for one in changed.changes] == ["accumulation most", "panes"]
+    assert "begins as new in every open window" in str(changed)
+    assert "carried over" in changed._repr_html_()
+    for other, what in (
+        (PIPELINE.window(bm.FixedWindows(20)), "window"),
+        (PIPELINE.window({"tens": bm.FixedWindows(10)}), "state"),
+        (BARE.accumulate(count=Count()), "accumulation total"),
+        (PIPELINE.key_by("score"), "keys"),
+        (PIPELINE.trigger(t.AfterProcessingTime("1 minute")), "clock"),
+        (PIPELINE.discarding().then(SECOND), "stages"),
+    ):
+        found = check(other)
+        assert not found.ok
+        assert what in [one.what for one in found.refused], found
+        with pytest.raises(bm.StateError, match="is refused"):
+            found.or_raise()
+    stream = input_.stream()
+    assert [one.what for one in check(PIPELINE, stream, shards=3).refused] == ["shards"]
+    wider = stream.withColumnRenamed("score", "points")
+    assert [
+        one.what for one in check(BARE.accumulate(count=Count(), total=Sum("points")), wider, shards=2).refused
+    ] == ["accumulation total"]
+
+    written = sorted(path.name for path in Path(checkpoint, "offsets").iterdir())
+    with pytest.raises(bm.StateError, match=r"refused: shards\n    then  2\n    now   3"):
+        PIPELINE.apply(stream, shards=3, checkpoint=checkpoint)
+    PIPELINE.apply(stream, shards=3, checkpoint=tmp_path / "a new one")
+    assert sorted(path.name for path in Path(checkpoint, "offsets").iterdir()) == written
+    input_.add(row(14, "red", 8))
+    (pane,) = [pane for batch in run_query(eager, input_.stream(), shards=2) for pane in batch]
+    assert (pane.key["team"], str(pane.timing), pane.values) == ("red", "EARLY", {"count": 2, "total": 15})
+    with pytest.raises(bm.OptionError, match="give the streams"):
+        check(PIPELINE.accumulate(other=Sum("other")))
+    with pytest.raises(bm.StateError, match="checkpointLocation"):
+        bm.check_upgrade(spark, tmp_path / "none", PIPELINE)
