@@ -62,7 +62,7 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
 def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
     """By its description the stage's number; of an old checkpoint by its operator, since Spark numbers them from the last one on."""
     operator, notes = stage
-    said = next((json.loads(stored) for store in notes.values() if (stored := store.get("about"))), {})
+    said: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get("about"))), {})
     return said.get("stage", 0), -operator
 
 
@@ -100,8 +100,7 @@ def next_run(
     spark: SparkSession,
     stored: StoredQuery,
     flow: Flow,
-    df: DataFrame | None,
-    inputs: Mapping[str, DataFrame],
+    given: tuple[DataFrame | None, Mapping[str, DataFrame]],
     shards: int | None,
 ) -> NextRun:
     """Bind a pipeline as ``apply`` will.
@@ -110,7 +109,7 @@ def next_run(
         spark: the session.
         stored: the checkpoint's query.
         flow: the pipeline's.
-        df, inputs: as ``apply`` takes them; none: the columns are those that the checkpoint noted.
+        given: ``df`` and ``inputs``, as ``apply`` takes them; none: the columns are those that the checkpoint noted.
         shards: as ``apply`` takes it.
 
     Raises:
@@ -118,6 +117,7 @@ def next_run(
     """
     had = _shards_of(stored)
     count = had if shards is None and had is not None else shard_count(spark, shards)
+    df, inputs = given
     if df is not None or inputs:
         named = name_inputs(flow, df, inputs)
         if not named.streaming:

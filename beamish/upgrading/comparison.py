@@ -16,7 +16,7 @@ from beamish.description import descriptions
 from beamish.engine.kept_windows import window_plan
 from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore
-from beamish.engine.state.compatibility import all_refused
+from beamish.engine.state.compatibility import all_refused, all_wider
 from beamish.engine.state.index import read_index_entry
 from beamish.engine.state.store import Store
 from beamish.engine.windowing.several import StoreUnder
@@ -192,8 +192,8 @@ def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Mapping[st
     yield from refused
     said_already = {_LINES_OF.get(f"{change.what} ") for change in refused}
     if isinstance(unsuppressed(flow.stage), WindowStage):
-        yield from _new_accumulations(number, stored, window_plan(flow.operator))
-    then_lines, now_lines = (dict(map(tuple, of.get("lines", ()))) for of in (stored.about, now))  # type: ignore[arg-type]
+        yield from _taken_up(number, stored, window_plan(flow.operator))
+    then_lines, now_lines = (dict(of.get("lines", ())) for of in (stored.about, now))
     if not then_lines:
         return
     for what, means in MEANINGS.items():
@@ -248,23 +248,25 @@ def _of_identity(number: int, store: Store, plan: WindowPlan | None) -> Iterator
         )
 
 
-def _new_accumulations(number: int, stored: StoredStage, plan: WindowPlan) -> Iterator[Change]:
-    plans = plan.windowings or {None: plan}
-    told: set[str] = set()
+def _taken_up(number: int, stored: StoredStage, plan: WindowPlan) -> Iterator[Change]:
+    """Accumulations that begin, and types that are wider now, once each."""
+    plans: list[tuple[str | None, WindowPlan]] = [*plan.windowings.items()] or [(None, plan)]
+    told: dict[str, Change] = {}
     for store in stored.notes.values():
-        for name, of in plans.items():
+        for name, of in plans:
             index = read_index_entry(store if name is None else StoreUnder(name, store))
-            if index is None:
-                continue
-            then, now = index[1]["identity"]["accumulations"], of.identity["accumulations"]
-            for new in now:
-                if new not in then and new not in told:
-                    told.add(new)
-                    yield Change(
-                        number,
-                        f"accumulation {new}",
-                        "",
-                        repr(of.options.accumulations[new]),
-                        refused=False,
-                        means="begins with no rows in windows that are there",
-                    )
+            if index is not None:
+                for change in _taken_up_of(number, index[1]["identity"], of):
+                    told.setdefault(change.what, change)
+    yield from told.values()
+
+
+def _taken_up_of(number: int, stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Change]:
+    begins = "begins with no rows in windows that are there"
+    for name, accumulation in plan.options.accumulations.items():
+        if name not in stored["accumulations"]:
+            yield Change(number, f"accumulation {name}", "", repr(accumulation), refused=False, means=begins)
+    for one in all_wider(stored, plan):
+        what = one.what.strip().rstrip("=")
+        means = "holds all that it held: what is kept is read as the wider type"
+        yield Change(number, what, one.then_in_words, one.now_in_words, refused=False, means=means)

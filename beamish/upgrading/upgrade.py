@@ -119,7 +119,7 @@ def check_upgrade(
     stages = [StoredStage.of(notes) for _, notes in stored.stages]
     if len(stages) != len(flow.flows) and df is None and not inputs:
         return Upgrade(folder, stored.batch, [of_stages(len(stages), len(flow.flows))])
-    run = next_run(spark, stored, flow, df, inputs, shards)
+    run = next_run(spark, stored, flow, (df, inputs), shards)
     return Upgrade(
         folder, stored.batch, changes_of(stages, run.flow, shards=run.shards, clock=(stored.ticks, run.ticks))
     )

@@ -103,8 +103,6 @@ def noted(about: Mapping[str, Any], stores: Sequence[DictStore]) -> dict[int, Di
 def line(pane: Pane) -> str:
     """A pane in a line."""
     key = "".join(str(value) for value in pane.key.values())
-    if pane.kind == "DROPPED":
-        return f"dropped {pane.dropped.reason}"
     of = f" {_seconds(pane.window.start)}-{_seconds(pane.window.end)}" if isinstance(pane.window, bm.Window) else ""
     values = " ".join(f"{name}={_value(value)}" for name, value in pane.values.items())
     sign = "-" if pane.kind == "RETRACTION" else ""

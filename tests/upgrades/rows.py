@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 import pyarrow.compute as pc
@@ -399,7 +400,7 @@ def _merges() -> Iterator[Row]:
         "more",
     )
 
-    def join(**how: object) -> bm.Pipeline:
+    def join(**how: Any) -> bm.Pipeline:
         left = bm.Pipeline().event_time("ts", BOUND)
         return bm.as_of_join(on="k", left=left, right=TABLE, **how)
 

@@ -12,6 +12,7 @@ from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
+from beamish.kernels.widening import same_or_wider
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
@@ -93,8 +94,8 @@ def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
 
 
 @attrs.frozen
-class Refused:
-    """Something that is another than it was, and may not be.
+class Difference:
+    """Something in the identity of a stage that is another than it was.
 
     Attributes:
         what: as a user calls it.
@@ -137,8 +138,17 @@ def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
         raise StateError(str(refused))
 
 
-def all_refused(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Refused]:
+def all_refused(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
     """What of a plan may not be another than what the state was written by, and is; ``stored``: the identity in the state."""
+    yield from (one for one in _differences(stored, plan) if not _is_wider(plan, one))
+
+
+def all_wider(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
+    """What of a plan has a type that holds all that it held before, and is read as that."""
+    yield from (one for one in _differences(stored, plan) if _is_wider(plan, one))
+
+
+def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
     for what, now in plan.identity.items():
         then: Any = stored.get(what, {})
         if what == "accumulations":
@@ -148,7 +158,27 @@ def all_refused(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Refused
             continue  # rows are known again from now on
         else:
             each = [(f"{what} ", then, now)]
-        yield from (Refused(*one) for one in each if not same_identity(*one[1:]))
+        yield from (Difference(*one) for one in each if not same_identity(*one[1:]))
+
+
+def _is_wider(plan: WindowPlan, of: Difference) -> bool:
+    """Whether a part of an identity differs only in types that hold all that they held, and what is kept can be read as these.
+
+    What lies by keys of its own beside the windows is not.
+    """
+    if (
+        plan.suppressed
+        or plan.counts_rows
+        or plan.options.retention is not None
+        or plan.options.deduplication is not None
+    ):
+        return False
+    what, then, now = of.what, of.then, of.now
+    if what == "keys ":
+        return same_or_wider(then, now, ": ")
+    if not what.startswith("accumulation ") or then is None or now is None:
+        return False
+    return same_identity(then["is"], now["is"]) and same_or_wider(then["reads"], now["reads"], " ")
 
 
 def _words(identity: Any) -> str:
