@@ -43,6 +43,7 @@ from beamish.state import CheckpointState, Held, KeptRow, KeptWindow, ScriptStat
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.upgrading.comparison import Change
+from beamish.upgrading.migrating import migrate
 from beamish.upgrading.upgrade import Upgrade, check_upgrade
 from beamish.versioned_table import Validity, Version, VersionedTable
 from beamish.watching.progress import progress
@@ -146,6 +147,7 @@ __all__ = [
     "inspect",
     "live",
     "merge",
+    "migrate",
     "observe",
     "panes",
     "plot",

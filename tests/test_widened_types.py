@@ -112,7 +112,7 @@ def test_sessions_keep_what_they_took_back_and_gather_it():
 )
 def test_what_cannot_be_read_as_the_other_type_is_refused(pipeline, key, value):
     then, now = (schema(pipeline, key[at], value[at]) for at in (0, 1))
-    with pytest.raises(bm.StateError, match="written with (keys|accumulation)"):
+    with pytest.raises(bm.StateError, match=r"written with (keys|accumulation)"):
         run(pipeline, then, now, 3)
 
 

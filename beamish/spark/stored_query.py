@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -89,11 +90,13 @@ class NextRun:
         flow: bound to the columns that it will take, with the number of shards that the checkpoint has.
         shards: with how many it is to be applied.
         ticks: whether it needs heartbeats.
+        bound: binds it with another number of shards.
     """
 
     flow: BoundFlow
     shards: int
     ticks: bool
+    bound: Callable[[int], BoundFlow]
 
 
 def next_run(
@@ -116,17 +119,17 @@ def next_run(
         PipelineError, ColumnError, OptionError: as ``apply``, or the columns are not known.
     """
     had = _shards_of(stored)
-    count = had if shards is None and had is not None else shard_count(spark, shards)
     df, inputs = given
     if df is not None or inputs:
         named = name_inputs(flow, df, inputs)
         if not named.streaming:
             raise PipelineError("check_upgrade(...): must be given the streams that apply() is to take (readStream)")
-        count = shard_count(spark, shards)
-        bound = named.bind(had or count)
+        count, bind = shard_count(spark, shards), named.bind
     else:
-        bound = _bound_to_noted(stored, flow, had or count)
-    return NextRun(bound, count, needs_ticks(bound))
+        count = had if shards is None and had is not None else shard_count(spark, shards)
+        bind = partial(_bound_to_noted, stored, flow)
+    bound = bind(had or count)
+    return NextRun(bound, count, needs_ticks(bound), bind)
 
 
 def _shards_of(stored: StoredQuery) -> int | None:

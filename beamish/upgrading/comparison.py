@@ -73,6 +73,12 @@ class Change:
     refused: bool
     means: str
 
+    @property
+    def in_words(self) -> str:
+        """In a line."""
+        values = f": then {self.then or 'none'}, now {self.now or 'none'}" if self.then or self.now else ""
+        return f"{self.what}{values}: {self.means}"
+
 
 @attrs.frozen(eq=False)
 class StoredStage:
