@@ -26,7 +26,7 @@ from beamish.engine.kept_windows import window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
-from beamish.engine.state.compatibility import Difference, all_refused
+from beamish.engine.state.compatibility import Difference, all_refused, check_new, check_unnamed
 from beamish.engine.state.index import (
     INDEX_COLUMNS,
     IndexColumns,
@@ -47,7 +47,7 @@ from beamish.engine.state.stored_tables import (
 from beamish.engine.state.takes import TAKES, note_takes
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.engine.windowing.packing import shards_of_keys
-from beamish.engine.windowing.several import StoreUnder
+from beamish.engine.windowing.several import StoreUnder, note_names
 from beamish.engine.windowing.window_table import columns_under
 from beamish.errors import StateError
 from beamish.kernels.arrays import Ints
@@ -59,7 +59,7 @@ _OF_RUNNER = ("spark", "about", "reports")
 """What the runner keeps in a shard's store; it carries that over itself."""
 
 
-def check_carries_over(operator: Operator, stores: Mapping[int, Store]) -> None:
+def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> None:
     """Check that the state of a stage can be carried over to an operator.
 
     Args:
@@ -85,8 +85,11 @@ def check_carries_over(operator: Operator, stores: Mapping[int, Store]) -> None:
             stored = read_index_entry(_under(name, store))
             if stored is not None:
                 _check_identity(stored[1]["identity"], of)
-        if store.get(WINDOWINGS if not plan.windowings else INDEX) is not None:
-            operator.open(DictStore(store))  # type: ignore[arg-type] # one windowing or several: it says which
+        check_new(store, INDEX)
+        if plan.windowings:
+            note_names(plan, DictStore(store))
+        else:
+            check_unnamed(store)
 
 
 def _check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:

@@ -9,7 +9,7 @@ from itertools import chain
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -22,12 +22,13 @@ from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from tests.agreement import differences
-from tests.laws.dear import dear
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.windows import windowings, windows
 from tests.upgrades.carried import in_two_runs, line
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, ONCE, PLAIN, SCRIPT, SUPPRESSED, TABLE
+
+few = settings(max_examples=max(settings().max_examples // 5, 1))
 
 
 def carry_over(operator, stores):
@@ -82,7 +83,7 @@ def test_other_shards_change_nothing(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
-@dear
+@few
 @given(st.data())
 def test_other_shards_change_nothing_under_several_windowings(data):
     pipeline = _kept(data.draw(pipelines(window=windows.flatmap(windowings))))

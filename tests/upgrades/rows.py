@@ -12,6 +12,7 @@ import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import Count, Max, Min, Sum
 from beamish.testing import TestStream
+from tests.upgrades.carried import SHARDS
 
 BOUND = bm.BoundedOutOfOrderness(0)
 
@@ -29,7 +30,8 @@ class Row:
         after: what comes out in the second run, as ``carried.line`` writes it, sorted; None: it is refused.
         refused: what for, as ``Change.what``; empty: it is not.
         says: words that stand in the refusal.
-        migrates: what ``bm.migrate`` does with it; empty: it does not take it.
+        migrates: whether ``bm.migrate`` carries the checkpoint over, where it is refused.
+        shards: with how many shards the second run is to be.
     """
 
     part: str
@@ -41,10 +43,16 @@ class Row:
     after: tuple[str, ...] | None = None
     refused: str = ""
     says: str = ""
-    migrates: str = ""
+    migrates: bool = False
+    shards: int = SHARDS
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is not refused."""
+        return self.after is not None
 
 
-def rows_of(*values: tuple[float, str, int]) -> list[dict[str, object]]:
+def rows_of(*values: tuple[float, Any, int]) -> list[dict[str, object]]:
     return [{"ts": float(time), "k": key, "v": value, "w": -value} for time, key, value in values]
 
 
@@ -127,6 +135,15 @@ def _options() -> Iterator[Row]:
     yield carried(part, "`on_time_behavior`", PLAIN.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY), *USUAL)
     yield carried(part, "`only_updated_panes` said", PLAIN.only_updated_panes(), *USUAL)
     yield carried(part, "`with_dropped` said", PLAIN.with_dropped(), *USUAL)
+    yield carried(part, "`only_updated_panes` no longer", PLAIN, *USUAL, then=PLAIN.only_updated_panes())
+    yield carried(part, "`with_dropped` no longer", PLAIN, *USUAL, then=PLAIN.with_dropped())
+    yield carried(
+        part,
+        "`retract_merged`: from the next merge on",
+        SESSIONS.accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE),
+        *_of_sessions(),
+        then=SESSIONS.accumulating_and_retracting(),
+    )
     yield carried(part, "a smaller delay of the watermark", PLAIN, *USUAL, then=_delayed("5 seconds"))
     yield carried(part, "a greater delay of the watermark", _delayed("5 seconds"), *USUAL)
     yield carried(
@@ -165,8 +182,10 @@ def _options() -> Iterator[Row]:
         "timestamp combiner",
         "earliest",
     )
-    yield refused(part, "an accumulation less", BARE.accumulate(n=Count()), "accumulation s", "none")
-    yield refused(part, "an accumulation renamed", BARE.accumulate(n=Count(), t=Sum("v")), "accumulation s", "none")
+    yield refused(part, "an accumulation less", BARE.accumulate(n=Count()), "accumulation s", "none", migrates=True)
+    yield refused(
+        part, "an accumulation renamed", BARE.accumulate(n=Count(), t=Sum("v")), "accumulation s", "none", migrates=True
+    )
     yield refused(
         part, "an accumulation of another kind", BARE.accumulate(n=Count(), s=Max("v")), "accumulation s", "Max"
     )
@@ -204,6 +223,17 @@ def _retained() -> tuple[str, ...]:
         "-a 10-20 n=2 s=20 ON_TIME",
         "-b 0-10 n=1 s=2 ON_TIME",
         *USUAL,
+    )
+
+
+def _of_sessions() -> tuple[str, ...]:
+    return (
+        "-b 2-7 n=1 s=2 ON_TIME",
+        "b 2-10 n=2 s=34 LATE",
+        "a 11-17 n=2 s=20 ON_TIME",
+        "-a 11-17 n=2 s=20 ON_TIME",
+        "a 11-18 n=3 s=84 LATE",
+        "b 21-26 n=1 s=128 ON_TIME",
     )
 
 
@@ -343,16 +373,16 @@ def _clock() -> Iterator[Row]:
     part = "the query"
     waiting = PLAIN.trigger(t.AfterWatermark(early=t.AfterProcessingTime("5 seconds"), late=t.AfterCount(1)))
     yield refused(
-        part, "a trigger of processing time, where there was none", waiting, "clock", "bm.migrate", migrates="yes"
+        part, "a trigger of processing time, where there was none", waiting, "clock", "bm.migrate", migrates=True
     )
     yield refused(
-        part, "no trigger of processing time any more", PLAIN, "clock", "bm.migrate", then=waiting, migrates="yes"
+        part, "no trigger of processing time any more", PLAIN, "clock", "bm.migrate", then=waiting, migrates=True
     )
     idle = PLAIN.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout="1 minute"))
-    yield refused(part, "`idle_timeout` said, or no longer", idle, "clock", "bm.migrate", migrates="yes")
+    yield refused(part, "`idle_timeout` said, or no longer", idle, "clock", "bm.migrate", migrates=True)
     lag = PLAIN.event_time("ts", bm.ProcessingTimeLag("1 minute"))
     yield refused(
-        part, "`ProcessingTimeLag` in the place of a watermark of rows", lag, "clock", "bm.migrate", migrates="yes"
+        part, "`ProcessingTimeLag` in the place of a watermark of rows", lag, "clock", "bm.migrate", migrates=True
     )
 
 
@@ -419,4 +449,21 @@ def _merges() -> Iterator[Row]:
     yield Row(part, "`tolerance`", joined, join(tolerance="5 seconds"), OF_TWO, 2, None, "state", "tolerance")
 
 
-ROWS: list[Row] = [*_options(), *_suppressed(), *_chains(), *_tables(), *_merges(), *_clock()]
+def _query() -> Iterator[Row]:
+    part = "the query"
+    yield Row(
+        part,
+        "the number of shards",
+        PLAIN,
+        PLAIN,
+        SCRIPT,
+        FIRST,
+        None,
+        "shards",
+        ".apply(df, shards=2)",
+        migrates=True,
+        shards=3,
+    )
+
+
+ROWS: list[Row] = [*_query(), *_clock(), *_options(), *_suppressed(), *_chains(), *_tables(), *_merges()]

@@ -119,8 +119,11 @@ class Difference:
     @property
     def fix(self) -> str:
         """What to do."""
+        carry = (
+            "carry the checkpoint over without it (bm.migrate)" if self.now is None else "start from a new checkpoint"
+        )
         return (
-            "keep the old one, or start from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped "
+            f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped "
             "and further accumulations may change; deduplicate() may be added)"
         )
 

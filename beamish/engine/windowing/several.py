@@ -56,7 +56,7 @@ class SeveralShards(UpdatingShard):
     """
 
     def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
-        _note_names(plan, store)
+        note_names(plan, store)
         self._place = len(plan.key_schema)
         self._shards = {name: WindowShard(of, StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
 
@@ -122,7 +122,7 @@ class SeveralShards(UpdatingShard):
         )
 
 
-def _note_names(plan: WindowPlan, store: Store) -> None:
+def note_names(plan: WindowPlan, store: Store) -> None:
     """Keep the windowings' names; one that the state has must stay, since nothing would close its windows."""
     stored = json.loads(store.get(WINDOWINGS) or "[]")
     if not stored:
