@@ -62,3 +62,33 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
     assert (pane.key["team"], str(pane.timing), pane.values) == ("red", "EARLY", {"count": 2, "total": 15})
     with pytest.raises(bm.OptionError, match="give the streams"):
         check(PIPELINE.accumulate(other=Sum("other")))
+
+    waiting = BARE.accumulate(count=Count()).trigger(
+        t.AfterWatermark(early=t.AfterProcessingTime("1 hour"), late=t.AfterCount(1))
+    )
+    assert [one.what for one in check(waiting, input_.stream(), shards=3).refused] == [
+        "clock",
+        "shards",
+        "accumulation total",
+    ]
+    again = tmp_path / "carried over" / "checkpoint"
+    again.parent.mkdir()
+    bm.migrate(spark, checkpoint, again, waiting, shards=3)
+    input_.add(row(15, "red", 1), row(40, "blue", 2))
+    panes = []
+
+    def take(batch, number):
+        panes.extend((number, one.team, one["count"], one.pane.sequence) for one in batch.collect())
+
+    stream = waiting.apply(input_.stream(), shards=3, checkpoint=again)
+    stream.writeStream.foreachBatch(take).option("checkpointLocation", str(again)).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    last = max(int(name) for name in written)
+    assert [(team, count) for _, team, count, _ in panes] == [("red", 3)]
+    assert all(number > last + 1 and sequence > 1 for number, *_, sequence in panes)
+    with pytest.raises(bm.OptionError, match="is there already"):
+        bm.migrate(spark, checkpoint, again, waiting, shards=3)
+    with pytest.raises(bm.StateError, match="migrate: the checkpoint was written with window"):
+        bm.migrate(spark, checkpoint, tmp_path / "none", PIPELINE.window(bm.FixedWindows(20)))
+    assert not (tmp_path / "none").exists()

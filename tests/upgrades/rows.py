@@ -96,7 +96,7 @@ def refused(
     says: str = "",
     *,
     then: bm.Pipeline = PLAIN,
-    migrates: str = "",
+    migrates: bool = False,
 ) -> Row:
     return Row(part, change, then, now, SCRIPT, FIRST, None, what, says, migrates)
 

@@ -13,8 +13,8 @@ _ALSO = {
         "| trigger and sink of the query (`writeStream`) | goes on |",
     ),
     "a stage of windows": (
-        "| a wider type of a key, or of what an accumulation reads: `int` to `bigint`, `decimal(10,2)` to `decimal(20,2)` | goes on: what "
-        "is kept is read as the wider type; refused under a suppress, `retain`, `deduplicate`, in windows of rows |",
+        "| a wider type of a key, or of what an accumulation reads: `int` to `bigint`, `decimal(10,2)` to `decimal(20,2)` | goes on |",
+        "| a wider type of these under a suppress, `retain` or `deduplicate`, or in windows of rows | refused |",
         "| any other type of these | refused |",
     ),
     "a chain": ("| a stage of another kind in the place of one | refused |",),
