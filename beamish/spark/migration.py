@@ -25,7 +25,7 @@ from beamish.errors import StateError
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
 from beamish.source import Source
-from beamish.spark.checkpoint import entries_of, store_of
+from beamish.spark.checkpoint import entries_of, has_other_operators, store_of
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
 from beamish.spark.operator.processor import OUTPUT
@@ -37,10 +37,7 @@ _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa
 _PARTS = pa.schema([("to", pa.int32()), ("of", pa.int32()), *list(_ENTRIES)[1:]])
 _CARRIED = "carried"
 """The folder, within the new checkpoint while it is made, of what is carried."""
-_ONE_OFF = {
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
-}
+_NO_MORE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 def migrate(
@@ -61,6 +58,13 @@ def migrate(
     for (_, notes), below in zip(stored.stages, flow.flows, strict=True):
         check_carries_over(below.operator, notes)
     old, new = folders
+    sources = _Log.read(old / "offsets" / str(stored.batch)).sources
+    of_clock = _ticks(flow, sources, before=stored.ticks, now=ticks)
+    if has_other_operators(spark, str(old)):
+        raise StateError(
+            "migrate: the query has stateful operators that are no stages of the pipeline, such as dropDuplicates, which cannot be carried "
+            "over; keep the checkpoint, or start from a new one"
+        )
     making = new.with_name(f"{new.name}.unfinished")
     if making.exists():
         shutil.rmtree(making)
@@ -70,7 +74,7 @@ def migrate(
         _carried(spark, str(old), stored, flow).write.parquet(str(carried))
         _run(spark, making, carried, flow)
         shutil.rmtree(carried)
-        _finish(old, making, stored.batch, _ticks(flow, stored, ticks=ticks))
+        _finish(old, making, stored.batch, of_clock)
         _move(making, making, new)
         making.rename(new)
     except BaseException:
@@ -133,10 +137,9 @@ def _run(spark: SparkSession, folder: Path, carried: Path, flow: BoundFlow) -> N
     rows = rows.withColumn(WATERMARK, F.timestamp_micros(F.lit(0))).withWatermark(WATERMARK, "0 seconds")
     sources = len(flow.sources)
     taken = _taken(flow, {id(one): number for number, one in enumerate(flow.flows)}, rows, sources=sources)
-    confs = {name: spark.conf.get(name, None) for name in _ONE_OFF}
+    before = str(spark.conf.get(_NO_MORE_BATCHES))
+    spark.conf.set(_NO_MORE_BATCHES, "false")
     try:
-        for name, value in _ONE_OFF.items():
-            spark.conf.set(name, value)
         query = (
             taken.writeStream.format("noop")
             .option("checkpointLocation", str(folder))
@@ -145,8 +148,7 @@ def _run(spark: SparkSession, folder: Path, carried: Path, flow: BoundFlow) -> N
         )
         query.awaitTermination()
     finally:
-        for name, before in confs.items():
-            spark.conf.unset(name) if before is None else spark.conf.set(name, before)
+        spark.conf.set(_NO_MORE_BATCHES, before)
 
 
 def _taken(flow: BoundFlow, number: Mapping[int, int], rows: DataFrame, *, sources: int) -> DataFrame:
@@ -245,24 +247,38 @@ class _Ticks:
 
     def of(self, sources: Sequence[str]) -> list[str]:
         """The sources' offsets, with those of the heartbeats or without."""
-        others = [line for line in sources if not is_heartbeat(line)] if self.before else list(sources)
-        if not self.now:
-            return others
-        ticks = next((line for line in sources if is_heartbeat(line)), "-")
-        return [*others[: self.place], ticks, *others[self.place :]]
+        if self.before == self.now:
+            return list(sources)
+        at = self.place
+        return [*sources[:at], *sources[at + 1 :]] if self.before else [*sources[:at], "-", *sources[at:]]
 
 
-def _ticks(flow: BoundFlow, stored: StoredQuery, *, ticks: bool) -> _Ticks:
-    """Heartbeats come after the sources of the first stage that takes any, since each stage's come after its inputs."""
-    first = flow
-    while isinstance(first.inputs[0], BoundFlow):
-        first = first.inputs[0]
-    place = 0
-    for taken in first.inputs:
-        if not isinstance(taken, Source):
-            break
-        place += 1
-    return _Ticks(stored.ticks, ticks, place)
+def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:
+    """Where heartbeats stand; ``sources``: the offsets of the last batch.
+
+    Raises:
+        StateError: they come or go, and it is not known where.
+    """
+    if before == now:
+        return _Ticks(before, now, 0)
+    if before:
+        return _Ticks(before, now, next(place for place, line in enumerate(sources) if is_heartbeat(line)))
+    if len(sources) != len(flow.sources):
+        raise StateError(
+            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so it is not known which place the "
+            "clock's would have; keep what needs the clock as it was"
+        )
+    return _Ticks(before, now, list(_leaves(flow)).index(None))
+
+
+def _leaves(flow: BoundFlow) -> Iterator[Source | None]:
+    """The sources as Spark finds them in the query; None: heartbeats, which each stage has after its inputs."""
+    for taken in flow.inputs:
+        if isinstance(taken, Source):
+            yield taken
+        else:
+            yield from _leaves(taken)
+    yield None
 
 
 def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
@@ -273,7 +289,7 @@ def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
         *(new / "commits").glob(".*.crc"),
     ]:
         summed.unlink(missing_ok=True)
-    committed, watermark_ms = batch + 1, None
+    committed = batch + 1
     for number in (batch - 1, batch):
         for name in ("offsets", "commits"):
             path = old / name / str(number)
@@ -299,9 +315,8 @@ def _renumber(sources: Path, ticks: _Ticks) -> None:
     """Sources after the heartbeats have another number where these come or go."""
     step = int(ticks.now) - int(ticks.before)
     numbers = sorted((int(path.name) for path in sources.iterdir() if path.name.isdigit()), reverse=step > 0)
-    gone = ticks.place if ticks.before and not ticks.now else None
     for number in numbers if step else ():
-        if number == gone:
+        if number == ticks.place and ticks.before:
             shutil.rmtree(sources / str(number))
         elif number >= ticks.place:
             (sources / str(number)).rename(sources / str(number + step))
