@@ -24,7 +24,6 @@ from beamish.engine.state import DictStore
 from beamish.errors import StateError
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
-from beamish.source import Source
 from beamish.spark.checkpoint import entries_of, has_other_operators, store_of
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
@@ -69,7 +68,7 @@ def migrate(
     if making.exists():
         shutil.rmtree(making)
     try:
-        _copy(old, making, stored.batch)
+        _copy(old, making, stored.batch, len(stored.stages))
         carried = making / _CARRIED
         _carried(spark, str(old), stored, flow).write.parquet(str(carried))
         _run(spark, making, carried, flow)
@@ -207,8 +206,8 @@ class _Log:
         path.write_text("\n".join(self.lines), "utf-8")
 
 
-def _copy(old: Path, new: Path, batch: int) -> None:
-    """What the batch that takes the state begins with: at no watermark, so that nothing is due in it, and without sources."""
+def _copy(old: Path, new: Path, batch: int, stages: int) -> None:
+    """What the batch that takes the state begins with: at no watermark, so that nothing is due in it, and a source for each stage."""
     without_sums = shutil.ignore_patterns("*.crc")
     shutil.copytree(old / "state", new / "state", ignore=without_sums)
     shutil.copyfile(old / "metadata", new / "metadata")
@@ -218,7 +217,7 @@ def _copy(old: Path, new: Path, batch: int) -> None:
         offsets, commits = (old / name / str(number) for name in ("offsets", "commits"))
         if offsets.exists():
             log = _Log.read(offsets)
-            log.saying(batchWatermarkMs=0).with_sources(["-"]).write(new / "offsets" / str(number))
+            log.saying(batchWatermarkMs=0).with_sources(["-"] * stages).write(new / "offsets" / str(number))
         if commits.exists():
             _Log.read(commits).saying(nextBatchWatermarkMs=0).write(new / "commits" / str(number))
     _move(new, old, new)
@@ -261,6 +260,11 @@ def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) 
     """
     if before == now:
         return _Ticks(before, now, 0)
+    if len(flow.flows) > 1:
+        raise StateError(
+            "migrate: the clock comes to a pipeline of several stages, or leaves it, which is not carried over; keep what needs the clock as "
+            "it was, or start from a new checkpoint"
+        )
     if before:
         return _Ticks(before, now, next(place for place, line in enumerate(sources) if is_heartbeat(line)))
     if len(sources) != len(flow.sources):
@@ -268,17 +272,7 @@ def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) 
             f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so it is not known which place the "
             "clock's would have; keep what needs the clock as it was"
         )
-    return _Ticks(before, now, list(_leaves(flow)).index(None))
-
-
-def _leaves(flow: BoundFlow) -> Iterator[Source | None]:
-    """The sources as Spark finds them in the query; None: heartbeats, which each stage has after its inputs."""
-    for taken in flow.inputs:
-        if isinstance(taken, Source):
-            yield taken
-        else:
-            yield from _leaves(taken)
-    yield None
+    return _Ticks(before, now, len(sources))  # they come after the inputs
 
 
 def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:

@@ -166,8 +166,12 @@ def _of_query(
             *brought,
             refused=True,
             means="it comes from a source of its own, and Spark takes no other number of sources; keep what needs the clock as it was (a "
-            "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or carry the checkpoint over: "
-            "bm.migrate(spark, checkpoint, new_checkpoint, pipeline, ...)",
+            "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or "
+            + (
+                "start from a new checkpoint"
+                if now > 1
+                else "carry the checkpoint over: bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
+            ),
         )
     counts = {one.shards for one in stored if one.shards is not None}
     if counts and counts != {shards}:
