@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 import beamish as bm
+from beamish.engine.state import DictStore
+from beamish.script.tables import script_rows
+from beamish.upgrading.comparison import StoredStage, changes_of
 from tests.laws.test_carried_over import carried
 from tests.upgrades.carried import differences_after, in_two_runs, line
-from tests.upgrades.rows import ROWS
+from tests.upgrades.rows import PLAIN, ROWS
 from tests.upgrades.table import table
 
 GOES_ON = [row for row in ROWS if row.goes_on]
@@ -55,3 +58,54 @@ def test_what_is_carried_over_is_what_the_table_says(row):
 
 def test_the_page_has_the_table(root):
     assert table() in (root / "docs" / "upgrading.md").read_text("utf-8"), "python -m tests.upgrades.table"
+
+
+class Session:
+    """As far as it is looked at before anything is read."""
+
+    read = createDataFrame = None  # noqa: N815 - as Spark calls it
+
+
+@pytest.mark.parametrize("call", [bm.check_upgrade, lambda *given: bm.migrate(*given[:2], "new", *given[2:])])
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ((None, "folder", PLAIN), bm.OptionError, "must be a SparkSession"),
+        ((Session(), "", PLAIN), bm.OptionError, "must be the folder of a checkpoint"),
+        ((Session(), 3, PLAIN), bm.OptionError, "must be the folder of a checkpoint"),
+        ((Session(), "folder", "pipeline"), bm.PipelineError, "must be the pipeline that is to go on"),
+    ],
+)
+def test_what_is_given_is_looked_at_first(call, given, error, says):
+    with pytest.raises(error, match=says):
+        call(*given)
+
+
+def test_a_new_folder_that_is_there_and_a_session_without_a_driver_are_refused(tmp_path):
+    with pytest.raises(bm.OptionError, match="is there already"):
+        bm.migrate(Session(), "folder", tmp_path, PLAIN)
+    with pytest.raises(bm.OptionError, match="not through Spark Connect"):
+        bm.migrate(Session(), "folder", tmp_path / "new", PLAIN)
+
+
+def test_an_upgrade_says_in_words_and_as_a_table_what_it_is():
+    found = differences_after(PLAIN, PLAIN.discarding().allowed_lateness(30), ROWS[0].script, 3)
+    upgrade = bm.Upgrade("folder", 7, found)
+    assert not upgrade.ok
+    assert [one.what for one in upgrade.refused] == ["mode"]
+    first, second, *_ = str(upgrade).split("\n")
+    assert first == "checkpoint folder, after batch 7: the pipeline is refused"
+    assert second == "- refused: stage 1, mode"
+    assert "- carried over: stage 1, late" in str(upgrade)
+    assert "<td" in upgrade._repr_html_()
+    with pytest.raises(bm.StateError, match="stage 1, mode"):
+        upgrade.or_raise()
+    assert "nothing of it has changed" in str(bm.Upgrade("folder", 7, []))
+
+
+def test_a_shard_that_cannot_be_read_is_refused_with_its_words():
+    stage = StoredStage.of({0: DictStore({"index": b"rubbish", "spark": b'{"shards": 2}'})})
+    flow = PLAIN.flow.bind(script_rows(PLAIN.flow, ROWS[0].script.events).schemas, shards=2)
+    (found,) = changes_of([stage], flow, shards=2, clock=(False, False))
+    assert found.refused
+    assert "is not what was written" in found.means

@@ -201,7 +201,8 @@ def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Mapping[st
     refused = list(_refused(number, stored, flow))
     yield from refused
     said_already = {_LINES_OF.get(f"{change.what} ") for change in refused}
-    if isinstance(unsuppressed(flow.stage), WindowStage):
+    readable = all(change.what != "state" for change in refused)
+    if readable and isinstance(unsuppressed(flow.stage), WindowStage):
         yield from _taken_up(number, stored, window_plan(flow.operator))
     then_lines, now_lines = (dict(of.get("lines", ())) for of in (stored.about, now))
     if not then_lines:

@@ -19,6 +19,7 @@ def migrate(
     new_checkpoint: str | Path,
     pipeline: Any,
     df: DataFrame | None = None,
+    /,
     *,
     shards: int | None = None,
     **inputs: DataFrame,

@@ -84,6 +84,7 @@ def check_upgrade(
     checkpoint: str | Path,
     pipeline: Any,
     df: DataFrame | None = None,
+    /,
     *,
     shards: int | None = None,
     **inputs: DataFrame,
