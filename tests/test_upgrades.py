@@ -66,7 +66,11 @@ class Session:
     read = createDataFrame = None  # noqa: N815 - as Spark calls it
 
 
-@pytest.mark.parametrize("call", [bm.check_upgrade, lambda *given: bm.migrate(*given[:2], "new", *given[2:])])
+def migrate_to_new(spark, checkpoint, pipeline):
+    bm.migrate(spark, checkpoint, "new", pipeline)
+
+
+@pytest.mark.parametrize("call", [bm.check_upgrade, migrate_to_new])
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
