@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from beamish.errors import OptionError, StateError
 from beamish.upgrading.comparison import of_stages
@@ -86,5 +87,10 @@ def _local(name: str, folder: Any) -> Path:
         raise OptionError(
             f"migrate({name}={text!r}): must be a folder that this process sees; copy the checkpoint to one, migrate it there, and copy the "
             "new one back"
+        )
+    if quote(str(Path(path).absolute())) != str(Path(path).absolute()):
+        raise OptionError(
+            f"migrate({name}={text!r}): Spark's readers of state do not find folders whose names have blanks, or letters that are written "
+            "otherwise in a URI; give one of plain letters, digits, '-', '_' and '.'"
         )
     return Path(path).absolute()

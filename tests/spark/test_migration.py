@@ -60,3 +60,8 @@ def test_a_folder_that_is_none_of_this_machine_is_refused(folder):
 
 def test_a_folder_may_be_written_as_spark_writes_it(tmp_path):
     assert _local("checkpoint", f"file://{tmp_path}") == _local("checkpoint", f"file:{tmp_path}") == tmp_path
+
+
+def test_a_folder_that_spark_does_not_find_is_refused(tmp_path):
+    with pytest.raises(bm.OptionError, match="blanks"):
+        _local("new_checkpoint", tmp_path / "carried over")

@@ -71,8 +71,7 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
         "shards",
         "accumulation total",
     ]
-    again = tmp_path / "carried over" / "checkpoint"
-    again.parent.mkdir()
+    again = tmp_path / "again"
     bm.migrate(spark, checkpoint, again, waiting, shards=3)
     input_.add(row(15, "red", 1), row(40, "blue", 2))
     panes = []
