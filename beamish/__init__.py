@@ -48,6 +48,9 @@ from beamish.pipeline import Pipeline
 from beamish.state import CheckpointState, Held, KeptRow, KeptWindow, ScriptState, StoredVersion
 from beamish.statement import Query, sql
 from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.upgrading.comparison import Change
+from beamish.upgrading.migrating import migrate
+from beamish.upgrading.upgrade import Upgrade, check_upgrade
 from beamish.versioned_table import Validity, Version, VersionedTable
 from beamish.watching.progress import progress
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
@@ -87,6 +90,7 @@ __all__ = [
     "Buffer",
     "BufferFullError",
     "CalendarWindows",
+    "Change",
     "CheckpointState",
     "ClosedError",
     "ClosingBehavior",
@@ -128,6 +132,7 @@ __all__ = [
     "TimestampCombiner",
     "UntilTimeLimit",
     "UntilWindowCloses",
+    "Upgrade",
     "UserFunctionError",
     "Validity",
     "Version",
@@ -142,11 +147,13 @@ __all__ = [
     "accumulations",
     "as_of_join",
     "changelog",
+    "check_upgrade",
     "dropped",
     "errors",
     "inspect",
     "live",
     "merge",
+    "migrate",
     "observe",
     "panes",
     "plot",

@@ -19,7 +19,7 @@ from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
 from beamish.versioning import read_as_of
 
-_ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming")
+_ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpoint")
 """Those of ``apply``, beside which inputs are given by their names."""
 
 

@@ -37,6 +37,7 @@ from beamish.state import CheckpointState, ScriptState
 from beamish.suppress import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
+from beamish.upgrading.upgrade import check_next_run
 from beamish.versioning import read_versions
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption, check_window
@@ -1027,6 +1028,7 @@ class Pipeline:
         shards: int | None = None,
         schema: Any = None,
         streaming: bool | None = None,
+        checkpoint: str | Path | None = None,
         **inputs: DataFrame,
     ) -> DataFrame:
         """Apply it to streaming or batch DataFrames, all stages in one query; lazy, output mode append.
@@ -1041,6 +1043,8 @@ class Pipeline:
                 ``shards`` and ``streaming``, Spark is asked and told nothing, as the query functions of declarative pipelines
                 want it; call ``bm.register(spark)`` before, outside of them.
             streaming: with ``schema``, whether ``df`` is a stream.
+            checkpoint: the folder that the query will have as ``checkpointLocation``. If it has a query already that may not go on with
+                this pipeline, that is said here, before anything is written (``bm.check_upgrade``); None: the first batch says it.
             inputs: of a merge, in place of ``df``: a DataFrame for each source, by its name, all streaming or all batch.
 
         Returns:
@@ -1052,6 +1056,7 @@ class Pipeline:
         Raises:
             PipelineError, ColumnError, SparkSetupError: the pipeline, its columns or the session is wrong, or a source
                 has no DataFrame.
+            StateError: the query of ``checkpoint`` may not go on with it.
         """
         from beamish.spark import apply
         from beamish.spark.rows.given import Told
@@ -1061,7 +1066,14 @@ class Pipeline:
             raise PipelineError(
                 "apply(initial=..., schema=...): a table's beginning must be asked about; leave out one of the two"
             )
-        return apply(self.flow.completed, df, inputs, shards, initial=initial, told=told)
+        if told is not None and checkpoint is not None:
+            raise PipelineError(
+                "apply(checkpoint=..., schema=...): a checkpoint must be read; leave out one of the two"
+            )
+        applied = apply(self.flow.completed, df, inputs, shards, initial=initial, told=told)
+        if checkpoint is not None:
+            check_next_run(applied.sparkSession, checkpoint, self, df, shards=shards, inputs=inputs)
+        return applied
 
     __call__ = apply
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from beamish.engine.state.compatibility import check_format
 from beamish.engine.state.reading import read_index
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS, segment_name
-from beamish.engine.state.takes import TAKES
+from beamish.engine.state.takes import TAKES, schemas_in
 from beamish.engine.window_facts import WindowReader
 from beamish.engine.windowing.several import StoreUnder
 from beamish.kernels.identity import same_identity
@@ -244,7 +243,7 @@ def _plan(
     takes = _under(name, notes[shard]).get(TAKES)
     schemas = None
     if takes is not None:
-        schemas = [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in json.loads(takes)]
+        schemas = schemas_in(json.loads(takes))
     return read_plan(stored, changeable, schemas, about)
 
 

@@ -31,6 +31,12 @@ def operators(spark: SparkSession, checkpoint: str) -> list[int]:
     return [row.operatorId for row in ours.select("operatorId").distinct().orderBy("operatorId").collect()]
 
 
+def has_other_operators(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a query has stateful operators that are no stages of a pipeline."""
+    every = spark.read.format("state-metadata").load(checkpoint).select("operatorId").distinct().count()
+    return every > len(operators(spark, checkpoint))
+
+
 def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator: int) -> DataFrame:
     """The entries of the shards of a stateful operator, as ``stateful_operators`` has them."""
     reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "shard")

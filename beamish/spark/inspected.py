@@ -137,6 +137,14 @@ def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
     return batches
 
 
+def has_done_a_batch(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a folder is the checkpoint of a query that has done a batch."""
+    try:
+        return bool(_log(spark, checkpoint, "commits").limit(1).collect())
+    except AnalysisException:
+        return False
+
+
 def _no_checkpoint(checkpoint: str, why: str) -> StateError:
     return StateError(
         f"inspect({checkpoint!r}): {why}; give the folder of the query's option checkpointLocation, after its first batch"

@@ -29,6 +29,7 @@ from beamish.engine.pane_columns import (
     timestamp_column,
     window_column,
 )
+from beamish.engine.state.compatibility import check_new
 from beamish.engine.state.store import Store
 from beamish.engine.updates import Updates, UpdatingShard
 from beamish.errors import StateError
@@ -62,6 +63,7 @@ class ChangesShard(UpdatingShard):
         self._held: Mapping[str, Any] | None = None
         stored = store.get(ENTRY)
         if stored is None:
+            check_new(store, ENTRY)
             return
         about = json.loads(stored)
         if about["format"] != FORMAT:

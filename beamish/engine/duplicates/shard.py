@@ -22,7 +22,7 @@ from beamish.engine.duplicates.packing import ids_of, unpack_rows
 from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
-from beamish.engine.state.compatibility import check_no_windows
+from beamish.engine.state.compatibility import check_new
 from beamish.engine.state.spans import SpanPolicy
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES
@@ -53,7 +53,7 @@ class DuplicatesShard(Shard):
         self._counts = Counts(0)
         stored = store.get(DUPLICATES)
         if stored is None:
-            check_no_windows(store)
+            check_new(store, DUPLICATES)
             return
         about = json.loads(stored)
         if about["format"] != FORMAT:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import attrs
 
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
+from beamish.kernels.widening import same_or_wider
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
+KINDS = {
+    INDEX: "a stage with windows",
+    WINDOWINGS: "a stage with several windowings",
+    DUPLICATES: "a stage without windows that gives rows, each once",
+    "changes": "a stage of changes()",
+    "table": "a versioned table or a join with one",
+}
+"""By the entry that only stages of a kind keep, what they are."""
 
 
 def check_format(stored: int) -> None:
@@ -43,29 +54,23 @@ def check_unnamed(store: Store) -> None:
         )
 
 
-def check_no_windows(store: Store) -> None:
-    """Check that a store that begins to remember rows does not hold windows.
+def check_new(store: Store, kind: str) -> None:
+    """Check that a store in which a stage begins is not of a stage of another kind, whose state it would not see.
 
-    Raises:
-        StateError: it does.
-    """
-    if store.get(INDEX) is not None or store.get(WINDOWINGS) is not None:
-        raise StateError(
-            "the checkpoint has windows, the pipeline has none and gives rows, each once: its windows would be forgotten; keep them, or "
-            "start from a new checkpoint"
-        )
-
-
-def check_no_rows(store: Store) -> None:
-    """Check that a store that begins to hold windows is not of a stage that gives rows, each once.
+    Args:
+        store: a shard's.
+        kind: the entry that the stage keeps, one of ``KINDS``.
 
     Raises:
         StateError: it is.
     """
-    if store.get(DUPLICATES) is not None:
+    found = next((entry for entry in KINDS if entry not in (kind, INDEX, WINDOWINGS) and store.get(entry)), None)
+    if kind not in (INDEX, WINDOWINGS):
+        found = next((entry for entry in (INDEX, WINDOWINGS) if store.get(entry)), found)
+    if found is not None:
         raise StateError(
-            "the checkpoint is of a pipeline without windows that gives rows, each once, and this one has windows: what it remembers "
-            "would be read otherwise; leave the windows out, say them in a stage after, or start from a new checkpoint"
+            f"the checkpoint is of {KINDS[found]}, and at its place the pipeline now has {KINDS[kind]}: what it keeps would be forgotten; "
+            "keep the stage as it was, or start from a new checkpoint"
         )
 
 
@@ -88,31 +93,95 @@ def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
         )
 
 
+@attrs.frozen
+class Difference:
+    """Something in the identity of a stage that is another than it was.
+
+    Attributes:
+        what: as a user calls it.
+        then, now: its identity in the checkpoint and in the pipeline.
+    """
+
+    what: str
+    then: Any
+    now: Any
+
+    @property
+    def then_in_words(self) -> str:
+        """What it was, much as one would write it."""
+        return _words(self.then)
+
+    @property
+    def now_in_words(self) -> str:
+        """What it is."""
+        return _words(self.now)
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+        carry = (
+            "carry the checkpoint over without it (bm.migrate)" if self.now is None else "start from a new checkpoint"
+        )
+        return (
+            f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped "
+            "and further accumulations may change; deduplicate() may be added)"
+        )
+
+    def __str__(self) -> str:
+        return f"the checkpoint was written with {self.what}{self.then_in_words}, the pipeline now has {self.now_in_words}: {self.fix}"
+
+
 def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
     """Check that a plan means what the one meant that the state was written by.
 
     Raises:
         StateError: it does not.
     """
+    for refused in all_refused(stored, plan):
+        raise StateError(str(refused))
+
+
+def all_refused(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
+    """What of a plan may not be another than what the state was written by, and is; ``stored``: the identity in the state."""
+    yield from (one for one in _differences(stored, plan) if not _is_wider(plan, one))
+
+
+def all_wider(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
+    """What of a plan has a type that holds all that it held before, and is read as that."""
+    yield from (one for one in _differences(stored, plan) if _is_wider(plan, one))
+
+
+def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
     for what, now in plan.identity.items():
         then: Any = stored.get(what, {})
-        if what == "deduplication" and not then:
+        if what == "accumulations":
+            # One more is safe: it counts from now on. Another meaning under an old name is not.
+            each = [(f"accumulation {name}=", of, now.get(name)) for name, of in then.items()]
+        elif what == "deduplication" and not then:
             continue  # rows are known again from now on
-        if what != "accumulations":
-            _check_same(f"{what} ", then, now)
-            continue
-        # One more is safe: it counts from now on. Another meaning under an old name is not.
-        for name, accumulation in then.items():
-            _check_same(f"accumulation {name}=", accumulation, now.get(name))
+        else:
+            each = [(f"{what} ", then, now)]
+        yield from (Difference(*one) for one in each if not same_identity(*one[1:]))
 
 
-def _check_same(what: str, then: Any, now: Any) -> None:
-    if not same_identity(then, now):
-        raise StateError(
-            f"the checkpoint was written with {what}{_words(then)}, the pipeline now has {_words(now)}: keep the old one, or "
-            "start from a new checkpoint (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped and "
-            "further accumulations may change; deduplicate() may be added)"
-        )
+def _is_wider(plan: WindowPlan, of: Difference) -> bool:
+    """Whether a part of an identity differs only in types that hold all that they held, and what is kept can be read as these.
+
+    What lies by keys of its own beside the windows is not.
+    """
+    if (
+        plan.suppressed
+        or plan.counts_rows
+        or plan.options.retention is not None
+        or plan.options.deduplication is not None
+    ):
+        return False
+    what, then, now = of.what, of.then, of.now
+    if what == "keys ":
+        return same_or_wider(then, now, ": ")
+    if not what.startswith("accumulation ") or then is None or now is None:
+        return False
+    return same_identity(then["is"], now["is"]) and same_or_wider(then["reads"], now["reads"], " ")
 
 
 def _words(identity: Any) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.duplicates.remembered import RememberedIds
-from beamish.engine.state.compatibility import FORMAT, check_identity, check_no_rows, check_unnamed
+from beamish.engine.state.compatibility import FORMAT, check_identity, check_new, check_unnamed
 from beamish.engine.state.index import (
     IndexColumns,
     empty_index,
@@ -34,7 +34,14 @@ from beamish.engine.state.segments import (
     to_stored,
 )
 from beamish.engine.state.store import Store
-from beamish.engine.state.stored_tables import inherited_name, naming_entry, read_entry, segment_name, write_entry
+from beamish.engine.state.stored_tables import (
+    INDEX,
+    inherited_name,
+    naming_entry,
+    read_entry,
+    segment_name,
+    write_entry,
+)
 from beamish.engine.state.takes import note_takes
 from beamish.engine.windowing.fallen import FallenWindows
 from beamish.engine.windowing.inherited_panes import InheritedPanes
@@ -111,7 +118,7 @@ class State:
         fallen = FallenWindows(plan, store) if plan.options.retention is not None else None
         if stored is None:
             check_unnamed(store)
-            check_no_rows(store)
+            check_new(store, INDEX)
             clocks, span_us = Clocks.new(len(plan.takes)), policy.least_span_us(plan)
             return cls(
                 plan,

@@ -24,8 +24,12 @@ def schema_texts(takes: Sequence[Relation]) -> list[str]:
 
 def with_schemas(takes: Sequence[Relation], texts: Sequence[str]) -> list[Relation]:
     """What a stage takes, with the schemas in these texts."""
-    schemas = [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in texts]
-    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas, strict=True)]
+    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas_in(texts), strict=True)]
+
+
+def schemas_in(texts: Sequence[str]) -> list[pa.Schema]:
+    """The schemas in the texts that ``schema_texts`` gave."""
+    return [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in texts]
 
 
 def note_takes(store: Store, takes: Sequence[Relation]) -> None:

@@ -11,6 +11,7 @@ import attrs
 
 from beamish.durations import Duration
 from beamish.engine.clocks import Clocks
+from beamish.engine.state.compatibility import check_new
 from beamish.engine.state.store import Store
 from beamish.engine.versions.changes import cells_schema
 from beamish.errors import StateError
@@ -64,6 +65,7 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
     """
     stored = store.get(ENTRY)
     if stored is None:
+        check_new(store, ENTRY)
         return Note(Clocks.new(inputs))
     about = json.loads(stored)
     if about["format"] != FORMAT:

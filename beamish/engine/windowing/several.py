@@ -17,7 +17,7 @@ import pyarrow as pa
 from beamish.engine.clocks import Clocks
 from beamish.engine.counts import Counts
 from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
-from beamish.engine.state.compatibility import check_no_rows
+from beamish.engine.state.compatibility import check_new
 from beamish.engine.state.stored_tables import INDEX, WINDOWINGS
 from beamish.engine.updates import Updates, UpdatingShard
 from beamish.engine.windowing.drops import dropped_of_windowings
@@ -56,7 +56,7 @@ class SeveralShards(UpdatingShard):
     """
 
     def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
-        _note_names(plan, store)
+        note_names(plan, store)
         self._place = len(plan.key_schema)
         self._shards = {name: WindowShard(of, StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
 
@@ -122,7 +122,7 @@ class SeveralShards(UpdatingShard):
         )
 
 
-def _note_names(plan: WindowPlan, store: Store) -> None:
+def note_names(plan: WindowPlan, store: Store) -> None:
     """Keep the windowings' names; one that the state has must stay, since nothing would close its windows."""
     stored = json.loads(store.get(WINDOWINGS) or "[]")
     if not stored:
@@ -132,7 +132,7 @@ def _note_names(plan: WindowPlan, store: Store) -> None:
                 f"{', '.join(map(repr, plan.windowings))}: its windows would be forgotten; keep the plain .window(...), or "
                 "start from a new checkpoint"
             )
-        check_no_rows(store)
+        check_new(store, WINDOWINGS)
     gone = [name for name in stored if name not in plan.windowings]
     if gone:
         raise StateError(

@@ -88,7 +88,7 @@ def rows_without_columns(rows: int) -> pa.Table:
 
 
 def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table | None = None) -> pa.Table:
-    """The columns of a stored table under a prefix, in a schema that may have grown since it was stored.
+    """The columns of a stored table under a prefix, in a schema that may have grown since it was stored, or have wider types.
 
     Args:
         table: the stored table.
@@ -99,7 +99,8 @@ def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table
     columns = []
     for field in schema:
         if prefix + field.name in table.schema.names:
-            columns.append(table[prefix + field.name])
+            column = table[prefix + field.name]
+            columns.append(column if column.type == field.type else column.cast(field.type))
         elif new is None:
             columns.append(pa.nulls(table.num_rows, field.type))
         else:

@@ -110,6 +110,11 @@ def needs_reports(flow: BoundFlow) -> bool:
     return sum(below.takes_source for below in flow.flows) > 1
 
 
+def has_own_watermark(flow: BoundFlow, *, reports: bool, sources: int) -> bool:
+    """Whether tasks report the watermark of a stage; ``reports``: they report those of the flow's stages, which has so many sources."""
+    return reports and not (sources == 1 and flow.takes_source)  # over the only source the query's is the stage's own
+
+
 def needs_ticks(flow: BoundFlow) -> bool:
     """Whether heartbeats are needed: for the clock, or so that what was reported is taken up though rows have stopped."""
     return flow.needs_clock or needs_reports(flow)
@@ -133,8 +138,7 @@ def _operated(
         abouts: stages' descriptions by their ids.
     """
     operator = flow.operator
-    # Over the only source the query's watermark is the stage's own.
-    own = reports and not (len(rows) == 1 and flow.takes_source)
+    own = has_own_watermark(flow, reports=reports, sources=len(rows))
     frames = [
         _operated(
             taken,
@@ -158,7 +162,7 @@ def _operated(
     processor = ShardProcessor(
         operator,
         watermark,
-        _wakes(operator, reports=own),
+        wakes_of(operator, reports=own),
         hands_on=hands_on,
         observed=observed is not None,
         as_rows=as_rows,
@@ -206,7 +210,8 @@ def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool, 
     return selected.mapInArrow(source_packer(operator, number, calls=calls), spark_schema(PACKED))
 
 
-def _wakes(operator: Operator, *, reports: bool) -> Wakes:
+def wakes_of(operator: Operator, *, reports: bool) -> Wakes:
+    """What wakes the shards of a stage; ``reports``: tasks report its inputs' watermarks."""
     if any(relation.is_panes for relation in operator.takes):
         return Wakes.CALLED
     if reports or operator.cadence is Cadence.EVERY_STEP:

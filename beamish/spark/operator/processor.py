@@ -34,7 +34,7 @@ from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
 OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
 """Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observation.py)."""
-_PAST_MS = (1, 2)
+PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 
 
@@ -104,7 +104,7 @@ class ShardProcessor(StatefulProcessor):
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
         if self._wakes is Wakes.EVERY_BATCH:
-            self._handle.registerTimer(_PAST_MS[fired_ms == _PAST_MS[0]])
+            self._handle.registerTimer(PAST_MS[fired_ms == PAST_MS[0]])
             if key[0] in self._stepped:
                 return
         self._stepped.add(key[0])
@@ -150,7 +150,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
-            return _PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
+            return PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
         return None if due_us is None or self._wakes is Wakes.CALLED else timer_ms(due_us)
 
     def _with_timer(self, note: ShardNote, due_ms: int | None) -> ShardNote:

@@ -1,0 +1,245 @@
+"""The state of a stage of windows, cut anew: for another number of shards, without an accumulation, with wider types.
+
+Each shard is split into a part for each new shard, and the parts of a new shard are put together. Windows keep all that they have; only
+where they lie changes. Segments are cut anew by the first step after it, which reads all of them.
+
+Offered for windows of time, plain or several windowings, without what lies by keys beside the windows: what a suppress holds, ids
+that are remembered for some time, windows of rows, ``retain``. And for no other stage.
+
+Law (tests/laws/test_carried_over.py): a run that is stopped, carried over and continued gives what one that never stopped gives, but for
+the order of rows between keys and the numbers of the rows that came out, which still rise for each key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.engine.clocks import Clocks
+from beamish.engine.kept_windows import window_plan
+from beamish.engine.operator import Operator
+from beamish.engine.refined import bare
+from beamish.engine.state import DictStore
+from beamish.engine.state.compatibility import Difference, all_refused, check_new, check_unnamed
+from beamish.engine.state.index import (
+    INDEX_COLUMNS,
+    IndexColumns,
+    empty_index,
+    read_index_entry,
+    with_rows,
+    write_index_entry,
+)
+from beamish.engine.state.store import Store
+from beamish.engine.state.stored_tables import (
+    INDEX,
+    WINDOWINGS,
+    inherited_name,
+    read_entry,
+    segment_name,
+    write_entry,
+)
+from beamish.engine.state.takes import TAKES, note_takes
+from beamish.engine.windowing.operator import WindowOperator
+from beamish.engine.windowing.packing import shards_of_keys
+from beamish.engine.windowing.several import StoreUnder, note_names
+from beamish.engine.windowing.window_table import columns_under
+from beamish.errors import StateError
+from beamish.kernels.arrays import Ints
+from beamish.kernels.codes import factorize_rows
+from beamish.plan.window_plan import WindowPlan
+
+_SEGMENTS = re.compile(r"[si]-?\d+")
+_OF_RUNNER = ("spark", "about", "reports")
+"""What the runner keeps in a shard's store; it carries that over itself."""
+
+
+def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> None:
+    """Check that the state of a stage can be carried over to an operator.
+
+    Args:
+        operator: that goes on with it.
+        stores: the stores of the stage's shards, with at least the entries that are no segments.
+
+    Raises:
+        StateError: it cannot, or not to this one.
+    """
+    if not isinstance(bare(operator), WindowOperator):
+        raise StateError(
+            "migrate: a stage with a suppress, a versioned table, a join with one, changes() or rows that come out once each is not carried "
+            "over; keep its checkpoint and the number of its shards, or start from a new one"
+        )
+    plan = window_plan(operator)
+    if plan.counts_rows or plan.options.retention is not None or plan.ids_within_us is not None:
+        raise StateError(
+            "migrate: a stage with windows of rows, retain() or deduplicate(within=...) is not carried over: what lies by keys beside the "
+            "windows is not cut anew; keep its checkpoint and the number of its shards, or start from a new one"
+        )
+    for store in stores.values():
+        for name, of in _windowings(plan):
+            stored = read_index_entry(_under(name, store))
+            if stored is not None:
+                _check_identity(stored[1]["identity"], of)
+        check_new(store, INDEX)
+        if plan.windowings:
+            note_names(plan, DictStore(store))
+        else:
+            check_unnamed(store)
+
+
+def _check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
+    for refused in all_refused(stored, plan):
+        if not _may_go(refused):
+            raise StateError(f"migrate: {refused}")
+
+
+def _may_go(refused: Difference) -> bool:
+    return refused.what == "shards " or (refused.what.startswith("accumulation ") and refused.now is None)
+
+
+def split(operator: Operator, store: DictStore) -> list[DictStore]:
+    """The parts of a shard: one for each shard of the operator.
+
+    Args:
+        operator: that goes on with it; ``check_carries_over`` has passed.
+        store: all entries of a shard that was there.
+
+    Raises:
+        StateError: it has entries that are not carried over, or that cannot be read.
+    """
+    plan = window_plan(operator)
+    parts = [DictStore() for _ in range(operator.shards)]
+    known = {WINDOWINGS, *_OF_RUNNER}
+    for name, of in _windowings(plan):
+        own = _under(name, store)
+        prefix = "" if name is None else f"{name}/"
+        known |= {prefix + entry for entry in store_names(store, prefix)}
+        _split(of, own, [_under(name, part) for part in parts])
+    other = sorted(set(store) - known)
+    if other:
+        raise StateError(
+            f"migrate: the shard keeps {', '.join(other[:3])}, which is not carried over: of a suppress, or of an option that the pipeline no "
+            "longer has"
+        )
+    return parts
+
+
+def store_names(store: DictStore, prefix: str) -> Iterator[str]:
+    """Those entries under a prefix, without it, that windows are kept in."""
+    for entry in store:
+        name = entry.removeprefix(prefix)
+        if entry.startswith(prefix) and (name in (INDEX, TAKES) or _SEGMENTS.fullmatch(name)):
+            yield name
+
+
+def _split(plan: WindowPlan, store: Store, parts: Sequence[Store]) -> None:
+    stored = read_index_entry(store)
+    if stored is None:
+        return
+    index, about = stored
+    entries: list[list[tuple[int, ...]]] = [[] for _ in parts]
+    for at, number in enumerate(index["segment"].tolist()):
+        windows = read_entry(store, segment_name(number))
+        inherited = read_entry(store, inherited_name(number)) if index["inherited_panes"][at] else None
+        shard = _shards(plan, windows)
+        for to in np.unique(shard).tolist():
+            rows = np.flatnonzero(shard == to)
+            write_entry(parts[to], segment_name(number), windows.take(pa.array(rows)))
+            panes = None if inherited is None else _of_owners(inherited, rows, windows.num_rows)
+            if panes is not None:
+                write_entry(parts[to], inherited_name(number), panes)
+            entry = {name: int(column[at]) for name, column in index.items()}
+            entry |= {"windows": len(rows), "inherited_panes": int(panes is not None)}
+            entries[to].append(tuple(entry[name] for name in INDEX_COLUMNS))
+    for to, (part, rows_of) in enumerate(zip(parts, entries, strict=True)):
+        own = about if to == 0 else {**about, "dropped": {}}
+        write_index_entry(part, with_rows(empty_index(), rows_of), own)
+
+
+def _shards(plan: WindowPlan, windows: pa.Table) -> Ints:
+    """The shard of each of some stored windows."""
+    keys = columns_under(windows, "key.", plan.key_schema)
+    columns = [column.combine_chunks() for column in keys.columns]
+    by_key = factorize_rows(columns, windows.num_rows)
+    shard: Ints = shards_of_keys(columns, by_key, plan.shards)[by_key.of].astype(np.int64)
+    return shard
+
+
+def _of_owners(inherited: pa.Table, rows: Ints, windows: int) -> pa.Table | None:
+    """The inherited panes of some windows of a segment, the owner as a place among them; None: there are none."""
+    place = np.full(windows, -1)
+    place[rows] = np.arange(len(rows))
+    owner = place[inherited["owner"].to_numpy()]
+    mine = np.flatnonzero(owner >= 0)
+    if not len(mine):
+        return None
+    at = inherited.schema.get_field_index("owner")
+    return inherited.take(pa.array(mine)).set_column(at, "owner", pa.array(owner[mine]))
+
+
+def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
+    """The store of a shard, from its part of each shard that was there."""
+    plan, whole = window_plan(operator), DictStore()
+    for name, of in _windowings(plan):
+        _put_together(of, [_under(name, part) for part in parts], _under(name, whole))
+    if plan.windowings and whole:
+        whole.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
+    return whole
+
+
+def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> None:
+    stored = [(part, *read) for part in parts if (read := read_index_entry(part)) is not None]
+    if not stored:
+        return
+    entries: list[tuple[int, ...]] = []
+    for part, index, _ in stored:
+        for at, number in enumerate(index["segment"].tolist()):
+            new = len(entries)
+            for entry_name in (segment_name, inherited_name):
+                value = part.get(entry_name(number))
+                if value is not None:
+                    whole.put(entry_name(new), value)
+            entries.append((new, *(int(index[name][at]) for name in INDEX_COLUMNS[1:])))
+    abouts = [about for _, _, about in stored]
+    dropped: dict[str, int] = {}
+    for about in abouts:
+        for reason, rows in about["dropped"].items():
+            dropped[reason] = dropped.get(reason, 0) + rows
+    about = {
+        **abouts[0],
+        "identity": plan.identity,
+        "clocks": attrs.asdict(_furthest([Clocks.of(about["clocks"]) for about in abouts])),
+        "dropped": dropped,
+        "by_key": not plan.retains,  # so the first step cuts all segments anew
+    }
+    write_index_entry(whole, _index(entries), about)
+    note_takes(whole, plan.takes)
+
+
+def _index(entries: Sequence[tuple[int, ...]]) -> IndexColumns:
+    return with_rows(empty_index(), entries)
+
+
+def _furthest(clocks: Sequence[Clocks]) -> Clocks:
+    """Where the clocks of the shards stand that were there: nothing is due in a shard between where it stands and the furthest."""
+    together = clocks[0]
+    for other in clocks[1:]:
+        for mine, own in zip(together.inputs, other.inputs, strict=True):
+            for name, value in attrs.asdict(own).items():
+                setattr(mine, name, max(getattr(mine, name), value))
+        together.watermark_us = max(together.watermark_us, other.watermark_us)
+        together.clock_us = max(together.clock_us, other.clock_us)
+    return together
+
+
+def _windowings(plan: WindowPlan) -> list[tuple[str | None, WindowPlan]]:
+    return [*plan.windowings.items()] or [(None, plan)]
+
+
+def _under(name: str | None, store: Store) -> Store:
+    return store if name is None else StoreUnder(name, store)

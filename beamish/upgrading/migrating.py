@@ -1,0 +1,96 @@
+"""``bm.migrate``: a checkpoint carried over to a new one, for a pipeline that could not go on from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from beamish.errors import OptionError, StateError
+from beamish.upgrading.comparison import of_stages
+from beamish.upgrading.upgrade import checked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def migrate(
+    spark: SparkSession,
+    checkpoint: str | Path,
+    new_checkpoint: str | Path,
+    pipeline: Any,
+    df: DataFrame | None = None,
+    /,
+    *,
+    shards: int | None = None,
+    **inputs: DataFrame,
+) -> None:
+    """Carry the checkpoint of a stopped query over to a new one, from which a query goes on that is refused by the old one.
+
+    Carried over are another number of shards, accumulations that are taken away, wider types, and the clock that is needed or no longer
+    needed; and all that may change anyway. Offsets, the watermark, the numbers of batches and the query's id stay, so sources go on where
+    they were, and sinks know the query. The old checkpoint is only read. Spark's own partitions stay as many as they were.
+
+    Not carried over are stages other than windows of time, what a suppress holds, ``retain``, ``deduplicate(within=...)``, other stages
+    before or after, and whatever else means something else now: that is refused, and the new folder is not there.
+
+    Args:
+        spark: the session, classic; it runs the one batch that writes the state.
+        checkpoint: the folder of the query's ``checkpointLocation``, on a file system that this process sees. The query is stopped.
+        new_checkpoint: the folder of the new one, which is not there yet.
+        pipeline: what is to go on from it.
+        df: the stream that it is to be applied to, for its columns; None: they are those that the checkpoint noted.
+        shards: with how many it is to be applied; None: as of ``bm.check_upgrade``.
+        inputs: of a merge, in place of ``df``.
+
+    Raises:
+        StateError: it cannot be carried over, or a batch of it is begun and not done.
+        PipelineError, ColumnError, OptionError: as of ``bm.check_upgrade``; or a folder is none, or is there already.
+
+    Example:
+        ``bm.migrate(spark, "/checkpoints/scores", "/checkpoints/scores-2", pipeline, events, shards=32)``
+    """
+    flow, folder = checked("migrate", spark, checkpoint, pipeline)
+    old, new = _local("checkpoint", folder), _local("new_checkpoint", new_checkpoint)
+    if new.exists():
+        raise OptionError(
+            f"migrate(new_checkpoint={str(new_checkpoint)!r}): is there already; give a folder that is not"
+        )
+    if not hasattr(spark, "sparkContext") or not hasattr(spark, "_jsparkSession"):
+        raise OptionError(
+            "migrate: works on the driver's file system, so not through Spark Connect; run it where the driver is"
+        )
+    from beamish.spark.migration import migrate as carry_over
+    from beamish.spark.stored_query import next_run, read_query
+
+    stored = read_query(spark, str(old))
+    if stored.in_flight:
+        raise StateError(
+            f"migrate({folder!r}): batch {stored.batch + 1} is begun and not done, and a sink may have some of it; run the query once more "
+            "(.trigger(availableNow=True)) until it is done, stop it, and migrate then"
+        )
+    if len(stored.stages) != len(flow.flows):
+        raise StateError(f"migrate: {of_stages(len(stored.stages), len(flow.flows)).in_words}")
+    run = next_run(spark, stored, flow, (df, inputs), shards)
+    carry_over(spark, stored, (old, new), run.bound(run.shards), ticks=run.ticks)
+
+
+def _local(name: str, folder: Any) -> Path:
+    """A folder that this process sees.
+
+    Raises:
+        OptionError: it is none.
+    """
+    text = str(folder)
+    path = text.removeprefix("file://").removeprefix("file:") if text.startswith("file:") else text
+    if "://" in path or not path:
+        raise OptionError(
+            f"migrate({name}={text!r}): must be a folder that this process sees; copy the checkpoint to one, migrate it there, and copy the "
+            "new one back"
+        )
+    if quote(str(Path(path).absolute())) != str(Path(path).absolute()):
+        raise OptionError(
+            f"migrate({name}={text!r}): Spark's readers of state do not find folders whose names have blanks, or letters that are written "
+            "otherwise in a URI; give one of plain letters, digits, '-', '_' and '.'"
+        )
+    return Path(path).absolute()

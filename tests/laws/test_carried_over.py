@@ -1,0 +1,146 @@
+"""Law: a run that is stopped, carried over to other shards and continued gives what one that never stopped gives.
+
+See semantics.md#law-carried-over.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Count, Max, Sum
+from beamish.engine.carrying_over import check_carries_over, put_together, split
+from beamish.engine.state import DictStore
+from beamish.errors import StateError
+from beamish.local import Variation, _Node
+from beamish.script.events import as_step
+from beamish.script.panes import panes_from_table
+from beamish.script.tables import script_rows
+from tests.agreement import differences
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
+from tests.strategies.windows import windowings, windows
+from tests.upgrades.carried import in_two_runs, line
+from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, ONCE, PLAIN, SCRIPT, SUPPRESSED, TABLE
+
+few = settings(max_examples=max(settings().max_examples // 5, 1))
+
+
+def carry_over(operator, stores):
+    """The stores of a stage's shards, for an operator that goes on with them."""
+    check_carries_over(operator, dict(enumerate(stores)))
+    parts = [split(operator, store) for store in stores]
+    return [put_together(operator, [part[to] for part in parts]) for to in range(operator.shards)]
+
+
+def carried(pipeline, now, script, first, shards):
+    """What comes of a script whose first events run in some shards, and the others in others; ``now``: the pipeline of these."""
+    rows = script_rows(pipeline.flow, script.events)
+    if not rows.any:
+        return [], []
+    tables = {name: iter(of) for name, of in rows.tables.items()}
+    before, after = (
+        _Node(one.flow.completed.bind(rows.schemas, shards=count), Variation(shards=count, round_trip=True))
+        for one, count in zip((pipeline, now), shards, strict=True)
+    )
+    run, out = before, ([], [])
+    for number, event in enumerate(script.events):
+        if number == first:
+            for old, new in zip(before.nodes(), after.nodes(), strict=True):
+                new._stores = carry_over(new._operator, old._stores)
+                new._shards = [new._operator.open(store) for store in new._stores]
+                new._given = [max(old._given) for _ in new._given]
+            run = after
+        step = as_step(event)
+        table = run.step(step, next(tables[step.input]) if step.rows else None)
+        out[run is after].extend(panes_from_table(table, run._operator.gives))
+    return out
+
+
+def changes_nothing(pipeline, script, data):
+    shards = data.draw(st.sampled_from([(1, 3), (3, 1), (2, 5), (4, 2), (2, 2)]))
+    first = data.draw(st.integers(1, max(len(script.events) - 1, 1)))
+    both = [*chain(*carried(pipeline, pipeline, script, first, shards))]
+    found = differences(pipeline.run(script), both, pipeline)
+    assert not found, "\n".join([repr(pipeline), f"{first} of {script!r}", "- as it is, + carried over", *found])
+
+
+def _kept(pipeline):
+    """A drawn pipeline without what is not carried over."""
+    stage = pipeline.flow.stage
+    options = attrs.evolve(stage.options, retention=None, deduplication=None)
+    return bm.Pipeline(attrs.evolve(pipeline.flow, stage=attrs.evolve(stage, options=options)))
+
+
+@given(st.data())
+def test_other_shards_change_nothing(data):
+    pipeline = _kept(data.draw(pipelines(window=windows)))
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_under_several_windowings(data):
+    pipeline = _kept(data.draw(pipelines(window=windows.flatmap(windowings))))
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
+    for pipeline, script in ((CHAIN, SCRIPT), (MERGED, OF_TWO)):
+        whole = [pipeline.run(script), *(carried(pipeline, pipeline, script, at, (2, 3)) for at in (1, 2, 3))]
+        for both in whole[1:]:
+            assert not differences(whole[0], [*chain(*both)], pipeline)
+
+
+def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
+    then = BARE.accumulating_and_retracting().accumulate(n=Count(), s=Sum("v"), most=Max("v"))
+    now = BARE.accumulating_and_retracting().accumulate(n=Count(), most=Max("v"))
+    for first in (2, 3, 4):
+        _, as_if_never_there = carried(now, now, SCRIPT, first, (2, 2))
+        _, second = carried(then, now, SCRIPT, first, (2, 3))
+        assert second
+        assert sorted(map(line, second)) == sorted(map(line, as_if_never_there))
+
+
+def test_each_key_is_numbered_on():
+    panes = [*chain(*carried(PLAIN, PLAIN, SCRIPT, 3, (2, 5)))]
+    for key in "ab":
+        numbers = [pane.sequence for pane in panes if pane.key["k"] == key]
+        assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("pipeline", [SUPPRESSED, TABLE, CHANGES, ONCE, PLAIN.retain(windows=2)])
+def test_what_is_not_carried_over_is_refused(pipeline):
+    with pytest.raises(StateError, match=r"migrate: .* not carried over"):
+        carried(pipeline, pipeline, SCRIPT, 3, (2, 3))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        PLAIN.window(bm.FixedWindows(5)),
+        PLAIN.discarding(),
+        PLAIN.window({"tens": bm.FixedWindows(10)}),
+        PLAIN.key_by("v"),
+    ],
+)
+def test_what_means_something_else_is_refused(now):
+    with pytest.raises(StateError):
+        carried(PLAIN, now, SCRIPT, 3, (2, 3))
+
+
+def test_a_trigger_may_change_as_it_may_between_two_runs():
+    eager = PLAIN.trigger(bm.triggers.AfterWatermark(early=bm.triggers.AfterCount(1), late=bm.triggers.AfterCount(1)))
+    _, as_it_is = in_two_runs(PLAIN, eager, SCRIPT, 3)
+    _, second = carried(PLAIN, eager, SCRIPT, 3, (2, 3))
+    assert sorted(map(line, second)) == sorted(map(line, as_it_is))
+
+
+def test_a_shard_that_never_had_a_row_is_nothing():
+    operator = PLAIN.flow.bind(script_rows(PLAIN.flow, SCRIPT.events).schemas, shards=3).operator
+    assert carry_over(operator, [DictStore(), DictStore()]) == [{}, {}, {}]

@@ -1,0 +1,67 @@
+"""The logs of a checkpoint that is carried over: where the clock's offsets stand among those of the sources."""
+
+from __future__ import annotations
+
+import pytest
+
+import beamish as bm
+from beamish.script.tables import script_rows
+from beamish.spark.migration import _renumber, _ticks
+from beamish.upgrading.migrating import _local
+from tests.upgrades.carried import Run
+from tests.upgrades.rows import CHAIN, MERGED, OF_TWO, PLAIN, SCRIPT
+
+A, B, CLOCK = '{"logOffset":3}', "-", '{"tick": 4, "clock_us": 1700000000000000}'
+
+
+def bound(pipeline, script):
+    return Run(pipeline, script_rows(pipeline.flow, script.events).schemas).flow
+
+
+@pytest.mark.parametrize(
+    ("flow", "sources", "with_clock"),
+    [(bound(PLAIN, SCRIPT), [A], [A, "-"]), (bound(MERGED, OF_TWO), [A, B], [A, B, "-"])],
+    ids=["one input", "a merge"],
+)
+def test_the_clock_comes_after_the_sources_and_goes_from_where_it_was(flow, sources, with_clock):
+    comes = _ticks(flow, sources, before=False, now=True)
+    assert comes.of(sources) == with_clock
+    had = [CLOCK if line == "-" and at == len(with_clock) - 1 else line for at, line in enumerate(with_clock)]
+    assert _ticks(flow, had, before=True, now=False).of(had) == sources
+    assert _ticks(flow, had, before=True, now=True).of(had) == had
+
+
+def test_a_clock_does_not_come_to_several_stages():
+    with pytest.raises(bm.StateError, match="several stages"):
+        _ticks(bound(CHAIN, SCRIPT), [A], before=False, now=True)
+
+
+def test_a_clock_whose_place_is_not_known_does_not_come():
+    with pytest.raises(bm.StateError, match="has 3 sources, the pipeline 1 inputs"):
+        _ticks(bound(PLAIN, SCRIPT), [A, A, A], before=False, now=True)
+
+
+def test_what_sources_keep_moves_with_their_numbers(tmp_path):
+    for number in (0, 1, 2):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "log").write_text(str(number))
+    flow = bound(MERGED, OF_TWO)
+    goes = _ticks(flow, [A, CLOCK, B], before=True, now=False)
+    _renumber(tmp_path, goes)
+    assert [(tmp_path / str(number) / "log").read_text() for number in (0, 1)] == ["0", "2"]
+    assert not (tmp_path / "2").exists()
+
+
+@pytest.mark.parametrize("folder", ["s3://bucket/checkpoint", "hdfs://host/checkpoint", ""])
+def test_a_folder_that_is_none_of_this_machine_is_refused(folder):
+    with pytest.raises(bm.OptionError, match="must be a folder that this process sees"):
+        _local("checkpoint", folder)
+
+
+def test_a_folder_may_be_written_as_spark_writes_it(tmp_path):
+    assert _local("checkpoint", f"file://{tmp_path}") == _local("checkpoint", f"file:{tmp_path}") == tmp_path
+
+
+def test_a_folder_that_spark_does_not_find_is_refused(tmp_path):
+    with pytest.raises(bm.OptionError, match="blanks"):
+        _local("new_checkpoint", tmp_path / "carried over")

@@ -1,0 +1,93 @@
+"""What a checkpoint of a query on Spark says of another pipeline (docs/upgrading.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish import triggers as t
+from beamish.accumulations import Count, Sum
+
+COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
+BARE = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .allowed_lateness(5)
+    .accumulating()
+)
+PIPELINE = BARE.accumulate(count=Count(), total=Sum("score"))
+SECOND = bm.Pipeline().key_by("team").window(bm.FixedWindows(20)).accumulate(count=Sum("count"))
+
+
+def row(seconds, team, score):
+    return {"ts": datetime.fromtimestamp(seconds, UTC), "team": team, "score": score}
+
+
+def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, files, run_query, tmp_path):
+    input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6)).add(row(13, "red", 7))
+    run_query(PIPELINE, input_.stream(), shards=2)
+    checkpoint = tmp_path / "checkpoint"
+
+    def check(pipeline, *given, **said):
+        return bm.check_upgrade(spark, checkpoint, pipeline, *given, **said)
+
+    same = check(PIPELINE)
+    assert same.ok
+    assert same.changes == []
+    eager = PIPELINE.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1)))
+    changed = check(eager.accumulate(most=bm.accumulations.Max("score")))
+    assert changed.ok
+    assert [one.what for one in changed.changes] == ["accumulation most", "panes"]
+    assert "begins as new in every open window" in str(changed)
+    assert "carried over" in changed._repr_html_()
+    found = check(PIPELINE.window(bm.FixedWindows(20)).trigger(t.Repeatedly(t.AfterProcessingTime("1 minute"))))
+    assert [one.what for one in found.refused] == ["clock", "window"], found
+    with pytest.raises(bm.StateError, match="is refused"):
+        found.or_raise()
+    assert [one.what for one in check(PIPELINE.discarding().then(SECOND)).refused] == ["stages"]
+    stream = input_.stream()
+    written = sorted(path.name for path in Path(checkpoint, "offsets").iterdir())
+    with pytest.raises(bm.StateError, match=r"refused: shards\n    then  2\n    now   3"):
+        PIPELINE.apply(stream, shards=3, checkpoint=checkpoint)
+    PIPELINE.apply(stream, shards=3, checkpoint=tmp_path / "a new one")
+    assert sorted(path.name for path in Path(checkpoint, "offsets").iterdir()) == written
+    input_.add(row(14, "red", 8))
+    (pane,) = [pane for batch in run_query(eager, input_.stream(), shards=2) for pane in batch]
+    assert (pane.key["team"], str(pane.timing), pane.values) == ("red", "EARLY", {"count": 2, "total": 15})
+    with pytest.raises(bm.OptionError, match="give the streams"):
+        check(PIPELINE.accumulate(other=Sum("other")))
+
+    waiting = BARE.accumulate(count=Count()).trigger(
+        t.AfterWatermark(early=t.AfterProcessingTime("1 hour"), late=t.AfterCount(1))
+    )
+    assert [one.what for one in check(waiting, input_.stream(), shards=3).refused] == [
+        "clock",
+        "shards",
+        "accumulation total",
+    ]
+    again = tmp_path / "again"
+    bm.migrate(spark, checkpoint, again, waiting, shards=3)
+    input_.add(row(15, "red", 1), row(40, "blue", 2))
+    panes = []
+
+    def take(batch, number):
+        panes.extend((number, one.team, one["count"], one.pane.sequence) for one in batch.collect())
+
+    stream = waiting.apply(input_.stream(), shards=3, checkpoint=again)
+    stream.writeStream.foreachBatch(take).option("checkpointLocation", str(again)).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    last = max(int(name) for name in written)
+    assert [(team, count) for _, team, count, _ in panes] == [("red", 3)]
+    assert all(number > last + 1 and sequence > 1 for number, *_, sequence in panes)
+    with pytest.raises(bm.OptionError, match="is there already"):
+        bm.migrate(spark, checkpoint, again, waiting, shards=3)
+    with pytest.raises(bm.StateError, match="migrate: the checkpoint was written with window"):
+        bm.migrate(spark, checkpoint, tmp_path / "none", PIPELINE.window(bm.FixedWindows(20)))
+    assert not (tmp_path / "none").exists()

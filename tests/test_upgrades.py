@@ -1,0 +1,115 @@
+"""Every change between two runs either goes on right or is refused, with both values and what to do (docs/upgrading.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+import beamish as bm
+from beamish.engine.state import DictStore
+from beamish.script.tables import script_rows
+from beamish.upgrading.comparison import StoredStage, changes_of
+from tests.laws.test_carried_over import carried
+from tests.upgrades.carried import differences_after, in_two_runs, line
+from tests.upgrades.rows import PLAIN, ROWS
+from tests.upgrades.table import table
+
+GOES_ON = [row for row in ROWS if row.goes_on]
+REFUSED = [row for row in ROWS if not row.goes_on]
+OF_RUNNER = ("stages", "inputs", "clock", "shards")
+"""Refused by the runner or by Spark, not by the engine."""
+
+
+@pytest.mark.parametrize("row", GOES_ON, ids=lambda row: row.change)
+def test_what_may_change_goes_on(row):
+    _, second = in_two_runs(row.then, row.now, row.script, row.first)
+    assert tuple(sorted(map(line, second))) == row.after
+    found = differences_after(row.then, row.now, row.script, row.first)
+    assert not [one for one in found if one.refused]
+    assert bool(found) is (row.then.flow != row.now.flow)
+    assert all(one.means and one.then != one.now for one in found)
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.change)
+def test_what_may_not_change_is_refused_with_both_values_and_what_to_do(row):
+    found = [
+        one for one in differences_after(row.then, row.now, row.script, row.first, shards=row.shards) if one.refused
+    ]
+    assert row.refused in {one.what for one in found}
+    said = next(one for one in found if one.what == row.refused)
+    assert row.says in f"{said.now} {said.means}"
+    assert "keep" in said.means
+    assert said.then != said.now or said.what == "state"
+    if row.refused not in OF_RUNNER:
+        with pytest.raises(bm.StateError):
+            in_two_runs(row.then, row.now, row.script, row.first)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in REFUSED if row.refused not in ("stages", "inputs")], ids=lambda row: row.change
+)
+def test_what_is_carried_over_is_what_the_table_says(row):
+    if row.migrates:
+        _, second = carried(row.then, row.now, row.script, row.first, (2, 3))
+        assert second
+    else:
+        with pytest.raises(bm.StateError):
+            carried(row.then, row.now, row.script, row.first, (2, 3))
+
+
+def test_the_page_has_the_table(root):
+    assert table() in (root / "docs" / "upgrading.md").read_text("utf-8"), "python -m tests.upgrades.table"
+
+
+class Session:
+    """As far as it is looked at before anything is read."""
+
+    read = createDataFrame = None  # noqa: N815 - as Spark calls it
+
+
+def migrate_to_new(spark, checkpoint, pipeline):
+    bm.migrate(spark, checkpoint, "new", pipeline)
+
+
+@pytest.mark.parametrize("call", [bm.check_upgrade, migrate_to_new])
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ((None, "folder", PLAIN), bm.OptionError, "must be a SparkSession"),
+        ((Session(), "", PLAIN), bm.OptionError, "must be the folder of a checkpoint"),
+        ((Session(), 3, PLAIN), bm.OptionError, "must be the folder of a checkpoint"),
+        ((Session(), "folder", "pipeline"), bm.PipelineError, "must be the pipeline that is to go on"),
+    ],
+)
+def test_what_is_given_is_looked_at_first(call, given, error, says):
+    with pytest.raises(error, match=says):
+        call(*given)
+
+
+def test_a_new_folder_that_is_there_and_a_session_without_a_driver_are_refused(tmp_path):
+    with pytest.raises(bm.OptionError, match="is there already"):
+        bm.migrate(Session(), "folder", tmp_path, PLAIN)
+    with pytest.raises(bm.OptionError, match="not through Spark Connect"):
+        bm.migrate(Session(), "folder", tmp_path / "new", PLAIN)
+
+
+def test_an_upgrade_says_in_words_and_as_a_table_what_it_is():
+    found = differences_after(PLAIN, PLAIN.discarding().allowed_lateness(30), ROWS[0].script, 3)
+    upgrade = bm.Upgrade("folder", 7, found)
+    assert not upgrade.ok
+    assert [one.what for one in upgrade.refused] == ["mode"]
+    first, second, *_ = str(upgrade).split("\n")
+    assert first == "checkpoint folder, after batch 7: the pipeline is refused"
+    assert second == "- refused: stage 1, mode"
+    assert "- carried over: stage 1, late" in str(upgrade)
+    assert "<td" in upgrade._repr_html_()
+    with pytest.raises(bm.StateError, match="stage 1, mode"):
+        upgrade.or_raise()
+    assert "nothing of it has changed" in str(bm.Upgrade("folder", 7, []))
+
+
+def test_a_shard_that_cannot_be_read_is_refused_with_its_words():
+    stage = StoredStage.of({0: DictStore({"index": b"rubbish", "spark": b'{"shards": 2}'})})
+    flow = PLAIN.flow.bind(script_rows(PLAIN.flow, ROWS[0].script.events).schemas, shards=2)
+    (found,) = changes_of([stage], flow, shards=2, clock=(False, False))
+    assert found.refused
+    assert "is not what was written" in found.means

@@ -1,0 +1,134 @@
+"""A column's type may get wider between two runs: what comes out is what comes out of the wide column alone (docs/upgrading.md)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish import accumulations as a
+from beamish import triggers as t
+from beamish.kernels.widening import same_or_wider, widens
+from beamish.script.events import as_step
+from beamish.script.tables import script_rows
+from beamish.testing import TestStream
+from tests.upgrades.carried import Run
+from tests.upgrades.rows import BARE, PLAIN, rows_of
+
+EVERY = {
+    "sum": a.Sum("v"),
+    "mean": a.Mean("v"),
+    "least": a.Min("v"),
+    "variance": a.Variance("v"),
+    "first": a.First("v"),
+    "last": a.Last("w"),
+    "all": a.Collect("v"),
+    "set": a.CollectSet("v"),
+    "distinct": a.CountDistinct("v"),
+    "about": a.ApproxCountDistinct("v"),
+    "top": a.TopN(2, "v"),
+    "by_key": a.TopNByKey(2, "v", "w"),
+    "median": a.Median("v"),
+    "greatest": a.Reduce(max, "v"),
+    "most": a.MaxBy("v", "w"),
+    "kept": a.Fold(0, max, "v", merge=max, result_type="bigint"),
+}
+PIPELINE = BARE.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1))).accumulate(**EVERY)
+SCRIPT = (
+    TestStream()
+    .add(rows_of((1, 7, 1), (2, 8, 2)))
+    .add(rows_of((3, 7, 1), (4, 8, 9), (5, 7, 3)))
+    .advance_watermark_to(10)
+    .add(rows_of((6, 7, 4), (12, 8, 1)))
+    .add(rows_of((7, 7, 1), (13, 8, 1), (8, 9, 5)))
+    .advance_watermark_to(12)
+    .add(rows_of((14, 7, 1), (15, 8, 12)))
+    .advance_watermark_to(50)
+)
+DECIMAL, WIDER = pa.decimal128(21, 2), pa.decimal128(30, 2)
+
+
+def schema(pipeline, key, value):
+    before = script_rows(pipeline.flow, SCRIPT.events).schemas[None]
+    types = {"k": key, "v": value, "w": value}
+    return pa.schema([(field.name, types.get(field.name, field.type)) for field in before])
+
+
+def run(pipeline, then, now, cut):
+    """What comes out, the columns of another type after so many events."""
+    tables = iter(script_rows(pipeline.flow, SCRIPT.events).tables[None])
+    runs, out = Run(pipeline, {None: then}), []
+    for number, event in enumerate(SCRIPT.events):
+        if number == cut:
+            runs = Run(pipeline, {None: now}, runs.stores)
+        of = then if number < cut else now
+        rows = None
+        if as_step(event).rows:
+            table = next(tables)
+            columns = [
+                table[name].cast(of.field(name).type) if name in of.names else table[name]
+                for name in table.schema.names
+            ]
+            rows = pa.table(columns, names=table.schema.names)
+        out += runs.step(event, rows)
+    return out
+
+
+@pytest.mark.parametrize("mode", [*bm.AccumulationMode])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [((pa.int32(), pa.int64()), (pa.int8(), pa.int64())), ((DECIMAL, WIDER), (DECIMAL, WIDER))],
+    ids=["whole numbers", "decimals"],
+)
+def test_a_run_with_wider_columns_goes_on_as_if_they_had_always_been_wide(mode, key, value):
+    pipeline = PIPELINE.accumulation_mode(mode)
+    then, now = (schema(pipeline, key[at], value[at]) for at in (0, 1))
+    whole = run(pipeline, now, now, len(SCRIPT.events))
+    assert whole
+    for cut in (1, 3, 5, 6):
+        assert run(pipeline, then, now, cut) == whole
+
+
+def test_sessions_keep_what_they_took_back_and_gather_it():
+    pipeline = PIPELINE.window(bm.Sessions(3)).accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE)
+    then, now = schema(pipeline, pa.int16(), pa.int32()), schema(pipeline, pa.int64(), pa.int64())
+    whole = run(pipeline, now, now, len(SCRIPT.events))
+    for cut in (1, 2, 4):
+        assert run(pipeline, then, now, cut) == whole
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "key", "value"),
+    [
+        (PLAIN, (pa.int64(), pa.int32()), (pa.int32(), pa.int32())),
+        (PLAIN, (pa.int32(), pa.int32()), (pa.int64(), pa.int32())),
+        (PLAIN, (pa.int32(), pa.int32()), (DECIMAL, pa.decimal128(30, 3))),
+        (PLAIN, (pa.int32(), pa.int32()), (pa.int32(), pa.float64())),
+        (PLAIN.retain(windows=2), (pa.int32(), pa.int64()), (pa.int32(), pa.int32())),
+        (PLAIN.deduplicate("v", within="60 seconds"), (pa.int32(), pa.int64()), (pa.int32(), pa.int32())),
+        (PLAIN.suppress(bm.UntilTimeLimit(15, clock="event")), (pa.int32(), pa.int32()), (pa.int32(), pa.int64())),
+    ],
+    ids=["narrower key", "narrower", "another scale", "a fraction", "retained", "known again", "suppressed"],
+)
+def test_what_cannot_be_read_as_the_other_type_is_refused(pipeline, key, value):
+    then, now = (schema(pipeline, key[at], value[at]) for at in (0, 1))
+    with pytest.raises(bm.StateError, match=r"written with (keys|accumulation)"):
+        run(pipeline, then, now, 3)
+
+
+def test_which_types_are_wider():
+    assert widens("int8", "int16")
+    assert widens("int32", "int64")
+    assert widens("decimal128(10, 2)", "decimal128(11, 2)")
+    for then, now in (
+        ("int64", "int32"),
+        ("int64", "int64"),
+        ("int32", "decimal128(10, 0)"),
+        ("decimal128(10, 2)", "decimal128(12, 3)"),
+        ("decimal128(10, 2)", "decimal128(9, 2)"),
+        ("float", "double"),
+    ):
+        assert not widens(then, now)
+    assert same_or_wider(["a: int8", "b: string"], ["a: int16", "b: string"], ": ")
+    assert not same_or_wider(["a: int8"], ["b: int16"], ": ")
+    assert not same_or_wider(["a: int8"], ["a: int16", "b: int8"], ": ")

@@ -1,0 +1,119 @@
+"""A pipeline stopped, changed and started, in process: the state is carried over as a checkpoint carries it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+import beamish as bm
+from beamish.description import descriptions
+from beamish.engine.stage_facts import ABOUT
+from beamish.engine.state import DictStore
+from beamish.flow import BoundFlow
+from beamish.local import Variation, _Node
+from beamish.pane import Pane
+from beamish.script.events import as_step
+from beamish.script.panes import panes_from_table
+from beamish.script.tables import script_rows
+from beamish.spark.compile.stream import needs_ticks
+from beamish.testing import TestStream
+from beamish.upgrading.comparison import Change, StoredStage, changes_of
+
+SHARDS = 2
+Stores = list[Sequence[DictStore]]
+
+
+class Run:
+    """A pipeline in process, whose state outlives it.
+
+    Args:
+        pipeline: what runs.
+        schemas: the columns of its sources.
+        stores: per stage the stores of its shards; None: it begins.
+        shards: of each stage.
+    """
+
+    def __init__(
+        self,
+        pipeline: bm.Pipeline,
+        schemas: Mapping[str | None, pa.Schema],
+        stores: Stores | None = None,
+        shards: int = SHARDS,
+    ) -> None:
+        self.flow: BoundFlow = pipeline.flow.completed.bind(schemas, shards=shards)
+        self._root = _Node(self.flow, Variation(shards=shards, round_trip=True))
+        if stores is not None:
+            for node, own in zip(self._root.nodes(), stores, strict=True):
+                node._stores = list(own)
+                node._shards = [node._operator.open(store) for store in own]
+
+    def step(self, event: Any, rows: pa.Table | None) -> list[Pane]:
+        out = self._root.step(as_step(event), rows)
+        return list(panes_from_table(out, self.flow.operator.gives))
+
+    @property
+    def stores(self) -> Stores:
+        return list(self._root.stores())
+
+
+def in_two_runs(
+    then: bm.Pipeline, now: bm.Pipeline, script: TestStream, first: int, schemas: Any = None
+) -> tuple[list[Pane], list[Pane]]:
+    """What comes out of a script in two runs, the first of so many events; ``schemas``: of the columns in the second run."""
+    rows = script_rows(then.flow, script.events)
+    tables = {name: iter(of) for name, of in rows.tables.items()}
+    run, out = Run(then, rows.schemas), ([], [])  # type: tuple[Run, tuple[list[Pane], list[Pane]]]
+    for number, event in enumerate(script.events):
+        if number == first:
+            run = Run(now, schemas or rows.schemas, run.stores)
+        step = as_step(event)
+        out[number >= first].extend(run.step(event, next(tables[step.input]) if step.rows else None))
+    return out
+
+
+def differences_after(
+    then: bm.Pipeline, now: bm.Pipeline, script: TestStream, first: int, *, shards: int = SHARDS, schemas: Any = None
+) -> list[Change]:
+    """What ``check_upgrade`` says of a checkpoint that the first run has left."""
+    rows = script_rows(then.flow, script.events)
+    tables = {name: iter(of) for name, of in rows.tables.items()}
+    run = Run(then, rows.schemas)
+    for event in script.events[:first]:
+        step = as_step(event)
+        run.step(event, next(tables[step.input]) if step.rows else None)
+    stored = [
+        StoredStage.of(noted(said, stores)) for said, stores in zip(descriptions(run.flow), run.stores, strict=True)
+    ]
+    given = schemas or rows.schemas
+    missing = {source.name: next(iter(given.values())) for source in now.flow.sources if source.name not in given}
+    flow = now.flow.completed.bind({**given, **missing}, shards=SHARDS)
+    return changes_of(stored, flow, shards=shards, clock=(needs_ticks(run.flow), needs_ticks(flow)))
+
+
+def noted(about: Mapping[str, Any], stores: Sequence[DictStore]) -> dict[int, DictStore]:
+    """The stores of a stage's shards with the notes that the runner on Spark keeps."""
+    spark = {ABOUT: json.dumps(about).encode(), "spark": json.dumps({"shards": len(stores)}).encode()}
+    return {number: DictStore({**store, **spark}) for number, store in enumerate(stores)}
+
+
+def line(pane: Pane) -> str:
+    """A pane in a line."""
+    key = "".join(str(value) for value in pane.key.values())
+    of = f" {_seconds(pane.window.start)}-{_seconds(pane.window.end)}" if isinstance(pane.window, bm.Window) else ""
+    values = " ".join(f"{name}={_value(value)}" for name, value in pane.values.items())
+    sign = "-" if pane.kind == "RETRACTION" else ""
+    return f"{sign}{key}{of} {values} {pane.timing}"
+
+
+def _seconds(time: Any) -> str:
+    return "" if time is None else f"{time.timestamp():g}"
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _value(own) for name, own in value.items()}
+    return _seconds(value) if isinstance(value, datetime) else value
