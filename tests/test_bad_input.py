@@ -1271,11 +1271,19 @@ def test_a_checkpoint_in_which_ids_lie_elsewhere_is_refused():
     opened(START.key_by("a").deduplicate("b", within=9), store).step([None], None, [])
     words = ["keys ['a']", "now has []", "keep the old one"]
     refused(bm.StateError, lambda: opened(START.deduplicate("a", "b", within=9), store), words)
-    words = ["without windows", "this one has windows", "say them in a stage after"]
+    words = [
+        "a stage without windows that gives rows, each once",
+        "now has a stage with windows",
+        "keep the stage as it was",
+    ]
     refused(bm.StateError, lambda: opened(windows.deduplicate("b", within=9), store), words)
     store = DictStore()
     opened(windows, store).step([None], None, [])
-    refused(bm.StateError, lambda: opened(rows, store), ["has windows, the pipeline has none", "forgotten"])
+    refused(
+        bm.StateError,
+        lambda: opened(rows, store),
+        ["is of a stage with windows", "now has a stage without windows", "forgotten"],
+    )
     store = DictStore()
     opened(windows.deduplicate("a", within=9), store).step([None], None, [])
     held = dict(store)

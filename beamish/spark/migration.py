@@ -30,6 +30,7 @@ from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
 from beamish.spark.operator.processor import OUTPUT
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
+from beamish.spark.sources.heartbeats import HeartbeatReader
 from beamish.spark.stored_query import StoredQuery, is_heartbeat
 
 _ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
@@ -249,7 +250,11 @@ class _Ticks:
         if self.before == self.now:
             return list(sources)
         at = self.place
-        return [*sources[:at], *sources[at + 1 :]] if self.before else [*sources[:at], "-", *sources[at:]]
+        return (
+            [*sources[:at], *sources[at + 1 :]]
+            if self.before
+            else [*sources[:at], json.dumps(HeartbeatReader().initialOffset()), *sources[at:]]
+        )
 
 
 def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:

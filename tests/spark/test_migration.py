@@ -7,10 +7,12 @@ import pytest
 import beamish as bm
 from beamish.script.tables import script_rows
 from beamish.spark.migration import _renumber, _ticks
+from beamish.spark.stored_query import is_heartbeat
 from beamish.upgrading.migrating import _local
 from tests.upgrades.carried import Run
 from tests.upgrades.rows import CHAIN, MERGED, OF_TWO, PLAIN, SCRIPT
 
+BEGINS = '{"tick": 0, "clock_us": 0}'
 A, B, CLOCK = '{"logOffset":3}', "-", '{"tick": 4, "clock_us": 1700000000000000}'
 
 
@@ -20,13 +22,14 @@ def bound(pipeline, script):
 
 @pytest.mark.parametrize(
     ("flow", "sources", "with_clock"),
-    [(bound(PLAIN, SCRIPT), [A], [A, "-"]), (bound(MERGED, OF_TWO), [A, B], [A, B, "-"])],
+    [(bound(PLAIN, SCRIPT), [A], [A, BEGINS]), (bound(MERGED, OF_TWO), [A, B], [A, B, BEGINS])],
     ids=["one input", "a merge"],
 )
 def test_the_clock_comes_after_the_sources_and_goes_from_where_it_was(flow, sources, with_clock):
     comes = _ticks(flow, sources, before=False, now=True)
     assert comes.of(sources) == with_clock
-    had = [CLOCK if line == "-" and at == len(with_clock) - 1 else line for at, line in enumerate(with_clock)]
+    assert is_heartbeat(BEGINS)
+    had = [CLOCK if line == BEGINS else line for line in with_clock]
     assert _ticks(flow, had, before=True, now=False).of(had) == sources
     assert _ticks(flow, had, before=True, now=True).of(had) == had
 
