@@ -67,6 +67,6 @@ def test_every_page_with_python_is_run_or_read():
 def test_the_site_lists_every_page(root):
     nav = (root / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
     found = re.findall(r"^ +- (?:[\w ]+: )?([\w/-]+\.md)$", nav, re.MULTILINE)
-    made = {"index.md", "contributing.md", "changelog.md", "examples/index.md", "gallery.md"}
+    made = {"index.md", "contributing.md", "changelog.md", "security.md", "examples/index.md", "gallery.md"}
     assert len(set(found)) == len(found)
     assert set(found) - made == set(PAGES), set(found) ^ set(PAGES) ^ made

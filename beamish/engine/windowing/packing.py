@@ -89,7 +89,9 @@ def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
     brought = rows[plan.numbering.numbered_by]
     far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
     if len(far):
-        raised = f"window({plan.window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0"
+        raised = (
+            f"window({plan.window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0"
+        )
         error = NumericOverflowError(
             f"{raised}, since windows reach beyond them; bring smaller ones, such as the offset less a base, or say .on_error('drop')"
         )
