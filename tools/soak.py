@@ -101,7 +101,6 @@ def _parameters(function: Any) -> dict[str, Mapping[str, Any]]:
 def take(law: str, number: int) -> Turn:
     """Try a law with a seed."""
     laws()
-    logging.disable(logging.WARNING)
     name, _, parameters = law.partition("[")
     module, _, test = name.partition("::")
     function = getattr(importlib.import_module(module), test)
@@ -173,7 +172,9 @@ class Soak:
         turns = _turns(chosen, chance)
         while time.monotonic() < until:
             context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(self.processes, context, max_tasks_per_child=_TURNS_PER_PROCESS) as pool:
+            with ProcessPoolExecutor(
+                self.processes, context, logging.disable, (logging.WARNING,), max_tasks_per_child=_TURNS_PER_PROCESS
+            ) as pool:
                 running = {
                     pool.submit(take, *turn): (turn, time.monotonic())
                     for turn in itertools.islice(turns, self.processes)
