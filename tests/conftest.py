@@ -15,8 +15,12 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    for marker in ("servers", "browser"):
-        if f"BEAMISH_{marker.upper()}" not in os.environ:
+    for marker, asked in (
+        ("servers", "BEAMISH_SERVERS"),
+        ("browser", "BEAMISH_BROWSER"),
+        ("deep", "BEAMISH_DEEP_SECONDS"),
+    ):
+        if asked not in os.environ and marker not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(marker)])
             items[:] = [item for item in items if not item.get_closest_marker(marker)]
     for item in items:
