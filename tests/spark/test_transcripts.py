@@ -32,6 +32,7 @@ CHOSEN = {
     "changes": "The greatest sequence is the newest, whenever it came; null is the least (semantics.md#changes-newest)",
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
     "duplicates": "A stage after it takes them in the same step, keyed otherwise",
+    "errors": "A row that would make two sessions one whose sum overflows is dropped, and both stay",
     "flows": "A side is keyed again: the orders of each team beside its visits",
     "forgetting": "A row whose end the watermark has passed already closes its window with its bundle, late; with a later one it does not",
     "merges": "A late match takes back the early outer row",
