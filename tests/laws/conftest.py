@@ -13,7 +13,7 @@ from tests.budget import LAW_SECONDS, search
 
 settings.register_profile(
     "default",
-    max_examples=60,
+    max_examples=45,
     deadline=None,
     derandomize=True,
     database=None,

@@ -5,6 +5,8 @@ A sample in every run; the whole matrix in ``make test-deep``, which prints how 
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +22,9 @@ def streamed(spark, folder, pipeline, *batches, first=0):
     """What comes out of a query whose micro-batches these are; ``first``: the number of the first file."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(batches, first):
-        pq.write_table(rows, folder / "in" / f"{number}.parquet")
+        path = folder / "in" / f"{number}.parquet"
+        pq.write_table(rows, path)
+        os.utime(path, (1_700_000_000 + number,) * 2)  # Spark reads them in the order of their times
     schema = spark.read.parquet(str(folder / "in" / f"{first}.parquet")).schema
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     out = []
