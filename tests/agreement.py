@@ -14,9 +14,24 @@ import attrs
 
 from beamish import Pane, PaneKind, Pipeline
 from beamish.accumulations import ApproxCountDistinct
+from beamish.local import Variation
+from beamish.local import run as run_varied
 from tests.lines import line
 from tests.said import Said, said
+from tests.twin import run as run_twin
 from tests.twin.order import normal
+
+
+def agree(pipeline: Pipeline, script: Any) -> None:
+    """Engine and twin give the same panes."""
+    found = differences(pipeline.run(script), run_twin(pipeline, script.events), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+
+
+def agree_otherwise(pipeline: Pipeline, script: Any, how: Variation) -> None:
+    """The engine gives the same panes however it is run."""
+    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
 
 
 def close(a: Any, b: Any) -> bool:

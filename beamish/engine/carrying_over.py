@@ -47,7 +47,7 @@ from beamish.engine.state.stored_tables import (
 from beamish.engine.state.takes import TAKES, note_takes
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.engine.windowing.packing import shards_of_keys
-from beamish.engine.windowing.several import StoreUnder, note_names
+from beamish.engine.windowing.several import note_names, under
 from beamish.engine.windowing.window_table import columns_under
 from beamish.errors import StateError
 from beamish.kernels.arrays import Ints
@@ -81,8 +81,8 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
             "windows is not cut anew; keep its checkpoint and the number of its shards, or start from a new one"
         )
     for store in stores.values():
-        for name, of in _windowings(plan):
-            stored = read_index_entry(_under(name, store))
+        for name, of in plan.by_windowing.items():
+            stored = read_index_entry(under(name, store))
             if stored is not None:
                 _check_identity(stored[1]["identity"], of)
         check_new(store, INDEX)
@@ -115,11 +115,11 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     plan = window_plan(operator)
     parts = [DictStore() for _ in range(operator.shards)]
     known = {WINDOWINGS, *_OF_RUNNER}
-    for name, of in _windowings(plan):
-        own = _under(name, store)
+    for name, of in plan.by_windowing.items():
+        own = under(name, store)
         prefix = "" if name is None else f"{name}/"
         known |= {prefix + entry for entry in store_names(store, prefix)}
-        _split(of, own, [_under(name, part) for part in parts])
+        _split(of, own, [under(name, part) for part in parts])
     other = sorted(set(store) - known)
     if other:
         raise StateError(
@@ -185,8 +185,8 @@ def _of_owners(inherited: pa.Table, rows: Ints, windows: int) -> pa.Table | None
 def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     """The store of a shard, from its part of each shard that was there."""
     plan, whole = window_plan(operator), DictStore()
-    for name, of in _windowings(plan):
-        _put_together(of, [_under(name, part) for part in parts], _under(name, whole))
+    for name, of in plan.by_windowing.items():
+        _put_together(of, [under(name, part) for part in parts], under(name, whole))
     if plan.windowings and whole:
         whole.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
     return whole
@@ -235,11 +235,3 @@ def _furthest(clocks: Sequence[Clocks]) -> Clocks:
         together.watermark_us = max(together.watermark_us, other.watermark_us)
         together.clock_us = max(together.clock_us, other.clock_us)
     return together
-
-
-def _windowings(plan: WindowPlan) -> list[tuple[str | None, WindowPlan]]:
-    return [*plan.windowings.items()] or [(None, plan)]
-
-
-def _under(name: str | None, store: Store) -> Store:
-    return store if name is None else StoreUnder(name, store)

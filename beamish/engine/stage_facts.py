@@ -16,7 +16,7 @@ from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS, segment_name
 from beamish.engine.state.takes import TAKES, schemas_in
 from beamish.engine.window_facts import WindowReader
-from beamish.engine.windowing.several import StoreUnder
+from beamish.engine.windowing.several import under
 from beamish.kernels.identity import same_identity
 from beamish.plan.read_identity import ReadPlan, read_plan
 from beamish.plan.window_plan import WindowPlan
@@ -168,7 +168,7 @@ def stage_facts(
         about = {} if stored is None else json.loads(stored)
     names = next((json.loads(one) for store in notes.values() if (one := store.get(WINDOWINGS)) is not None), [None])
     spark = [json.loads(one) for store in notes.values() if (one := store.get("spark")) is not None]
-    indices = {(shard, name): read_index(_under(name, store)) for shard, store in notes.items() for name in names}
+    indices = {(shard, name): read_index(under(name, store)) for shard, store in notes.items() for name in names}
     known = {at: index for at, index in indices.items() if index.about}
     plans = {name: found for name in names if (found := _plan(name, known, notes, about, plan)) is not None}
     abouts: list[Mapping[str, Any]] = [index.about for index in known.values()] or list(_of_others(notes))
@@ -219,10 +219,6 @@ def _of_others(notes: Mapping[int, Store]) -> Iterator[Mapping[str, Any]]:
                 yield about
 
 
-def _under(name: str | None, store: Store) -> Store:
-    return store if name is None else StoreUnder(name, store)
-
-
 def _plan(
     name: str | None,
     known: Mapping[Any, Any],
@@ -240,7 +236,7 @@ def _plan(
     own = plan if plan is None or name is None else plan.windowings.get(name)
     if own is not None and same_identity(changeable, own.changeable):
         return ReadPlan(own)
-    takes = _under(name, notes[shard]).get(TAKES)
+    takes = under(name, notes[shard]).get(TAKES)
     schemas = None
     if takes is not None:
         schemas = schemas_in(json.loads(takes))

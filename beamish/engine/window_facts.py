@@ -32,7 +32,7 @@ from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import naming_entry, segment_name
 from beamish.engine.windowing.firing import extract
 from beamish.engine.windowing.reaches import Reaches
-from beamish.engine.windowing.several import StoreUnder
+from beamish.engine.windowing.several import under
 from beamish.engine.windowing.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
 from beamish.engine.windowing.window_table import columns_under
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_in_words
@@ -87,7 +87,7 @@ class WindowReader:
         """The windows of a shard; of its segments those that the store has."""
         tables = [self.schema.empty_table()]
         for name, of in self.plans.items():
-            own = store if name is None else StoreUnder(name, store)
+            own = under(name, store)
             for number in read_index(own).segments["segment"].to_pylist():
                 if own.get(segment_name(number)) is not None:
                     with naming_entry(segment_name(number)):

@@ -107,9 +107,19 @@ class WindowPlan:
         return self.options.retention is not None
 
     @property
+    def by_windowing(self) -> Mapping[str | None, WindowPlan]:
+        """The plan of each of several windowings, by name; or itself, without one."""
+        return dict(self.windowings.items()) or {None: self}
+
+    @property
+    def forget_after_us(self) -> int | None:
+        """After how long without a row the windows of a key go; None: they do not."""
+        return self.options.forget_after.us if self.options.forget_after is not None and self.is_global else None
+
+    @property
     def forgets(self) -> bool:
         """Whether the windows of a key go when it had no row for so long."""
-        return self.options.forget_after is not None and self.is_global
+        return self.forget_after_us is not None
 
     @property
     def counts_rows_put_in(self) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore
 from beamish.engine.state.takes import TAKES, schemas_in
 from beamish.errors import ColumnError, OptionError, PipelineError
@@ -20,6 +21,7 @@ from beamish.spark.checkpoint import entries_of, operators, stores_of
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.stream import needs_ticks
 from beamish.spark.inspected import read_batches
+from beamish.spark.operator.notes import NOTE
 from beamish.spark.session import shard_count
 
 _BULK = r"(^|/)[a-z]-?\d+$"
@@ -63,7 +65,7 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
 def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
     """By its description the stage's number; of an old checkpoint by its operator, since Spark numbers them from the last one on."""
     operator, notes = stage
-    said: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get("about"))), {})
+    said: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get(ABOUT))), {})
     return said.get("stage", 0), -operator
 
 
@@ -133,7 +135,7 @@ def next_run(
 
 
 def _shards_of(stored: StoredQuery) -> int | None:
-    notes = (json.loads(note) for _, of in stored.stages for store in of.values() if (note := store.get("spark")))
+    notes = (json.loads(note) for _, of in stored.stages for store in of.values() if (note := store.get(NOTE)))
     return next((int(note["shards"]) for note in notes), None)
 
 

@@ -19,7 +19,7 @@ from beamish.engine.state import DictStore
 from beamish.engine.state.compatibility import all_refused, all_wider
 from beamish.engine.state.index import read_index_entry
 from beamish.engine.state.store import Store
-from beamish.engine.windowing.several import StoreUnder
+from beamish.engine.windowing.several import under
 from beamish.errors import BeamishError, StateError
 from beamish.flow import BoundFlow
 from beamish.plan.window_plan import WindowPlan
@@ -222,10 +222,8 @@ def _refused(number: int, stored: StoredStage, flow: BoundFlow) -> Iterator[Chan
     """What the engine would refuse, once each."""
     told: dict[str, Change] = {}
     for store in stored.notes.values():
-        for name, under in _windowings(flow, store):
-            plan = window_plan(flow.operator)
-            own = plan if name is None else plan.windowings.get(name)
-            for change in _of_identity(number, under, own):
+        for name, own in _windowings(flow).items():
+            for change in _of_identity(number, under(name, store), own):
                 told.setdefault(change.what, change)
         if told:
             break
@@ -236,22 +234,17 @@ def _refused(number: int, stored: StoredStage, flow: BoundFlow) -> Iterator[Chan
     yield from told.values()
 
 
-def _windowings(flow: BoundFlow, store: Store) -> Iterator[tuple[str | None, Store]]:
-    """The windowings of the pipeline, and their part of a shard's store; None for one without a name."""
-    if not isinstance(unsuppressed(flow.stage), WindowStage):
-        return
-    names = list(window_plan(flow.operator).windowings)
-    yield from ((name, StoreUnder(name, store)) for name in names)
-    if not names:
-        yield None, store
+def _windowings(flow: BoundFlow) -> Mapping[str | None, WindowPlan]:
+    """The windowings of a stage of windows, by name; of other stages none."""
+    return window_plan(flow.operator).by_windowing if isinstance(unsuppressed(flow.stage), WindowStage) else {}
 
 
-def _of_identity(number: int, store: Store, plan: WindowPlan | None) -> Iterator[Change]:
+def _of_identity(number: int, store: Store, plan: WindowPlan) -> Iterator[Change]:
     try:
         stored = read_index_entry(store)
     except BeamishError:
         return  # said when it is opened
-    if stored is None or plan is None:
+    if stored is None:
         return
     for one in all_refused(stored[1]["identity"], plan):
         yield Change(
@@ -261,11 +254,10 @@ def _of_identity(number: int, store: Store, plan: WindowPlan | None) -> Iterator
 
 def _taken_up(number: int, stored: StoredStage, plan: WindowPlan) -> Iterator[Change]:
     """Accumulations that begin, and types that are wider now, once each."""
-    plans: list[tuple[str | None, WindowPlan]] = [*plan.windowings.items()] or [(None, plan)]
     told: dict[str, Change] = {}
     for store in stored.notes.values():
-        for name, of in plans:
-            index = read_index_entry(store if name is None else StoreUnder(name, store))
+        for name, of in plan.by_windowing.items():
+            index = read_index_entry(under(name, store))
             if index is not None:
                 for change in _taken_up_of(number, index[1]["identity"], of):
                     told.setdefault(change.what, change)

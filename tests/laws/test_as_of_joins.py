@@ -16,7 +16,7 @@ from beamish.local import Variation
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from beamish.versioning import VALID_FROM
-from tests.agreement import close
+from tests.agreement import agree, close
 from tests.laws.tables import (
     declaring,
     dropped_ids,
@@ -29,7 +29,7 @@ from tests.laws.tables import (
     ordered_by_id,
     rows_of,
 )
-from tests.laws.test_versions import agree, begins_as_with_a_first_bundle, changes_nothing
+from tests.laws.test_versions import begins_as_with_a_first_bundle, changes_nothing
 from tests.lines import line
 from tests.said import said
 from tests.strategies.pipelines import retracting

@@ -18,7 +18,7 @@ from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
 from beamish.testing import TestStream
-from tests.agreement import differences
+from tests.agreement import agree, differences
 from tests.laws.dear import dear
 from tests.lines import line
 from tests.said import evolve, said
@@ -26,7 +26,6 @@ from tests.seconds import S
 from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.windows import windows
-from tests.twin import run
 
 once = st.one_of(pipelines(once=True), pipelines(once=True), rows_once())
 by_score = st.sampled_from([Deduplication(("score",), within) for within in (None, Duration(3 * S), Duration(20 * S))])
@@ -35,11 +34,6 @@ of_one_key = {
     "keys": st.just(()),
     "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
 }
-
-
-def agree(pipeline, script):
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
 @dear

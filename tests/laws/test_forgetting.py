@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,15 +13,13 @@ import beamish as bm
 from beamish import AccumulationMode, PaneKind
 from beamish.accumulations import Collect, Count, Sum
 from beamish.durations import duration
-from beamish.engine.state import SegmentPolicy
-from beamish.local import Variation
-from beamish.local import run as run_varied
-from tests.agreement import differences
+from tests.agreement import agree, agree_otherwise, differences
 from tests.laws.batches import numbered
 from tests.laws.dear import dear
 from tests.said import evolve
 from tests.strategies.pipelines import modes, pipelines
 from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.variations import variations
 from tests.strategies.watermarks import bounded_out_of_orderness
 from tests.twin import run
 
@@ -38,11 +35,6 @@ def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     pipeline = evolve(pipeline, forget_after=draw(spans))
     pipeline.flow.check()
     return pipeline
-
-
-def agree(pipeline, script):
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
 @dear
@@ -90,14 +82,7 @@ def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_forgotten(data):
     pipeline = data.draw(forgetting())
     script = data.draw(scripts(pipeline))
-    how = Variation(
-        shards=data.draw(st.integers(1, 4)),
-        packs=data.draw(st.integers(1, 3)),
-        round_trip=data.draw(st.booleans()),
-        adapt=lambda operator: attrs.evolve(operator, policy=SegmentPolicy(few_segments=0, shortest_us=1)),
-    )
-    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+    agree_otherwise(pipeline, script, data.draw(variations))
 
 
 @dear

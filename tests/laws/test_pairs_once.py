@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish.accumulations import InnerJoin
-from beamish.engine.state import SegmentPolicy
 from beamish.instants import instant_us
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
 from beamish.testing import TestStream
-from tests.agreement import differences
+from tests.agreement import agree, agree_otherwise, differences
 from tests.laws.dear import dear
 from tests.said import evolve, said
 from tests.strategies.merges import merges, scripts
+from tests.strategies.variations import variations
 from tests.strategies.windows import fixed_windows, global_windows, sliding_windows
-from tests.twin import run
 from tests.twin.windows import assign
 
 LISTED = st.just(True)  # noqa: FBT003
@@ -30,11 +29,6 @@ LISTED = st.just(True)  # noqa: FBT003
 
 def words(*what):
     return "\n".join(map(repr, what))
-
-
-def agree(pipeline, script):
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
 
 
 @dear
@@ -98,14 +92,7 @@ def test_engine_and_twin_make_the_same_pairs_once_in_windows_that_overlap(data):
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_pairs_once(data):
     pipeline = data.draw(merges(once=True))
     script = data.draw(st.one_of(scripts(pipeline), *([busy(pipeline)] if pipeline_is_patient(pipeline) else [])))
-    how = Variation(
-        shards=data.draw(st.integers(1, 4)),
-        packs=data.draw(st.integers(1, 3)),
-        round_trip=data.draw(st.booleans()),
-        adapt=lambda operator: attrs.evolve(operator, policy=SegmentPolicy(few_segments=0, shortest_us=1)),
-    )
-    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([words(pipeline, script), "- as it is, + otherwise", *found])
+    agree_otherwise(pipeline, script, data.draw(variations))
 
 
 def pipeline_is_patient(pipeline):

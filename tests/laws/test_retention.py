@@ -12,18 +12,16 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.accumulations import Collect, Count, Last, Sum
-from beamish.engine.state import SegmentPolicy
-from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.retention import Retention
 from beamish.script.events import as_step
-from tests.agreement import differences
+from tests.agreement import agree, agree_otherwise, differences
 from tests.laws.dear import dear
 from tests.said import evolve
 from tests.strategies.pipelines import pipelines, retentions
 from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.variations import variations
 from tests.strategies.windows import windows
-from tests.twin import run
 
 budgets = retentions.filter(bool)
 ending = windows.filter(lambda option: not option.is_all_of_time)
@@ -37,11 +35,6 @@ def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     pipeline = evolve(pipeline, retention=draw(budgets))
     pipeline.flow.check()
     return pipeline
-
-
-def agree(pipeline, script):
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
 @dear
@@ -76,14 +69,7 @@ def test_engine_and_twin_let_the_same_windows_fall_out_in_long_scripts(window, d
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_kept(data):
     pipeline = data.draw(retaining())
     script = data.draw(scripts(pipeline))
-    how = Variation(
-        shards=data.draw(st.integers(1, 4)),
-        packs=data.draw(st.integers(1, 3)),
-        round_trip=data.draw(st.booleans()),
-        adapt=lambda operator: attrs.evolve(operator, policy=SegmentPolicy(few_segments=0, shortest_us=1)),
-    )
-    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+    agree_otherwise(pipeline, script, data.draw(variations))
 
 
 @dear

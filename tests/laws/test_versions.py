@@ -15,7 +15,7 @@ from beamish.local import Variation, run
 from beamish.script.events import Bundle, as_step
 from beamish.testing import TestStream
 from beamish.versioning import VALID_FROM, VALID_TO
-from tests.agreement import close, differences
+from tests.agreement import agree, close, differences
 from tests.laws.tables import (
     Change,
     declaring,
@@ -31,18 +31,12 @@ from tests.laws.tables import (
 )
 from tests.said import said
 from tests.strategies.versions import Drawing, as_of_joins, followed, no, scripts, simple, versions, yes
-from tests.twin import run as run_twin
 from tests.twin.run import twin_of
 from tests.twin.versions import name_of
 
 UNLISTED = Drawing(with_dropped=no)
 LISTED = Drawing(policy=simple, with_dropped=yes)
 PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, with_dropped=no)
-
-
-def agree(pipeline, script):
-    found = differences(pipeline.run(script), run_twin(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
 def changes_nothing(pipeline, script, how):

@@ -21,7 +21,7 @@ from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
-from tests.agreement import differences
+from tests.agreement import agree, differences
 from tests.laws.dear import dear
 from tests.said import evolve, said
 from tests.seconds import S
@@ -29,7 +29,6 @@ from tests.strategies import merges
 from tests.strategies.pipelines import pipelines, retentions
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.windows import count_windows, merged_row_windows, row_windows
-from tests.twin import run
 
 keyed = st.sampled_from([("team",), ("team",), ("team", "part"), ("part",)])
 by_score = [None, None, Deduplication(("score",), None), Deduplication(("name",), Duration(20 * S))]
@@ -54,11 +53,6 @@ def counted(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
 
 def without_time(source, names):
     return attrs.evolve(source, event_time=None, watermark=None) if source.name in names else source
-
-
-def agree(pipeline, script):
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
 @given(st.data())

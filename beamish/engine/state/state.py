@@ -57,11 +57,6 @@ from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 
-def _forget_after_us(plan: WindowPlan) -> int | None:
-    """After how long without a row keys are forgotten; None: they are not."""
-    return plan.options.forget_after.us if plan.options.forget_after is not None and plan.forgets else None
-
-
 @attrs.define
 class State:
     """The state of a shard between two steps.
@@ -143,7 +138,7 @@ class State:
             plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, reaches, fallen, held, changed
         )
         state.relaid = about.get("by_key", False) != plan.retains
-        state.relaid |= about.get("forget_after_us") != _forget_after_us(plan)
+        state.relaid |= about.get("forget_after_us") != plan.forget_after_us
         return state
 
     def begin_step(self) -> None:
@@ -323,6 +318,6 @@ class State:
             **({} if self.held is None else {"held": self.held}),
             **({"by_key": True} if self.plan.retains else {}),
             **({"numbered": self.numbered} if self.plan.numbers_rows else {}),
-            **({"forget_after_us": _forget_after_us(self.plan)} if self.plan.forgets else {}),
+            **({"forget_after_us": self.plan.forget_after_us} if self.plan.forgets else {}),
         }
         write_index_entry(self.store, self.index, about)

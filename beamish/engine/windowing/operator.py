@@ -22,7 +22,7 @@ from beamish.engine.windowing.packing import pack_rows, shard_of
 from beamish.engine.windowing.rows_taken import rows_taken
 from beamish.engine.windowing.several import SeveralShards, pack_each
 from beamish.engine.windowing.shard import WindowShard
-from beamish.engine.windowing.unusable import without_unusable
+from beamish.engine.windowing.unusable import wanted_and_unusable
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.plan.window_plan import WindowPlan
@@ -70,10 +70,12 @@ class WindowOperator(UpdatingOperator):
         if not rows.num_rows:
             return
         if self.plan.options.drops_errors:
-            rows, errors = without_unusable(self.plan, rows)
+            wanted, errors = wanted_and_unusable(self.plan, rows)
             for message, of in errors:
                 yield from self._packed(number, of, error=message)
-        yield from self._packed(number, self.plan.only_wanted(rows))
+        else:
+            wanted = self.plan.only_wanted(rows)
+        yield from self._packed(number, wanted)
 
     def _packed(self, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
         pack = pack_each if self.plan.windowings else pack_rows

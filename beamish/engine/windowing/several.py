@@ -144,6 +144,11 @@ def note_names(plan: WindowPlan, store: Store) -> None:
         store.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
 
 
+def under(name: str | None, store: Store) -> Store:
+    """The part of a store that a windowing has; all of it, if the windowing has no name."""
+    return store if name is None else StoreUnder(name, store)
+
+
 class StoreUnder:
     """The part of a store whose entries are under a name."""
 

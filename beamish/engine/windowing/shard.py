@@ -62,8 +62,13 @@ class WindowShard(UpdatingShard):
         step = Step(self._plan, self._state, *before)
         if self._plan.has_several_inputs:
             self._note_latest(payloads)
-        unusable = [one for one in payloads if "error" in about(one)] if self._plan.options.drops_errors else []
-        panes, rows = self._split([one for one in payloads if one not in unusable] if unusable else payloads)
+        unusable: list[bytes] = []
+        if self._plan.options.drops_errors:
+            apart: tuple[list[bytes], list[bytes]] = ([], unusable)
+            for payload in payloads:
+                apart["error" in about(payload)].append(payload)
+            payloads = apart[False]
+        panes, rows = self._split(payloads)
         with naming_window(step.table):
             if self._state.changed:
                 take_up_changes(step)

@@ -18,26 +18,26 @@ from beamish.kernels.halves import failing
 from beamish.plan.window_plan import WindowPlan
 
 
-def without_unusable(plan: WindowPlan, rows: pa.Table) -> tuple[pa.Table, list[tuple[str, pa.Table]]]:
-    """The rows of which the condition can be asked, and whose numbers can be counted with; and each of the others, with why."""
+def wanted_and_unusable(plan: WindowPlan, rows: pa.Table) -> tuple[pa.Table, list[tuple[str, pa.Table]]]:
+    """The rows that meet the condition; and each row of which it cannot be asked, or whose number cannot be counted with, and why."""
 
     def tried(at: Ints) -> None:
-        _check_usable(plan, rows.take(pa.array(at)))
+        _wanted(plan, rows.take(pa.array(at)))
 
     try:
-        _check_usable(plan, rows)
+        return _wanted(plan, rows), []
     except (UserFunctionError, NumericOverflowError):
         each = np.split(np.arange(rows.num_rows), np.arange(1, rows.num_rows))
         errors = [(int(at[0]), message) for at, message in failing(each, tried)]
         kept = np.setdiff1d(np.arange(rows.num_rows), [at for at, _ in errors])
-        return rows.take(pa.array(kept)), [(message, rows.slice(at, 1)) for at, message in errors]
-    return rows, []
+        return _wanted(plan, rows.take(pa.array(kept))), [(message, rows.slice(at, 1)) for at, message in errors]
 
 
-def _check_usable(plan: WindowPlan, rows: pa.Table) -> None:
+def _wanted(plan: WindowPlan, rows: pa.Table) -> pa.Table:
     wanted = plan.only_wanted(rows)
-    for of in plan.windowings.values() or (plan,):
+    for of in plan.by_windowing.values():
         check_numbers(of, wanted)
+    return wanted
 
 
 def drop_unusable(step: Step, payload: bytes) -> None:

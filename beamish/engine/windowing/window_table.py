@@ -144,7 +144,7 @@ class WindowTable:
         kept: dict[str, tuple[str, Any]] = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
         kept |= _CUT_COLUMNS if plan.cuts else {}
         kept |= _FORGOTTEN_COLUMNS if plan.forgets else {}
-        self._forget_after_us = plan.options.forget_after.us if plan.options.forget_after and plan.forgets else None
+        self._forget_after_us = plan.forget_after_us
         self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}
         self._declared = {**self.stored, **_WORKING_COLUMNS}
         self.columns: Columns = new_columns(self._declared, 0)

@@ -7,7 +7,8 @@ Each stage, from the leaves to the root, is
     -> heartbeats for every shard, where the flow needs the clock
     -> by shard, the operator, which gives panes as bytes                         (operator/processor.py)
 
-and the last one's panes leave it as rows of plain columns where they can (operator/pane_rows.py), else as bytes too. The watermark is Spark's wherever one number is right for every stage. Where it is
+and the last one's panes leave it as rows of plain columns where they can (operator/pane_rows.py), else as bytes too. The
+watermark is Spark's wherever one number is right for every stage. Where it is
 not - inputs that follow the clock, stages that see only some of the sources - tasks report how far their rows take it,
 and each stage hands its own on to the one above.
 """
@@ -168,13 +169,9 @@ def _operated(
         as_rows=as_rows,
         about=abouts[id(flow)],
     )
-    output = (
-        spark_schema(plain_schema(operator.gives.schema))
-        if as_rows
-        else OUTPUT
-        if observed is None
-        else OBSERVED_OUTPUT
-    )
+    output = OUTPUT if observed is None else OBSERVED_OUTPUT
+    if as_rows:
+        output = spark_schema(plain_schema(operator.gives.schema))
     operated = (
         known(union(frames), spark_schema(PACKED))
         .groupBy("shard")

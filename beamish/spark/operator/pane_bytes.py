@@ -11,9 +11,14 @@ from beamish.kernels.ipc import to_bytes
 _MOST_ROWS = 100_000
 
 
+def pieces(panes: pa.Table) -> Iterator[pa.Table]:
+    """Panes, so many at once as Spark is handed; of none nothing."""
+    return (panes.slice(start, _MOST_ROWS) for start in range(0, panes.num_rows, _MOST_ROWS))
+
+
 def panes_to_bytes(panes: pa.Table) -> list[bytes]:
     """Panes in pieces, each an Arrow IPC stream."""
-    return [to_bytes(panes.slice(start, _MOST_ROWS)) for start in range(0, panes.num_rows, _MOST_ROWS)]
+    return [to_bytes(piece) for piece in pieces(panes)]
 
 
 def panes_from_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from beamish.spark.operator.pane_bytes import pieces
 from beamish.spark.rows.columns import column
 
-_MOST_ROWS = 100_000
 _PLAIN = (
     pa.types.is_boolean,
     pa.types.is_signed_integer,
@@ -41,11 +41,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def panes_to_rows(panes: pa.Table) -> Iterator[pd.DataFrame]:
     """Panes in pieces, as such rows; their columns are Arrow's, which pandas hands on as they are."""
     columns = [leaf for name in panes.schema.names for leaf in _leaves(panes[name].combine_chunks())]
-    rows = pa.table(columns, plain_schema(panes.schema))
-    for start in range(0, rows.num_rows, _MOST_ROWS):
-        piece = pa.Table.from_arrays(
-            [each.combine_chunks() for each in rows.slice(start, _MOST_ROWS).columns], schema=rows.schema
-        )
+    for piece in pieces(pa.table(columns, plain_schema(panes.schema))):
         yield piece.to_pandas(types_mapper=pd.ArrowDtype)
 
 
