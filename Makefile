@@ -125,8 +125,8 @@ mutate: $(VENV)/installed-proof
 	$(BIN)/python tools/mutate.py --sample $(SAMPLE)
 
 weeks: $(VENV)/installed-dev
-	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py live --rows $(ROWS) --batches $(BATCHES) --keys 20000 --kept 100 --plot docs/pictures
-	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py once --rows $$((200 * $(ONCE_BATCHES))) --batches $(ONCE_BATCHES) --kept 60 --plot docs/pictures
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py live --rows $(ROWS) --batches $(BATCHES) --keys 20000 --kept 100 --plot docs/pictures; \
+	live=$$?; JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/weeks.py once --rows $$((200 * $(ONCE_BATCHES))) --batches $(ONCE_BATCHES) --kept 60 --plot docs/pictures && exit $$live
 
 # pip-audit is in an environment of its own: what it needs is no part of what it looks at.
 audit: $(VENV)/installed-dev

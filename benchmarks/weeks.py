@@ -34,14 +34,18 @@ import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never
 
-MEASURES = ("batch", "seconds", "batch_s", "rows", "driver_mb", "jvm_mb", "workers_mb", "workers", "checkpoint_mb")
 SHOWN = {
     "batch_s": "seconds per batch",
+    "cpu_s": "seconds of all processors per batch",
     "driver_mb": "driver, MB",
-    "jvm_mb": "JVM, MB",
+    "heap_mb": "JVM: heap after a collection, MB",
+    "jvm_mb": "JVM: all of it, MB",
     "workers_mb": "Python workers, MB",
     "checkpoint_mb": "checkpoint, MB",
 }
+MEASURES = ("batch", "seconds", "rows", "workers", *SHOWN)
+COLLECTED = 50
+"""After so many batches the JVM is asked to collect its garbage: what is left is what it holds."""
 FLAT = 1.1
 """The median of the last quarter may be so many times that of the second."""
 
@@ -122,6 +126,15 @@ def memory() -> dict[str, float]:
     }
 
 
+def cpu_seconds() -> float:
+    """What this process and all below it have computed, those too that ended."""
+    ticks = 0
+    for pid in (os.getpid(), *(pid for pid, _ in descendants(os.getpid()))):
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def size_mb(folder: Path) -> float:
     """What files in a folder take."""
     total = 0
@@ -133,13 +146,14 @@ def size_mb(folder: Path) -> float:
 
 
 def session(partitions: int) -> SparkSession:
-    """A session whose JVM may take 2 GB, and which keeps few old versions of the state."""
+    """A session whose JVM has a heap of 2 GB from the beginning, and which keeps few old versions of the state."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     return (
         SparkSession.builder.master(f"local[{partitions}]")
         .appName("weeks")
         .config("spark.driver.memory", "2g")
+        .config("spark.driver.extraJavaOptions", "-Xms2g -XX:+AlwaysPreTouch")
         .config("spark.sql.streaming.stateStore.providerClass", provider)
         .config("spark.sql.streaming.minBatchesToRetain", 10)
         .config("spark.sql.shuffle.partitions", partitions)
@@ -154,7 +168,8 @@ def session(partitions: int) -> SparkSession:
 class Watch:
     """What is measured, written as each batch ends."""
 
-    def __init__(self, query: Any, checkpoint: Path, file: Path) -> None:
+    def __init__(self, spark: SparkSession, query: Any, checkpoint: Path, file: Path) -> None:
+        self._java: Any = spark._jvm.java.lang  # noqa: SLF001 - PySpark has no other way to it
         self._query, self._checkpoint, self._file = query, checkpoint, file
         self._begin, self._size, self._done = time.perf_counter(), 0.0, threading.Event()
         threading.Thread(target=self._sizes, daemon=True).start()
@@ -165,7 +180,7 @@ class Watch:
 
     def until(self, batches: int) -> None:
         """Until so many batches are over."""
-        seen = -1
+        seen, heap_mb, before = -1, 0.0, cpu_seconds()
         with self._file.open("w", newline="") as file:
             out = csv.DictWriter(file, MEASURES)
             out.writeheader()
@@ -174,16 +189,31 @@ class Watch:
                 new = [one for one in self._query.recentProgress if one["batchId"] > seen and one["numInputRows"]]
                 if not new:
                     continue
-                now = {**memory(), "checkpoint_mb": self._size, "seconds": time.perf_counter() - self._begin}
+                if seen // COLLECTED < new[-1]["batchId"] // COLLECTED or not heap_mb:
+                    heap_mb = self._heap_mb()
+                spent = cpu_seconds()
+                now = {
+                    **memory(),
+                    "heap_mb": heap_mb,
+                    "cpu_s": (spent - before) / len(new),
+                    "checkpoint_mb": self._size,
+                    "seconds": time.perf_counter() - self._begin,
+                }
                 for one in new:
                     took = one["durationMs"]["triggerExecution"] / 1000
                     row = {**now, "batch": one["batchId"], "batch_s": took, "rows": one["numInputRows"]}
                     out.writerow({name: round(row[name], 3) for name in MEASURES})
                 file.flush()
-                seen = new[-1]["batchId"]
+                seen, before = new[-1]["batchId"], spent
         self._done.set()
         if self._query.exception() is not None:
             raise SystemExit(f"the query stopped after batch {seen}: {self._query.exception()}")
+
+    def _heap_mb(self) -> float:
+        """What the JVM holds."""
+        self._java.System.gc()
+        runtime = self._java.Runtime.getRuntime()
+        return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
 
 
 def run(case: str, said: argparse.Namespace, file: Path) -> None:
@@ -194,7 +224,7 @@ def run(case: str, said: argparse.Namespace, file: Path) -> None:
         rows = source(spark, case, said.rows // said.batches, said.keys)
         out = rows.transform(pipeline(case, said.kept)).writeStream.format("noop")
         query = out.option("checkpointLocation", str(folder / "checkpoint")).start()
-        Watch(query, folder / "checkpoint", file).until(said.batches)
+        Watch(spark, query, folder / "checkpoint", file).until(said.batches)
         query.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -218,7 +248,7 @@ def judge(case: str, rows: list[dict[str, float]]) -> bool:
         last = statistics.median(row[name] for row in rows[-quarter:])
         is_flat = last <= second * FLAT
         flat &= is_flat
-        print(f"  {words:<22} {second:>10,.2f} {last:>10,.2f}   {'flat' if is_flat else 'GROWS'}")
+        print(f"  {words:<38} {second:>10,.2f} {last:>10,.2f}   {'flat' if is_flat else 'GROWS'}")
     return flat
 
 
@@ -230,7 +260,7 @@ def plot(case: str, rows: list[dict[str, float]], file: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "weeks"
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(len(SHOWN), 1, figsize=(7, 6.5), sharex=True, layout="constrained")
+    figure, panels = plt.subplots(len(SHOWN), 1, figsize=(7, 8.5), sharex=True, layout="constrained")
     batches = [row["batch"] for row in rows]
     for panel, (name, words) in zip(panels, SHOWN.items(), strict=True):
         panel.plot(batches, [row[name] for row in rows], linewidth=0.8, color="#00796b", rasterized=len(rows) > 1000)

@@ -32,9 +32,15 @@ def came_again(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]]) -> lis
 
 
 def in_windows(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], columns: Sequence[str]) -> Iterator[Again]:
-    """A window knows the rows that it took; of windows that merge, what all of the bundle would become."""
+    """A window knows the rows that it took; of windows that merge, what all of the bundle would become.
+
+    Of rows that a closed session took before, nothing else is asked, nor do others become anything with them.
+    """
     into: dict[Bounds, Bounds] = {}
     if twin.merging:
+        took = [(own, row, took_before(key, own, id_of(columns, row.values))) for own, row in pairs]
+        yield from ((own, row, bounds, DropReason.DUPLICATE) for own, row, bounds in took if bounds is not None)
+        pairs = [(own, row) for own, row, bounds in took if bounds is None]
         for members, result in groups(twin.window, sorted({bounds for bounds, _ in pairs} | set(key.live))):
             into.update(dict.fromkeys(members, result))
     seen: dict[Bounds, list[Any]] = {}
@@ -49,6 +55,14 @@ def in_windows(twin: Twin, key: Key, pairs: Sequence[tuple[Bounds, Row]], column
             yield own, row, bounds, DropReason.DUPLICATE
         elif bounds not in key.closed:
             ids.append(id_)
+
+
+def took_before(key: Key, own: Bounds, id_: Any) -> Bounds | None:
+    """The first closed window that has a row's own window in it and took the row."""
+    for bounds, ids in sorted(key.closed.items(), key=lambda one: one[0]):
+        if bounds[0] <= own[0] and own[1] <= bounds[1] and any(same(id_, one) for one in ids):
+            return bounds
+    return None
 
 
 def within(

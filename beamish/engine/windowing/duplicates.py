@@ -15,10 +15,12 @@ from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import DUPLICATE, OUT_OF_RETENTION
 from beamish.engine.windowing.drops import drop_from_windows
 from beamish.engine.windowing.entries import Entries
+from beamish.engine.windowing.keyed_windows import KeyedWindows
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.trigger_tree import TriggerMerge
+from beamish.engine.windowing.window_table import NO_ENTRY
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.buffers import list_column, list_lengths
+from beamish.kernels.buffers import list_column, list_lengths, starts
 from beamish.kernels.codes import factorize_rows, factorize_tuples, normalise
 from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import WindowIndices
@@ -73,12 +75,7 @@ def came_before(
     items, of = _items(step, held)
     order = _order(step, bundle, entries.row)
     of_all = np.concatenate([window_of_held[of.of], window[order]])
-    both = [
-        pa.concat_arrays([before.cast(now.type), now])
-        for before, now in zip(items.flatten(), _ids(step, bundle, entries.row[order]), strict=True)
-    ]
-    windows = Groups(of_all, int(of_all.max(initial=-1)) + 1)
-    groups = factorize_tuples([windows, factorize_rows(both, len(of_all))], len(of_all))
+    groups = _same_ids(step, bundle, items, entries.row[order], of_all)
     first = groups.first()[groups.of]
     again = (first < len(items)) | (first != np.arange(len(of_all))) & ~np.append(
         np.ones(len(items), bool), closed[order]
@@ -86,6 +83,38 @@ def came_before(
     flags = np.empty(len(order), dtype=bool)
     flags[order] = again[len(items) :]
     return flags
+
+
+def took_before(
+    step: Step, bundle: Bundle, entries: Entries, own: KeyedWindows, *, held: WindowIndices, windows: KeyedWindows
+) -> Ints:
+    """For each entry the window that took its row before and has the row's own window in it: the first by start and end.
+
+    Args:
+        step: the step they came in.
+        bundle: their rows.
+        entries: n of them.
+        own: the windows of their rows alone, n.
+        held: m windows of the table.
+        windows: their bounds.
+
+    Returns:
+        int64[n], an index into ``held``, or NO_ENTRY.
+    """
+    found = np.full(len(own), NO_ENTRY, dtype=np.int64)
+    by_start = np.lexsort((windows.end_us, windows.start_us))
+    items, of = _items(step, held[by_start])
+    window = by_start[of.of]
+    groups = _same_ids(step, bundle, items, entries.row, np.concatenate([windows.key[window], own.key]))
+    before, now = groups.of[: len(window)], groups.of[len(window) :]
+    order = np.argsort(before, kind="stable")
+    first, last = (np.searchsorted(before[order], now, side=side) for side in ("left", "right"))
+    entry = np.repeat(np.arange(len(own)), last - first)
+    window = window[order][np.arange(len(entry)) - np.repeat(starts(last - first), last - first) + first[entry]]
+    inside = (windows.start_us[window] <= own.start_us[entry]) & (own.end_us[entry] <= windows.end_us[window])
+    took, at = np.unique(entry[inside], return_index=True)
+    found[took] = window[inside][at]
+    return found
 
 
 def take_ids(step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
@@ -112,6 +141,15 @@ def _items(step: Step, at: WindowIndices) -> tuple[pa.StructArray, Groups]:
     place = np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
     lists = lists.drop_null()
     return lists.flatten(), Groups(np.repeat(place, list_lengths(lists)), len(at))
+
+
+def _same_ids(step: Step, bundle: Bundle, items: pa.StructArray, rows: Ints, of: Ints) -> Groups:
+    """Groups of equal ids, those of windows and then those of rows of a bundle, if also ``of`` is equal: one number per id."""
+    both = [
+        pa.concat_arrays([before.cast(now.type), now])
+        for before, now in zip(items.flatten(), _ids(step, bundle, rows), strict=True)
+    ]
+    return factorize_tuples([Groups(of, int(of.max(initial=-1)) + 1), factorize_rows(both, len(of))], len(of))
 
 
 def _set(step: Step, at: WindowIndices, items: pa.StructArray, of: Groups) -> None:

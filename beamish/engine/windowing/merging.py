@@ -16,7 +16,7 @@ from beamish.engine.pane_columns import MERGED_KIND, RETRACTION_KIND
 from beamish.engine.windowing.bundle import Bundle
 from beamish.engine.windowing.dropped_rows import DUPLICATE, WINDOW_FINISHED
 from beamish.engine.windowing.drops import drop_from_windows
-from beamish.engine.windowing.duplicates import came_before, merge_ids
+from beamish.engine.windowing.duplicates import came_before, merge_ids, took_before
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.error_context import naming_window
 from beamish.engine.windowing.firing import into_windows, last_panes
@@ -75,13 +75,21 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     known, windows = known[of_bundle], windows.take(of_bundle)
     closed = step.table["closed"][known]
     open_, open_windows = known[~closed], windows.take(~closed)
-    meeting = Meeting.of(step.plan.window, open_windows, own)
+    closed_windows = windows.take(closed)
     if step.plan.windows_have_ids and not step.plan.counts_rows:
-        again = _came_before(step, bundle, entries, meeting, open_=open_, closed=(known[closed], windows.take(closed)))
-        drop_from_windows(step, bundle, _in_results(entries, meeting).only(again), DUPLICATE)
+        took = took_before(step, bundle, entries, own, held=known[closed], windows=closed_windows)
+        again = took != NO_ENTRY
+        drop_from_windows(step, bundle, _within(entries.only(again), closed_windows.take(took[again])), DUPLICATE)
         entries, own = entries.only(~again), own.take(~again)
         meeting = Meeting.of(step.plan.window, open_windows, own)
-    finished = meeting.result.find_in(windows.take(closed)) != NO_ENTRY
+        finished = _becomes_one_of(closed_windows, meeting)[meeting.of_entry]
+        again = came_before(
+            step, bundle, entries, meeting.of_entry, closed=finished, held=open_, window_of_held=meeting.of_open
+        )
+        drop_from_windows(step, bundle, _in_results(entries, meeting).only(again), DUPLICATE)
+        entries, own = entries.only(~again), own.take(~again)
+    meeting = Meeting.of(step.plan.window, open_windows, own)
+    finished = _becomes_one_of(closed_windows, meeting)
     same = meeting.result.find_in(open_windows)
     kept = ~finished[meeting.of_entry]
     drop_from_windows(step, bundle, _in_results(entries, meeting).only(~kept), WINDOW_FINISHED)
@@ -93,23 +101,10 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     return target[meeting.of_entry][kept], entries.only(kept)
 
 
-def _came_before(
-    step: Step,
-    bundle: Bundle,
-    entries: Entries,
-    meeting: Meeting,
-    *,
-    open_: WindowIndices,
-    closed: tuple[WindowIndices, KeyedWindows],
-) -> Flags:
-    """Which entries are of rows that come again in what their group becomes: bool, one per entry."""
-    at, windows = closed
-    met = meeting.result.find_in(windows)
-    becomes_closed = np.flatnonzero(met != NO_ENTRY)
-    held = np.concatenate([open_, at[met[becomes_closed]]])
-    groups = np.concatenate([meeting.of_open, becomes_closed])
-    finished = (met != NO_ENTRY)[meeting.of_entry]
-    return came_before(step, bundle, entries, meeting.of_entry, closed=finished, held=held, window_of_held=groups)
+def _becomes_one_of(closed: KeyedWindows, meeting: Meeting) -> Flags:
+    """Which groups become a closed window, and so do not merge."""
+    becomes: Flags = meeting.result.find_in(closed) != NO_ENTRY
+    return becomes
 
 
 def load_what_may_merge(step: Step, entries: Entries) -> None:
@@ -132,8 +127,12 @@ def _overlap(rough: int, entries: Entries, start_us: Ints, end_us: Ints) -> Flag
 
 def _in_results(entries: Entries, meeting: Meeting) -> Entries:
     """The entries in the windows that their own became."""
-    result = meeting.result.take(meeting.of_entry)
-    return attrs.evolve(entries, start_us=result.start_us, end_us=result.end_us)
+    return _within(entries, meeting.result.take(meeting.of_entry))
+
+
+def _within(entries: Entries, windows: KeyedWindows) -> Entries:
+    """The entries, each in another window."""
+    return attrs.evolve(entries, start_us=windows.start_us, end_us=windows.end_us)
 
 
 def _append_results(step: Step, entries: Entries, meeting: Meeting, active: Flags, target: Ints) -> None:
