@@ -21,7 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import attrs
+
 from tests.warm import server
+from tools.drill import archive
 from tools.drill.how import CLUSTER, LOCAL, How
 from tools.drill.moments import MOMENTS
 from tools.drill.pipelines import DRILLED
@@ -75,6 +78,18 @@ def drill(said: argparse.Namespace, folder: Path, report: Report, warm: int | No
     limits = Limits(until=time.monotonic() + said.budget, kills=said.kills or 10**9)
     chance = random.Random(said.seed)  # noqa: S311 - it is no secret
     names: list[str] = []
+    plain = How(
+        master=LOCAL,
+        changelog=False,
+        verifies=False,
+        java=said.java,
+        warm=warm,
+        moments=tuple(said.moment or MOMENTS),
+        sources=tuple(said.source or ["chunks", "chunks", "files"]),
+        sinks=tuple(said.sink or ["files", "batches"]),
+    )
+    if not said.kills:  # many starts
+        plain = archive.made(folder / "archive", plain)
     while limits.left(report.kills):
         if len(names) < said.together:
             again = list(said.only or DRILLED)
@@ -87,15 +102,11 @@ def drill(said: argparse.Namespace, folder: Path, report: Report, warm: int | No
             chance=random.Random(chance.getrandbits(32)),  # noqa: S311
             limits=limits,
             report=report,
-            how=How(
+            how=attrs.evolve(
+                plain,
                 master=CLUSTER if chance.random() < said.cluster else LOCAL,
                 changelog=chance.random() < 0.5,
                 verifies=chance.random() < 0.5,
-                java=said.java,
-                warm=warm,
-                moments=tuple(said.moment or MOMENTS),
-                sources=tuple(said.source or ["chunks", "chunks", "files"]),
-                sinks=tuple(said.sink or ["files", "batches"]),
             ),
         )
         found = report.found
