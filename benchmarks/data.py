@@ -13,7 +13,7 @@ A file is a micro-batch. Kinds:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,26 @@ _WITH_ROWS = 3
 _FOLDER = Path("build/bench/data")
 
 
-def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain", parts: int = 1) -> str:
+_KEYS: dict[str, Callable[[Any], pa.Array]] = {
+    "string": lambda number: pa.array([f"key{i}" for i in number]),
+    "4 letters": lambda number: pa.array([f"{i:04}" for i in number]),
+    "40 letters": lambda number: pa.array([f"{i:040}" for i in number]),
+    "bigint": pa.array,
+    "struct": lambda number: pa.array([{"name": f"key{i}", "number": i % 7} for i in number.tolist()]),
+}
+"""Keys, by their numbers."""
+
+
+def rows_in_files(
+    rows: int, files: int, keys: int, kind: str = "plain", parts: int = 1, *, key: str = "string", other: int = 0
+) -> str:
     """The folder of such files; they are made if they are not there. They are read once: all programs find them warm.
 
     ``retained`` takes the number of windows as ``rows``. ``parts``: into how many files each is cut, so that as many
-    tasks read a batch (one of 500,000 rows is a single split).
+    tasks read a batch (one of 500,000 rows is a single split). ``other``: so many bytes are in a column that none asks for.
     """
-    folder = _FOLDER / (f"{kind}-{rows}-{files}-{keys}" + (f"-{parts}" if parts > 1 else ""))
+    more = [str(parts)] * (parts > 1) + [key.replace(" ", "-")] * (key != "string") + [f"{other}-bytes"] * (other > 0)
+    folder = _FOLDER / "-".join([kind, str(rows), str(files), str(keys), *more])
     done = folder / "_SUCCESS"
     if not done.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,11 +62,11 @@ def rows_in_files(rows: int, files: int, keys: int, kind: str = "plain", parts: 
             "replays": lambda: _replays(chance, rows, files),
         }
         batches = kinds.get(kind, lambda: _plain(chance, rows, files, keys, kind))()
-        names = pa.array([f"key{i}" for i in range(keys)])
-        for number, (time, key) in enumerate(batches):
+        names = _KEYS[key](np.arange(keys))
+        for number, (time, of) in enumerate(batches):
             for part, at in enumerate(np.array_split(np.arange(len(time)), parts)):
                 path = folder / f"part-{number:04}-{part}.parquet"
-                _write(path, time[at], names.take(pa.array(key[at])), chance)
+                _write(path, time[at], names.take(pa.array(of[at])), chance, other)
         done.touch()
     for path in sorted(folder.glob("*.parquet")):
         path.read_bytes()
@@ -101,6 +114,10 @@ def _few(chance: np.random.Generator, rows: int, files: int, keys: int, full: in
         yield START_US + number * MINUTE_US + chance.integers(0, MINUTE_US, n), chance.integers(0, keys, n)
 
 
-def _write(path: Path, time: Any, key: pa.Array, chance: np.random.Generator) -> None:
+def _write(path: Path, time: Any, key: pa.Array, chance: np.random.Generator, other: int = 0) -> None:
     columns = {"ts": pa.array(time).cast(pa.timestamp("us", tz="UTC")), "k": key}
-    pq.write_table(pa.table({**columns, "x": pa.array(chance.integers(0, 1000, len(time)))}), path)
+    columns["x"] = pa.array(chance.integers(0, 1000, len(time)))
+    if other:
+        texts = pa.array([chance.bytes(other // 2).hex() for _ in range(1000)])
+        columns["other"] = texts.take(columns["x"])
+    pq.write_table(pa.table(columns), path)

@@ -5,18 +5,21 @@ python benchmarks/one_run.py '{"program": "beamish", "rows": 4000000, "files": 8
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 from data import STEADY_FILES, rows_in_files
+from processes import descendants, peak_mb, pythons
 from programs import PROGRAMS
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -24,7 +27,7 @@ from pyspark.sql.streaming import StreamingQuery
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def session(master: str, *, compact: bool = False, changelog: bool = False) -> SparkSession:
+def session(master: str, settings: Mapping[str, Any] | None = None, *, compact: bool = False) -> SparkSession:
     """Two shuffle partitions, RocksDB for every stateful program; else Spark's own settings, unless said."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -33,12 +36,12 @@ def session(master: str, *, compact: bool = False, changelog: bool = False) -> S
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.streaming.stateStore.providerClass", _PROVIDER)
         .config("spark.sql.streaming.stateStore.rocksdb.compactOnCommit", compact)
-        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", changelog)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.memory", "4g")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.sql.streaming.numRecentProgressUpdates", 1000)
+        .config(map={**(settings or {})})
         .getOrCreate()
     )
 
@@ -60,10 +63,29 @@ def stream(spark: SparkSession, program: str, folder: str, parts: int = 1, *, wi
             _start(result, mode, f"{checkpoints}/{number}")
             for number, result in enumerate(results if isinstance(results, list) else [results])
         ]
-        for query in queries:
-            _await(query)
+        with _peak_of_workers() as peak:
+            for query in queries:
+                _await(query)
         wall = time.perf_counter() - begun
-        return {**_figures(queries[0], with_rows=with_rows), "wall_seconds": wall}
+        return {**_figures(queries[0], with_rows=with_rows), "wall_seconds": wall, "worker_peak_mb": max(peak)}
+
+
+@contextlib.contextmanager
+def _peak_of_workers() -> Iterator[list[float]]:
+    """The most memory that a Python worker has had: grows while this runs."""
+    found, done = [0.0], threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.25):
+            found.append(max([found[-1], *map(peak_mb, pythons(descendants(os.getpid())))]))
+
+    watch = threading.Thread(target=look)
+    watch.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        watch.join()
 
 
 def _await(query: StreamingQuery) -> None:
@@ -117,10 +139,17 @@ def batch(spark: SparkSession, program: str, folder: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     said = json.loads(sys.argv[1])
-    parts = said.get("parts", 1)
-    folder = rows_in_files(said["rows"], said["files"], said["keys"], said.get("kind", "plain"), parts)
-    mode = said.get("mode", "stream")
-    spark = session(said.get("master", "local[2]"), compact=mode == "state", changelog=said.get("changelog", False))
+    parts, mode = said.get("parts", 1), said.get("mode", "stream")
+    folder = rows_in_files(
+        said["rows"],
+        said["files"],
+        said["keys"],
+        said.get("kind", "plain"),
+        parts,
+        key=said.get("key", "string"),
+        other=said.get("other", 0),
+    )
+    spark = session(said.get("master", "local[2]"), said.get("settings"), compact=mode == "state")
     at = str(Path(folder).resolve())
     if mode == "batch":
         measured = batch(spark, said["program"], at)

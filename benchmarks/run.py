@@ -33,7 +33,9 @@ class Workload:
     Attributes:
         rows, files, keys, kind, master: of our program's run (``one_run.py``).
         parts: into how many files a micro-batch is cut.
-        changelog: whether state is checkpointed as a log of changes.
+        key: what the keys are (``data.py``).
+        other: bytes of a column that none asks for.
+        settings: Spark's, other than the session of ``one_run.py`` has.
         mode: stream; batch; or state, a stream whose state files are compacted at every commit.
         peer_has: what is otherwise for the peer.
         least: what the ratio must be at least; for times and bytes (``figure``) at most. 0: it only informs.
@@ -52,7 +54,9 @@ class Workload:
     mode: str = "stream"
     master: str = "local[2]"
     parts: int = 1
-    changelog: bool = False
+    key: str = "string"
+    other: int = 0
+    settings: dict[str, Any] = attrs.Factory(dict)
     figure: str = "events_per_second"
     peer_has: dict[str, Any] = attrs.Factory(dict)
     most_rounds: int = 100
@@ -67,9 +71,22 @@ _BY_HAND_MANY: dict[str, Any] = {"peer_has": {"rows": 1_000_000, "files": 2}, "m
 _FEW: dict[str, Any] = {"keys": 1000, "files": 100, "kind": "few", "figure": "batch_ms"}
 _NONE: dict[str, Any] = {**_FEW, "rows": 200_000, "kind": "no rows"}
 _RETAINED: dict[str, Any] = {"kind": "retained", "files": 0}
-_CHANGELOG: dict[str, Any] = {"changelog": True, "peer_has": {"changelog": False}}  # which makes the peer slower
+_LOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
+_CHANGELOG: dict[str, Any] = {"settings": _LOG, "peer_has": {"settings": {}}}  # which makes the peer slower
+_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager"
+}
 _DROP_DUPLICATES = "Spark dropDuplicatesWithinWatermark"
 _CLUSTER = "local-cluster[2,1,2048]"
+_PEAK: dict[str, Any] = {"figure": "worker_peak_mb", "rows": 1_500_000, "files": 3, "most_rounds": 1}
+_BY_HAND_PEER = "applyInPandasWithState"
+
+
+def _shape(number: int, what: str, **has: Any) -> Workload:
+    """B1 on data of another shape."""
+    return Workload(f"X{number}", f"B1, {what}", "beamish", "Spark update", 1.0, **has)
+
 
 WORKLOADS = [
     Workload("B1", "1 min, count+sum, early/on-time/late", "beamish", "Spark update", 1.0),
@@ -214,10 +231,51 @@ WORKLOADS = [
     Workload("Q1", "ms per batch of 2,000 rows", "beamish", "Spark update", 1.2, rows=200_000, **_FEW),
     Workload("Q1f", "Q1 beside its floor", "beamish", "floor of three stages", 0, rows=200_000, **_FEW),
     Workload("Q1c", "Q1, three stages", "beamish longer chain", "Spark longer chain", 1.3, rows=200_000, **_FEW),
+    Workload(
+        "Q1l",
+        "Q1, changelog checkpoints",
+        "beamish",
+        "beamish",
+        0,
+        rows=200_000,
+        settings=_LOG,
+        peer_has={"settings": {}},
+        **_FEW,
+    ),
+    Workload(
+        "Q1m",
+        "Q1, checkpoints by file systems",
+        "beamish",
+        "beamish",
+        0,
+        rows=200_000,
+        settings=_FILES,
+        peer_has={"settings": {}},
+        **_FEW,
+    ),
     Workload("Q2", "ms per batch of 100 rows", "beamish", "Spark update", 1.2, rows=10_000, **_FEW),
     Workload("Q2f", "Q2 beside its floor", "beamish", "floor of three stages", 0, rows=10_000, **_FEW),
     Workload("Q3", "ms per batch without rows", "beamish", "Spark update", 1.1, **_NONE),
     Workload("Q3f", "Q3 beside its floor", "beamish", "floor of three stages", 0, **_NONE),
+    _shape(1, "1,000 windows per batch", keys=200),
+    _shape(2, "10,000 windows per batch", keys=2_000),
+    _shape(3, "20,000 windows per batch", keys=4_000),
+    _shape(4, "390,000 windows per batch", keys=200_000),
+    _shape(5, "1,300,000 windows per batch", keys=400_000, rows=12_000_000, files=6),
+    _shape(6, "keys of 4 letters", key="4 letters"),
+    _shape(7, "keys of 40 letters", key="40 letters"),
+    _shape(8, "keys of bigint", key="bigint"),
+    _shape(9, "keys of two columns, a struct", key="struct"),
+    _shape(10, "two files per batch", parts=2),
+    _shape(11, "eight files per batch", parts=8),
+    _shape(12, "10 bytes nobody asks for", other=10),
+    _shape(13, "100 bytes nobody asks for", other=100),
+    _shape(14, "1,000 bytes nobody asks for", other=1000),
+    _shape(15, "8 shuffle partitions", settings={"spark.sql.shuffle.partitions": 8}),
+    _shape(16, "200 shuffle partitions", settings={"spark.sql.shuffle.partitions": 200}),
+    Workload("M1", "MB of a worker at most, B1", "beamish", _BY_HAND_PEER, 1.0, **_PEAK),
+    Workload("M4", "MB of a worker at most, B4", "beamish sliding", _BY_HAND_PEER, 0, **_PEAK),
+    Workload("M5", "MB of a worker at most, B5", "beamish sessions", _BY_HAND_PEER, 0, **_PEAK),
     Workload(
         "W1",
         "seconds, three windowings in one pass",
@@ -233,7 +291,18 @@ def run(program: str, workload: Workload, scale: float, tree: Path = Path(), **o
     """One program once, as it is in a tree."""
     said = {
         name: getattr(workload, name)
-        for name in ("rows", "files", "keys", "kind", "mode", "master", "parts", "changelog")
+        for name in (
+            "rows",
+            "files",
+            "keys",
+            "kind",
+            "mode",
+            "master",
+            "parts",
+            "key",
+            "other",
+            "settings",
+        )
     } | other
     said = {"program": program, **said, "rows": int(said["rows"] * scale)}
     # Spark's workers import the programs too.

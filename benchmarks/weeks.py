@@ -23,10 +23,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from processes import cpu_seconds, descendants, pss_mb, pythons
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -91,48 +91,16 @@ def source(spark: SparkSession, case: str, rows_per_batch: int, keys: int) -> Da
     return rows.select(F.timestamp_millis(time_ms).alias("ts"), key.alias("k"), (number % 1000).alias("v"))
 
 
-def pss_mb(pid: int) -> float:
-    """The memory of a process, its part of what it shares; 0 when it is gone."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """All processes below one: the number and the name of each."""
-    parents: dict[int, list[tuple[int, str]]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            with contextlib.suppress(OSError):
-                name, _, rest = (folder / "stat").read_text().partition(" (")[2].rpartition(") ")
-                parents.setdefault(int(rest.split()[1]), []).append((int(folder.name), name))
-    below = parents.get(pid, [])
-    while below:
-        yield from below
-        below = [one for number, _ in below for one in parents.get(number, [])]
-
-
 def memory() -> dict[str, float]:
     """Of this process, of the JVM, and of the Pythons below it."""
     below = list(descendants(os.getpid()))
-    workers = [pid for pid, name in below if name.startswith(("python", "pyspark"))]
+    workers = pythons(below)
     return {
         "driver_mb": pss_mb(os.getpid()),
         "jvm_mb": sum(pss_mb(pid) for pid, name in below if name == "java"),
         "workers_mb": sum(map(pss_mb, workers)),
         "workers": len(workers),
     }
-
-
-def cpu_seconds() -> float:
-    """What this process and all below it have computed, those too that ended."""
-    ticks = 0
-    for pid in (os.getpid(), *(pid for pid, _ in descendants(os.getpid()))):
-        with contextlib.suppress(OSError):
-            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def size_mb(folder: Path) -> float:

@@ -28,9 +28,10 @@ NEEDED = ["pytest>=8.3,<9.2", "pytest-xdist>=3.6", "hypothesis>=6.100", "setupto
 
 
 def find_python(version: str) -> str | None:
-    """A Python of this version: of the PATH, or of pyenv."""
-    own = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
-    return shutil.which(f"python{version}") or (str(own[-1]) if own else None)
+    """A Python of this version that runs: pyenv's, whose words on the PATH may only say that it is not chosen, or that of the PATH."""
+    own = sorted(map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python")))
+    tried = [*reversed(own), shutil.which(f"python{version}")]
+    return next((one for one in tried if one and not subprocess.run([one, "-c", ""], check=False).returncode), None)  # noqa: S603
 
 
 def environment(folder: Path, spark: str, python: str) -> str | None:

@@ -1,0 +1,54 @@
+"""What processes take, as /proc tells it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def descendants(pid: int) -> Iterator[tuple[int, str]]:
+    """All processes below one: the number and the name of each."""
+    parents: dict[int, list[tuple[int, str]]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):
+                name, _, rest = (folder / "stat").read_text().partition(" (")[2].rpartition(") ")
+                parents.setdefault(int(rest.split()[1]), []).append((int(folder.name), name))
+    below = parents.get(pid, [])
+    while below:
+        yield from below
+        below = [one for number, _ in below for one in parents.get(number, [])]
+
+
+def pythons(processes: Iterable[tuple[int, str]]) -> list[int]:
+    """Those of them that are Python's."""
+    return [pid for pid, name in processes if name.startswith(("python", "pyspark"))]
+
+
+def pss_mb(pid: int) -> float:
+    """The memory of a process, its part of what it shares; 0 when it is gone."""
+    return _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:") / 1024
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has had, with all that it shares; 0 when it is gone."""
+    return _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM:") / 1024
+
+
+def cpu_seconds() -> float:
+    """What this process and all below it have computed, those too that ended."""
+    ticks = 0
+    for pid in (os.getpid(), *(pid for pid, _ in descendants(os.getpid()))):
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _kilobytes(file: Path, name: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in file.read_text().splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+    return 0
