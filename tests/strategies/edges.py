@@ -1,0 +1,95 @@
+"""Pipelines and scripts moved to the edges of time: durations of centuries, rows about the first and the last event times there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.durations import LONGEST_US, Duration
+from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant
+from beamish.testing import TestStream
+
+
+@attrs.frozen
+class Edge:
+    """Where the times of a script are moved to: a microsecond is so many of them, and the epoch is there.
+
+    Attributes:
+        by: how much longer everything takes.
+        epoch_us: microseconds since the epoch.
+        keeps: whether event times beyond the years 1 to 9999 become the nearest that there is.
+    """
+
+    by: int
+    epoch_us: int
+    keeps: bool
+
+    def place(self, us: int) -> int:
+        """A moment."""
+        return us if us == END_OF_TIME_US else _within(us * self.by + self.epoch_us, END_OF_TIME_US)
+
+    def pipeline(self, thing: Any) -> Any:
+        """The same with every duration in it as much longer; none above the longest that an option takes."""
+        if isinstance(thing, Duration):
+            return Duration(_within(thing.us * self.by, LONGEST_US))
+        if isinstance(thing, bm.Pipeline):
+            return bm.Pipeline(self.pipeline(thing.flow))
+        if isinstance(thing, Mapping):
+            return {name: self.pipeline(one) for name, one in thing.items()}
+        if isinstance(thing, tuple):
+            return tuple(map(self.pipeline, thing))
+        if not attrs.has(type(thing)):
+            return thing
+        fields = [field for field in attrs.fields(type(thing)) if field.init]
+        parts = {str(field.alias): getattr(thing, field.name) for field in fields}
+        changed = {name: self.pipeline(part) for name, part in parts.items()}
+        return attrs.evolve(thing, **changed) if changed != parts else thing
+
+    def script(self, pipeline: bm.Pipeline, script: TestStream) -> TestStream:
+        """The script in which everything is there."""
+        names = [source.event_time for source in pipeline.flow.sources]
+        events = []
+        for event in script.events:
+            changes: dict[str, Any] = {}
+            if hasattr(event, "rows"):
+                changes["rows"] = tuple(self._row(row, names) for row in event.rows)
+            for name in ("us", "watermark_us"):
+                if getattr(event, name, None) is not None:
+                    changes[name] = self.place(getattr(event, name))
+            if getattr(event, "clock_us", None) is not None:
+                changes["clock_us"] = self._clock(event.clock_us)
+            if type(event).__name__ == "ClockTo":
+                changes["us"] = self._clock(event.us)
+            events.append(attrs.evolve(event, **changes))
+        return TestStream(tuple(events))
+
+    def _clock(self, us: int) -> int:
+        return 0 if us == 0 else _within(us * self.by + max(self.epoch_us, 0), END_OF_TIME_US)
+
+    def _row(self, row: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
+        return {
+            name: self._time(value) if name in names and value is not None else value for name, value in row.items()
+        }
+
+    def _time(self, seconds: float) -> Any:
+        us = self.place(round(seconds * 1_000_000))
+        if self.keeps:  # exact to the microsecond
+            return instant(us)
+        return us // 1_000_000
+
+
+def _within(us: int, most: int) -> int:
+    return min(max(us, -most), most)
+
+
+edges = st.builds(
+    lambda by, at, places, keeps: Edge(by, at + places * by * 1_000_000, keeps),
+    st.sampled_from([1, 1, 997, 3_600, 86_400 * 365, 86_400 * 36_525, 4_611_686_018, 10**10]),
+    st.sampled_from([0, EARLIEST_US, LATEST_US, LATEST_US + 1]),
+    st.integers(-30, 30),
+    st.booleans(),
+)
