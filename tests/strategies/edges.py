@@ -68,7 +68,7 @@ class Edge:
         return TestStream(tuple(events))
 
     def _clock(self, us: int) -> int:
-        return 0 if us == 0 else _within(us * self.by + max(self.epoch_us, 0), END_OF_TIME_US)
+        return 0 if us == 0 else _within(us * self.by + max(self.epoch_us, 0), LATEST_US)
 
     def _row(self, row: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
         return {
