@@ -35,6 +35,8 @@ STOPS = {
         bm.NumericOverflowError,
     ),
 }
+SAMPLE = ("a function", "a second stage")
+DEEP = [pytest.param(name, marks=pytest.mark.deep) for name in STOPS if name not in SAMPLE]
 FINE = FIRST.accumulate(rows=Count())
 
 
@@ -72,14 +74,14 @@ def stopped(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("of", STOPS)
+@pytest.mark.parametrize("of", [*SAMPLE, *DEEP])
 def test_an_error_in_a_worker_of_a_stream(events, stopped, of):
     pipeline, kind = STOPS[of]
     for error in stopped(events.stream().transform(pipeline), lambda panes, _: panes.collect()):
         is_found(error, kind, message_of(pipeline))
 
 
-@pytest.mark.parametrize("of", STOPS)
+@pytest.mark.parametrize("of", [*SAMPLE, *DEEP])
 def test_an_error_in_a_worker_of_a_batch(spark, events, of):
     events.stream()
     pipeline, kind = STOPS[of]
