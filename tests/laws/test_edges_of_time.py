@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from beamish.local import Variation
 from tests.agreement import agree, agree_otherwise
-from tests.laws import test_forgetting, test_retention, test_suppress
+from tests.laws import test_forgetting, test_retention
+from tests.laws.test_suppress import some_buffers
 from tests.strategies import chains, changes, flows, merges, pipelines, scripts, suppress, versions
 from tests.strategies.edges import edges
 
@@ -23,10 +24,10 @@ KINDS = {
     "keys forgotten": (test_forgetting.forgetting(), scripts.scripts),
     "windows that fall out": (test_retention.retaining(), scripts.scripts),
     "suppressed": (
-        suppress.suppressed(test_suppress.some_pipelines, buffers=test_suppress.some_buffers),
+        suppress.suppressed(pipelines.pipelines(), buffers=some_buffers),
         scripts.scripts,
     ),
-    "changes": (changes.changes(buffers=test_suppress.some_buffers), changes.scripts),
+    "changes": (changes.changes(buffers=some_buffers), changes.scripts),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 

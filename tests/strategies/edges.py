@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.durations import LONGEST_US, Duration
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant
+from beamish.script.events import Bundle, ClockTo, Event, Step, WatermarkTo
 from beamish.testing import TestStream
 
 
@@ -52,20 +53,23 @@ class Edge:
     def script(self, pipeline: bm.Pipeline, script: TestStream) -> TestStream:
         """The script in which everything is there."""
         names = [source.event_time for source in pipeline.flow.sources]
-        events = []
-        for event in script.events:
-            changes: dict[str, Any] = {}
-            if hasattr(event, "rows"):
-                changes["rows"] = tuple(self._row(row, names) for row in event.rows)
-            for name in ("us", "watermark_us"):
-                if getattr(event, name, None) is not None:
-                    changes[name] = self.place(getattr(event, name))
-            if getattr(event, "clock_us", None) is not None:
-                changes["clock_us"] = self._clock(event.clock_us)
-            if type(event).__name__ == "ClockTo":
-                changes["us"] = self._clock(event.us)
-            events.append(attrs.evolve(event, **changes))
-        return TestStream(tuple(events))
+        return TestStream(tuple(self._event(event, names) for event in script.events))
+
+    def _event(self, event: Event, names: list[str]) -> Event:
+        match event:
+            case Bundle(rows, of):
+                return Bundle(tuple(self._row(row, names) for row in rows), of)
+            case WatermarkTo(us, of):
+                return WatermarkTo(self.place(us), of)
+            case ClockTo(us):
+                return ClockTo(self._clock(us))
+            case Step(rows, of, watermark_us, clock_us):
+                return Step(
+                    tuple(self._row(row, names) for row in rows),
+                    of,
+                    None if watermark_us is None else self.place(watermark_us),
+                    None if clock_us is None else self._clock(clock_us),
+                )
 
     def _clock(self, us: int) -> int:
         return 0 if us == 0 else _within(us * self.by + max(self.epoch_us, 0), LATEST_US)

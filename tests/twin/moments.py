@@ -19,10 +19,10 @@ class Beyond(datetime):
     def __eq__(self, other: object) -> bool:
         return self.us == other.us if isinstance(other, Beyond) else super().__eq__(other)
 
-    def __lt__(self, other: datetime) -> bool:
+    def __lt__(self, other: Any) -> bool:
         return moment_us(self) < moment_us(other)
 
-    def __gt__(self, other: datetime) -> bool:
+    def __gt__(self, other: Any) -> bool:
         return moment_us(self) > moment_us(other)
 
     def __hash__(self) -> int:

@@ -90,7 +90,7 @@ def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
         while _boundary_us(option, k + 2 * step) <= time_us:
             step *= 2
         k += step
-    return max(_boundary_us(option, k), EARLIEST_US), min(_boundary_us(option, k + 1), LATEST_US + 1)
+    return int(max(_boundary_us(option, k), EARLIEST_US)), int(min(_boundary_us(option, k + 1), LATEST_US + 1))
 
 
 @cache
