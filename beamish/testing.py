@@ -13,7 +13,7 @@ import attrs
 from beamish.durations import DurationLike, duration
 from beamish.errors import ScriptError
 from beamish.flow import Flow
-from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.instants import END_OF_TIME_US, LATEST_US, instant_us
 from beamish.local import trace
 from beamish.pane import Pane, PaneList
 from beamish.script.events import Bundle, ClockTo, Event, Row, Step, WatermarkTo, as_step
@@ -145,6 +145,10 @@ class TestStream:
             _check_moves_on("watermark", self._last_watermark_us(step.input), step.watermark_us)
         if step.clock_us is not None:
             _check_moves_on("clock", self._clock_us, step.clock_us)
+            if step.clock_us > LATEST_US:
+                raise ScriptError(
+                    f"the clock would go to {step.clock_us / 1e6} seconds, beyond the year 9999; give seconds, not milliseconds"
+                )
         return attrs.evolve(self, events=(*self.events, event))
 
     def trace(self, pipeline: Runnable, *, initial: Any = None) -> list[tuple[Event, list[Pane]]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -42,6 +43,8 @@ def close(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(close, a, b))
     if isinstance(a, float) and isinstance(b, float):
         return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(a, datetime) and isinstance(b, datetime):
+        return a == b
     return type(a) is type(b) and bool(a == b)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import beamish as bm
 from beamish import DropReason, PaneKind
-from beamish.accumulations import Accumulation, Count, Fold, Mean, Reduce, Sum
+from beamish.accumulations import Accumulation, Count, Fold, InnerJoin, LeftOuterJoin, Mean, Reduce, Sum
 from beamish.engine.state import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.local import Variation
@@ -242,3 +242,85 @@ def test_many_poison_rows_are_found_by_halves():
     bundle = [{"ts": at % 10, "x": 13 if at == 700 else 1} for at in range(1000)]
     assert len(errors(run_varied(pipeline.flow, TestStream().add(bundle).events, Variation()))) == 1
     assert calls < 1000 * 12
+
+
+@attrs.frozen
+class NotAtTwo(bm.WindowOption):
+    """Windows of a user's, which cannot be had of a row."""
+
+    def assign(self, timestamp_us):
+        if timestamp_us == 2_000_000:
+            raise ValueError("2 s!")
+        yield 0, 10_000_000
+
+
+@pytest.mark.parametrize("join", [InnerJoin, LeftOuterJoin])
+def test_a_join_goes_on_without_the_row_whose_windows_cannot_be_had(join):
+    source = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
+    merged = bm.merge(left=source, right=source).window(NotAtTwo()).trigger(Always()).accumulating().on_error("drop")
+    merged = merged.accumulate(pair=join("left", "right"))
+    script = TestStream().add([{"ts": 1, "k": 1, "x": 1}], input="left")
+    panes = merged.run(script.add([{"ts": at, "k": 1, "x": x} for at, x in ((2, 13), (3, 5))], input="right"))
+    (row,) = errors(panes)
+    assert row.values["right"]["x"] == 13
+    pairs = [pane.values["pair"] for pane in panes if pane.kind is PaneKind.PANE]
+    assert [pair["right"] for pair in pairs if pair["right"]] == [{"ts": 3, "x": 5}]
+
+
+@pytest.mark.parametrize("within", [None, 100])
+def test_rows_that_come_again_are_known_beside_rows_that_raise(within):
+    """A row that was dropped for an error is remembered by ``within``, and not by a window (semantics.md#errors)."""
+    once = DROPS.deduplicate("id", within=within).accumulate(total=Fold(0, thirteen, "x"), n=Count())
+    bundles = [[(1, 13), (2, 5)], [(1, 6), (2, 5)]]
+    script = TestStream()
+    for bundle in bundles:
+        script = script.add([{"ts": id_, "id": id_, "x": x} for id_, x in bundle])
+    panes = once.run(script)
+    reasons = [str(pane.reason) for pane in panes if pane.reason]
+    assert reasons == (["error", "duplicate"] if within is None else ["error", "duplicate", "duplicate"])
+    assert [pane.values for pane in panes if pane.kind is PaneKind.PANE][-1]["n"] == (2 if within is None else 1)
+
+
+def test_a_second_stage_drops_what_raises_in_it_and_keeps_the_first_ones_panes():
+    first = DROPS.accumulating_and_retracting().key_by("k").accumulate(total=Sum("x"))
+    chain = first.then(
+        bm.Pipeline().key_by().trigger(Always()).accumulating().accumulate(all=Sum("total")).on_error("drop")
+    )
+    panes = chain.run(TestStream().add([{"ts": 1, "k": 1, "x": MOST}]).add([{"ts": 1, "k": 2, "x": 1}]))
+    (row,) = errors(panes)
+    assert row.values == {"k": 2, "total": 1}
+    assert panes[0].values == {"all": MOST}
+
+
+ROWS_AS_THEY_ARE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        lambda: ROWS_AS_THEY_ARE.versions(10).on_error("drop"),
+        lambda: bm.as_of_join(a=ROWS_AS_THEY_ARE.key_by(), b=ROWS_AS_THEY_ARE.versions(10)).on_error("drop"),
+        lambda: ROWS_AS_THEY_ARE.deduplicate("id", within=10).on_error("drop"),
+        lambda: ROWS_AS_THEY_ARE.changes().on_error("drop"),
+        lambda: (
+            ROWS_AS_THEY_ARE.window(bm.FixedWindows(5))
+            .accumulate(n=Count())
+            .suppress(bm.UntilWindowCloses())
+            .on_error("drop")
+        ),
+    ],
+    ids=["versions", "as-of join", "rows once", "changes", "a suppress"],
+)
+def test_where_nothing_raises_with_a_row_it_is_refused(stage):
+    with pytest.raises(bm.PipelineError, match=r"on_error|where\(\), trigger or lateness"):
+        stage().flow.check()
+
+
+def test_as_of_joins_of_stages_count_what_these_drop():
+    totals = DROPS.accumulating_and_retracting().key_by("k").accumulate(total=Sum("x"))
+    rates = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k").versions(100)
+    joined = bm.as_of_join(totals=totals, rates=rates, on="k").accumulating_and_retracting()
+    script = TestStream().add([{"ts": 1, "k": 1, "rate": 2}], input="rates")
+    script = script.add([{"ts": at, "k": 1, "x": MOST} for at in (1, 2)], input="totals")
+    panes = joined.run(script.advance_watermark_to_infinity())
+    assert {pane.values["total"] for pane in panes if pane.kind is PaneKind.PANE} == {MOST}

@@ -161,3 +161,51 @@ def test_a_users_window_beyond_64_bits_is_refused_with_the_window():
     for far in (END_OF_TIME_US + 1, 5):
         with pytest.raises(bm.UserFunctionError, match=rf"window \(5, {far}\): start must be before end"):
             Ends(far).assign_columns(np.array([5]))
+
+
+@attrs.frozen
+class WakesAt(bm.triggers.Trigger):
+    """Waits for a moment that no clock may reach."""
+
+    us: int
+
+    def create(self):
+        return 0
+
+    def on_rows(self, state, count, context):
+        return state + count
+
+    def should_fire(self, state, context):
+        return context.clock_us >= self.us
+
+    def on_fire(self, state, context):
+        return 0, False
+
+    def wakes_at(self, state):
+        return self.us
+
+
+@pytest.mark.parametrize(
+    ("trigger", "fires"),
+    [
+        (WakesAt(2**63), False),
+        (WakesAt(-(2**64)), True),
+        (bm.triggers.AfterProcessingTime(Duration(LONGEST_US)), False),
+        (bm.triggers.AfterProcessingTime(Duration(LONGEST_US), aligned_to=Duration(LONGEST_US)), False),
+    ],
+    ids=repr,
+)
+def test_a_wait_that_ends_beyond_64_bits_never_ends(trigger, fires):
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.GlobalWindow())
+    pipeline = pipeline.trigger(bm.triggers.Repeatedly(trigger)).discarding().accumulate(n=bm.accumulations.Count())
+    latest = instant(LATEST_US)
+    script = bm.testing.TestStream().step([{"ts": latest}], clock=latest).step(clock=latest)
+    assert [pane.values for pane in pipeline.run(script)] == [{"n": 1}] * fires
+    assert pipeline.run(script.advance_watermark_to_infinity())[0].values == {"n": 1}
+
+
+def test_a_scripts_clock_beyond_the_years_there_are_is_refused():
+    script = bm.testing.TestStream().advance_processing_time_to(instant(LATEST_US))
+    for moves_on in (lambda: script.advance_processing_time_by(1e-6), lambda: script.step(clock=1_700_000_000_000)):
+        with pytest.raises(bm.ScriptError, match="beyond the year 9999; give seconds"):
+            moves_on()

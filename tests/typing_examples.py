@@ -36,6 +36,7 @@ scores = (
     .timestamp_combiner(bm.TimestampCombiner.LATEST)
     .only_updated_panes()
     .with_dropped()
+    .on_error("drop")
     .accumulate(total=a.Sum("score"), plays=a.Count(), best=a.TopN(3, "score"))
 )
 assert_type(scores, bm.Pipeline)
@@ -98,12 +99,14 @@ views = bm.sql(
     watermark=bm.BoundedOutOfOrderness("30 seconds"),
     aggregates={"BEST": lambda column: a.TopN(3, column)},
     with_dropped=True,
+    on_error="drop",
 )
 assert_type(views, bm.Query)
 assert_type(views.run(script), list[bm.Pane])
 assert_type(views.pipeline, bm.Pipeline)
 assert_type(views.name, str | None)
 assert_type(views.kind == "push", bool)
+assert_type(bm.errors.of(ValueError("of Spark's")), bm.errors.BeamishError | None)
 
 
 # A user's own.
@@ -277,3 +280,4 @@ def refused(spark: SparkSession) -> None:
     bm.VersionedTable("1 day", "rates.table")  # type: ignore[call-arg]
     bm.sql("SELECT 1")  # type: ignore[call-arg]
     bm.sql("SELECT 1", event_time="ts", watermark=30)  # type: ignore[arg-type]
+    bm.Pipeline().on_error("skip")  # type: ignore[arg-type]

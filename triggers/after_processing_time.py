@@ -82,11 +82,11 @@ class AfterProcessingTime(Trigger):
         s["target_us"][at[begins]] = self._target_us(now.clock_us)
 
     def _target_us(self, clock_us: int) -> int:
-        """When a wait is over that begins now."""
+        """When a wait is over that begins now; never, if that is beyond 64 bits."""
         target_us = clock_us + self.delay.us
-        if self.aligned_to is None:
-            return target_us
-        return target_us + self.aligned_to.us - (target_us - self.offset.us) % self.aligned_to.us
+        if self.aligned_to is not None:
+            target_us += self.aligned_to.us - (target_us - self.offset.us) % self.aligned_to.us
+        return min(target_us, NEVER_US)
 
     def should_fire_columns(self, s: State, at: WindowIndices, now: Now) -> Any:
         return s["target_us"][at] <= now.clock_us

@@ -304,7 +304,7 @@ class Trigger:
                     raise self._wrong(
                         i, f"wakes_at gave {wake!r}: it must be None, or whole microseconds since the epoch"
                     )
-                least[place] = NEVER_US if wake is None else wake
+                least[place] = NEVER_US if wake is None else min(max(wake, -NEVER_US), NEVER_US)
         for part, state in zip(self.parts, s.parts, strict=True):
             least = np.minimum(least, part.wakes_at_columns(state, at))
         return least

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import attrs
 
@@ -23,7 +22,6 @@ from beamish.statement.text import Text
 from beamish.statement.tokens import Token, split, tokens_of
 from beamish.statement.windows import Windows, windows_of
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
-from beamish.watermarks import Watermark
 from beamish.windows import Sessions
 
 
@@ -58,14 +56,16 @@ class Compiled:
     end: int
 
 
-def compiled(
-    text: Text, event_time: Any, watermark: Watermark, aggregates: UserAggregates, *, with_dropped: bool
-) -> Compiled:
+def compiled(text: Text, source: Pipeline, aggregates: UserAggregates) -> Compiled:
     """Compile a statement.
+
+    Args:
+        text: the statement.
+        source: where the rows come from, and what is said of those that are dropped.
+        aggregates: the user's own.
 
     Raises:
         SqlError: it is none, or cannot be what it says.
-        OptionError: the event time or the watermark is none.
     """
     clauses = clauses_of(text, tokens_of(text))
     rows, windows, emit = rows_of(text, clauses), windows_of(text, clauses), emit_of(text, clauses)
@@ -88,10 +88,9 @@ def compiled(
     )
     shown = shown_of(text, clauses, panes)
     having = panes.expression(clauses.words["HAVING"], "HAVING", bounds=False) if "HAVING" in clauses.words else None
-    pipeline = Pipeline().event_time(event_time, watermark)
     with text.at(clauses.begins["GROUP_BY"].start):
-        pipeline = _windowed(pipeline.key_by(*(key.name for key in keys)), windows, emit, having)
-        pipeline = (pipeline.with_dropped() if with_dropped else pipeline).accumulate(**accumulations)
+        pipeline = _windowed(source.key_by(*(key.name for key in keys)), windows, emit, having)
+        pipeline = pipeline.accumulate(**accumulations)
         pipeline.flow.check()
     return Compiled(
         clauses.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -42,6 +42,7 @@ class Query:
         watermark: how the watermark follows it.
         aggregates: aggregates of the user's by name.
         with_dropped: whether dropped rows come out as well.
+        on_error: what becomes of a row with which an aggregate raises.
     """
 
     text: str
@@ -49,13 +50,15 @@ class Query:
     watermark: Watermark = attrs.field(kw_only=True)
     aggregates: Mapping[str, UserAggregate] = attrs.field(kw_only=True, factory=dict, converter=_named)
     with_dropped: bool = attrs.field(kw_only=True, default=False)
+    on_error: Literal["fail", "drop"] = attrs.field(kw_only=True, default="fail")
     _compiled: Compiled = attrs.field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "_compiled", _compile(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _query, (self.text, self.event_time, self.watermark, dict(self.aggregates), self.with_dropped)
+        options = attrs.asdict(self, recurse=False, filter=lambda field, _: field.init and field.name != "text")
+        return _query, (self.text, {**options, "aggregates": dict(self.aggregates)})
 
     @property
     def pipeline(self) -> Pipeline:
@@ -160,7 +163,8 @@ class Query:
     def __repr__(self) -> str:
         said = f"sql({self.text!r}, event_time={self.event_time!r}, watermark={self.watermark!r}"
         said += f", aggregates={dict(self.aggregates)!r}" if self.aggregates else ""
-        return said + (", with_dropped=True" if self.with_dropped else "") + ")"
+        said += ", with_dropped=True" if self.with_dropped else ""
+        return said + (f", on_error={self.on_error!r}" if self.on_error != "fail" else "") + ")"
 
 
 def sql(
@@ -170,6 +174,7 @@ def sql(
     watermark: Watermark,
     aggregates: Mapping[str, UserAggregate] | None = None,
     with_dropped: bool = False,
+    on_error: Literal["fail", "drop"] = "fail",
 ) -> Query:
     """Say a pipeline as a statement of SQL, which gives every change or only the final row (docs/sql.md).
 
@@ -180,6 +185,7 @@ def sql(
         watermark: a policy, such as ``bm.BoundedOutOfOrderness("30 seconds")``.
         aggregates: aggregates beside the built-in ones: by name a function of the name of a column that gives an accumulation.
         with_dropped: whether dropped rows come out as well, with the reason and the original row.
+        on_error: as ``Pipeline.on_error``: what becomes of a row with which an aggregate raises. What Spark computes stops the query.
 
     Returns:
         the query, a value: ``.apply(df)``, ``.run(script)``, ``.explain()``, ``.pipeline``.
@@ -206,11 +212,12 @@ def sql(
         watermark=watermark,
         aggregates={} if aggregates is None else aggregates,
         with_dropped=with_dropped,
+        on_error=on_error,
     )
 
 
-def _query(text: str, event_time: Any, watermark: Watermark, aggregates: Any, with_dropped: bool) -> Query:
-    return Query(text, event_time=event_time, watermark=watermark, aggregates=aggregates, with_dropped=with_dropped)
+def _query(text: str, options: Mapping[str, Any]) -> Query:
+    return Query(text, **options)
 
 
 def _text(sql: str) -> Any:
@@ -232,4 +239,5 @@ def _compile(query: Query) -> Compiled:
     from beamish.statement.compile import compiled
 
     aggregates = checked_aggregates(query.aggregates)
-    return compiled(_text(query.text), query.event_time, query.watermark, aggregates, with_dropped=query.with_dropped)
+    source = Pipeline().event_time(query.event_time, query.watermark).on_error(query.on_error)
+    return compiled(_text(query.text), source.with_dropped() if query.with_dropped else source, aggregates)

@@ -22,6 +22,7 @@ from tests.said import evolve, said
 from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
+from tests.strategies.suppress import suppressed
 from tests.strategies.watermarks import bounded_out_of_orderness
 from tests.strategies.windows import windows
 from tests.twin import run
@@ -123,6 +124,20 @@ def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_chain(data):
     script = huge(data.draw(scripts(chain)))
     found = differences(silent(chain.run(script)), run(chain, script.events), chain)
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
+
+
+@dear
+@given(st.data())
+def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_suppressed_stage(data):
+    accumulated = st.sampled_from([a.Sum("score"), Picky(), a.Fold(0, picky, "score", operator.add)])
+    pipeline = data.draw(suppressed(pipelines(accumulation=accumulated).map(dropping)))
+    script = huge(data.draw(scripts(pipeline)))
+    try:
+        panes = silent(pipeline.run(script))
+    except (NumericOverflowError, bm.BufferFullError):  # of no row: panes that add up (semantics.md#errors-of-panes)
+        assume(False)  # noqa: FBT003
+    found = differences(panes, run(pipeline, script.events), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
 @dear

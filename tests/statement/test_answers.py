@@ -67,6 +67,20 @@ def test_a_row_that_where_leaves_out_is_in_no_group_and_is_not_dropped():
     assert (dropped.kind, dropped.key, dropped.values) == ("DROPPED", {"k": "b"}, {"ts": 5, "k": "b", "v": 9})
 
 
+def test_a_row_with_which_an_aggregate_raises_stops_the_query_or_is_dropped():
+    text = (
+        "SELECT k, SUM(v * 1) AS s FROM t WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY k HAVING SUM(v * 1) > 0 EMIT FINAL"
+    )
+    script = TestStream().add([{"ts": at, "k": "a", "v": v} for at, v in ((1, 2**62), (2, 2**62), (3, 1))])
+    script = script.advance_watermark_to(10)
+    with pytest.raises(bm.NumericOverflowError):
+        sql(text).run(script)
+    dropped, final = sql(text, on_error="drop").run(script)
+    assert (dropped.reason, dropped.values) == ("error", {"ts": 2, "k": "a", "v": 2**62})
+    assert "the sum of column 'v * 1' does not fit bigint" in dropped.message
+    assert final.values == {"s": 2**62 + 1}
+
+
 def test_expressions_are_computed_before_and_after_the_pipeline():
     query = sql("""
         SELECT upper(team) AS team, SUM(points * 2) AS doubled, SUM(points) / COUNT(*) AS mean,

@@ -179,6 +179,7 @@ def test_what_a_script_cannot_compute_is_said_with_its_place(expression, row, co
         ({"aggregates": {"a b": Sum}}, "must be a plain name"),
         ({"aggregates": {"BEST": Count()}}, "must be a function of the name of a column"),
         ({"with_dropped": 1}, "must be True or False"),
+        ({"on_error": "skip"}, "must be 'fail', which stops the query, or 'drop'"),
     ],
 )
 def test_arguments_are_checked(options, says):

@@ -188,6 +188,9 @@ def test_a_query_is_a_value():
     assert hash(query) == hash(sql(text, with_dropped=True))
     assert pickle.loads(pickle.dumps(query)) == query
     assert eval(repr(query), vars(bm)) == query
+    drops = sql(text, on_error="drop")
+    assert drops not in (query, sql(text))
+    assert pickle.loads(pickle.dumps(drops)) == drops == eval(repr(drops), vars(bm))
 
 
 def test_words_of_the_grammar_may_name_columns_where_an_operand_stands():

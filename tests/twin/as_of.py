@@ -11,11 +11,11 @@ import attrs
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.flow import Flow
-from beamish.instants import instant
 from beamish.script.events import Step
 from beamish.stages.as_of_join import AsOfStage
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
+from tests.twin.moments import moment
 from tests.twin.order import same, spark_order
 from tests.twin.run import KINDS, NO_WATERMARK
 from tests.twin.versions import Arrival, Side, Table, Version, is_past, late_by, name_of
@@ -241,7 +241,7 @@ class AsOfTwin:
             on_time_index=-1 if early else row.panes_not_early,
             is_first=row.panes == 0,
             is_last=not self.options.retracts or is_past(row.time_us, self.lateness_us, self.w),
-            timestamp=instant(row.time_us),
+            timestamp=moment(row.time_us),
         )
         row.panes += 1
         row.panes_not_early += not early

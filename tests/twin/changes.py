@@ -9,12 +9,12 @@ from typing import Any
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, Window
 from beamish.flow import Flow
-from beamish.instants import instant, instant_us
 from beamish.script.events import Step
 from beamish.stages.suppressed import Suppressed
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.held import Holding, Slot
+from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, spark_order
 from tests.twin.run import NO_WATERMARK, Follower, out_of_range
 from tests.twin.windows import Bounds
@@ -57,7 +57,7 @@ class Change:
     def bounds(self) -> Bounds:
         if self.window is None:
             return NO_WINDOW
-        return instant_us("start", self.window.start), instant_us("end", self.window.end)
+        return moment_us(self.window.start), moment_us(self.window.end)
 
     @property
     def row(self) -> Pane:
@@ -67,7 +67,7 @@ class Change:
             values=self.values,
             kind=PaneKind.RETRACTION if self.deletes else PaneKind.PANE,
             is_first=True,
-            timestamp=instant(self.time_us),
+            timestamp=moment(self.time_us),
         )
 
 
@@ -149,7 +149,7 @@ class ChangesTwin:
         for row in step.rows:
             key = {name: normal(row.get(name)) for name in self.options.keys}
             time = row.get(self.options.event_time)
-            time_us = None if time is None else instant_us("event time", time)
+            time_us = None if time is None else moment_us(time)
             window = self.window_of(row)
             if time_us is None:
                 self.drop(key, None, row, DropReason.NULL_EVENT_TIME, None)

@@ -10,12 +10,12 @@ import beamish as bm
 from beamish import DropReason, Pane, PaneKind
 from beamish.accumulations.adapters.one_input import OfInput
 from beamish.flow import Flow
-from beamish.instants import instant, instant_us
 from beamish.source import Source
 from beamish.windows.numbering import Numbering
 from beamish.windows.option import END_OF_TIME_US
 from tests.twin.accumulations import Row
 from tests.twin.duplicates import Again, FirstCome, columns_read, id_of, remember
+from tests.twin.moments import moment, moment_us
 from tests.twin.order import same, spark_order
 from tests.twin.pairs_once import too_old
 from tests.twin.run import KINDS, NO_WATERMARK, Key, Live, Twin, out_of_range
@@ -96,7 +96,7 @@ class CountedTwin(Twin):
             if self.wanted(values):
                 key, _ = self.key_of(values, source.keys)
                 time = values.get(source.event_time)
-                arrived.append(self.arrival(key, values, input_, None if time is None else instant_us("time", time)))
+                arrived.append(self.arrival(key, values, input_, None if time is None else moment_us(time)))
         self.count(arrived)
 
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
@@ -106,7 +106,7 @@ class CountedTwin(Twin):
             values = {**pane.key, **pane.values}
             if self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}):
                 key, _ = self.key_of(values, self.takes[self.names.index(input_)].keys)
-                time_us = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
+                time_us = None if pane.timestamp is None else moment_us(pane.timestamp)
                 arrived.append(self.arrival(key, values, input_, time_us))
         self.count(arrived)
 
@@ -252,7 +252,7 @@ class CountedTwin(Twin):
         """As of the global window: null, or what a combiner makes of all new rows that have an event time."""
         combine = {bm.TimestampCombiner.EARLIEST: min, bm.TimestampCombiner.LATEST: max}.get(self.options.combiner)
         times = [time_us for row in window.new if (time_us := self.time_of(row)) is not None]
-        return instant(combine(times)) if combine and times else None
+        return moment(combine(times)) if combine and times else None
 
     def bounds_of(self, bounds: Bounds) -> bm.RowWindow:
         return bm.RowWindow(*bounds)

@@ -7,11 +7,11 @@ from typing import Any
 
 from beamish import DropReason, Pane, PaneKind
 from beamish.flow import Flow
-from beamish.instants import instant
 from beamish.script.events import Step
 from beamish.stages.deduplicate import DeduplicateStage
 from tests.said import said
 from tests.twin.duplicates import FirstCome, id_of, remember
+from tests.twin.moments import moment
 from tests.twin.run import KINDS, NO_WATERMARK
 from tests.twin.versions import Arrival, Side, late_by
 
@@ -62,7 +62,7 @@ class OnceTwin:
 
     def row(self, one: Arrival) -> Pane:
         key, values = self.key_and_values(one.values)
-        return Pane(key, None, values, is_first=True, is_last=True, timestamp=instant(one.time_us or 0))
+        return Pane(key, None, values, is_first=True, is_last=True, timestamp=moment(one.time_us or 0))
 
     def key_and_values(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         key = {name: values.get(name) for name in self.keys}

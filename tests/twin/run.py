@@ -13,7 +13,6 @@ import attrs
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
 from beamish.flow import Flow, Panes
-from beamish.instants import instant, instant_us
 from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
 from beamish.stages.stage import Stage
@@ -27,6 +26,7 @@ from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
+from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same
 from tests.twin.pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.triggers import Node, Now, node
@@ -214,14 +214,14 @@ class Follower:
 def out_of_range(time_us: int) -> bool:
     """Is it in none of the years 1 to 9999?"""
     years = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-    return not instant_us("", years[0]) <= time_us <= instant_us("", years[1])
+    return not moment_us(years[0]) <= time_us <= moment_us(years[1])
 
 
 def bounds_of_pane(pane: Pane) -> Bounds:
     """The bounds of the window that a pane is in; of the global window those of all time that counts."""
     if pane.window is None or pane.window.start is None or pane.window.end is None:
         return 0, END_OF_TIME_US
-    return instant_us("window", pane.window.start), instant_us("window", pane.window.end)
+    return moment_us(pane.window.start), moment_us(pane.window.end)
 
 
 def removes(row: Row) -> bool:
@@ -398,7 +398,7 @@ class Twin:
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, False, input_))  # noqa: FBT003
                 continue
-            row = Row(self.bundles, instant_us("event time", time), values, False, input_)  # noqa: FBT003
+            row = Row(self.bundles, moment_us(time), values, False, input_)  # noqa: FBT003
             self.put(key, name, row, arrived)
         for name, pairs in arrived.items():
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
@@ -420,7 +420,7 @@ class Twin:
             if not self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}):
                 continue
             key, name = self.key_of(values, relation.keys)
-            time = None if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
+            time = None if pane.timestamp is None else moment_us(pane.timestamp)
             if time is None and self.inherits:
                 time = NO_TIME_US
             row = Row(self.bundles, time or 0, values, False, input_)  # noqa: FBT003
@@ -696,7 +696,7 @@ class Twin:
         times = [row.time_us for row in window.new if row.before_end]
         last_us = window.end - 1
         found = min(combine(times), last_us) if combine and times else last_us
-        return None if found == NO_TIME_US else instant(found)
+        return None if found == NO_TIME_US else moment(found)
 
     def retract(self, panes: Iterable[Pane]) -> None:
         """semantics.md#retractions-of-merged-windows, #order-of-output: by (end, start), each repeating its pane."""
@@ -742,7 +742,7 @@ class Twin:
     def bounds_of(self, bounds: Bounds) -> bm.Window | bm.RowWindow:
         if bounds[1] == END_OF_TIME_US:
             return bm.Window(None, None)
-        return bm.Window(instant(bounds[0]), instant(bounds[1]))
+        return bm.Window(moment(bounds[0]), moment(bounds[1]))
 
 
 def inherited(flow: Flow) -> bm.WindowOption:

@@ -11,7 +11,6 @@ import attrs
 import beamish as bm
 from beamish import Pane, PaneKind
 from beamish.flow import Flow
-from beamish.instants import instant_us
 from beamish.script.events import Step
 from beamish.stages.suppressed import Suppressed
 from beamish.windows.option import END_OF_TIME_US
@@ -20,6 +19,7 @@ from tests.twin.accumulations import Row
 from tests.twin.changes import ChangesTwin
 from tests.twin.held import Holding, Slot
 from tests.twin.joins import value_of_inputs
+from tests.twin.moments import moment_us
 from tests.twin.run import KINDS, NO_TIME_US, Key, Twin, bounds_of_pane
 from tests.twin.windows import Bounds
 
@@ -116,7 +116,7 @@ class PaneSlot(Slot):
 
 
 def time_of(pane: Pane) -> int:
-    return NO_TIME_US if pane.timestamp is None else instant_us("timestamp", pane.timestamp)
+    return NO_TIME_US if pane.timestamp is None else moment_us(pane.timestamp)
 
 
 class Telling(Twin):

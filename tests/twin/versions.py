@@ -11,13 +11,13 @@ import attrs
 
 from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.flow import Flow, Input, Panes
-from beamish.instants import instant, instant_us
 from beamish.plan.relation import Relation
 from beamish.script.events import Step
 from beamish.stages.versions import VersionsStage
 from beamish.versioning import VALID_FROM, VALID_TO, VersionsOptions
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
+from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same, spark_order
 from tests.twin.run import KINDS, NO_WATERMARK, Follower, out_of_range, twin_of
 
@@ -87,7 +87,7 @@ def arrival(pane: Pane, columns: Sequence[str]) -> Arrival:
 
 
 def time_of(value: Any) -> int | None:
-    return None if value is None else instant_us("event time", value)
+    return None if value is None else moment_us(value)
 
 
 def name_of(key: Sequence[Any]) -> Any:
@@ -148,12 +148,12 @@ class Version:
     @property
     def begins(self) -> dict[str, Any]:
         """Its values, and since when they are valid."""
-        return {**self.values, VALID_FROM: instant(self.from_us)}
+        return {**self.values, VALID_FROM: moment(self.from_us)}
 
     @property
     def spans(self) -> dict[str, Any]:
         """Its values, and from when to when they are valid."""
-        return {**self.begins, VALID_TO: None if self.to_us is None else instant(self.to_us)}
+        return {**self.begins, VALID_TO: None if self.to_us is None else moment(self.to_us)}
 
 
 class Table:
@@ -329,7 +329,7 @@ class VersionsTwin:
             index=index,
             on_time_index=index,
             is_first=index == 0,
-            timestamp=instant(version.from_us),
+            timestamp=moment(version.from_us),
         )
 
     def named(self, key: Iterable[Any]) -> dict[str, Any]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import calendar
+import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import beamish as bm
+from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.windows.option import END_OF_TIME_US
 
 Bounds = tuple[int, int]
 
 US = timedelta(microseconds=1)
+DAY_US = timedelta(days=1) // US
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -87,12 +90,19 @@ def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
         while _boundary_us(option, k + 2 * step) <= time_us:
             step *= 2
         k += step
-    return _boundary_us(option, k), _boundary_us(option, k + 1)
+    return int(max(_boundary_us(option, k), EARLIEST_US)), int(min(_boundary_us(option, k + 1), LATEST_US + 1))
 
 
 @cache
-def _boundary_us(option: bm.CalendarWindows, k: int) -> int:
-    """Boundary k is the local midnight of starting + k * n units (semantics.md#calendar-windows)."""
+def _boundary_us(option: bm.CalendarWindows, k: int) -> float:
+    """Boundary k is the local midnight of starting + k * n units (semantics.md#calendar-windows); infinite where no date is."""
+    try:
+        return _local_boundary_us(option, k)
+    except (OverflowError, ValueError):  # Python has no such date
+        return math.copysign(math.inf, k)
+
+
+def _local_boundary_us(option: bm.CalendarWindows, k: int) -> int:
     starting = option.starting or (date(1970, 1, 5) if option.weeks else date(1970, 1, 1))
     assert isinstance(starting, date)
     if option.days or option.weeks:
@@ -106,18 +116,20 @@ def _boundary_us(option: bm.CalendarWindows, k: int) -> int:
 @cache
 def _midnight_us(day: date, timezone: str) -> int:
     """The first instant at which the clocks of a time zone show the midnight or more."""
-    midnight = datetime.combine(day, time())
     zone = ZoneInfo(timezone)
+    midnight = (day - EPOCH.date()) // US
 
-    def shows(instant: datetime) -> bool:
-        return instant.astimezone(zone).replace(tzinfo=None) >= midnight
+    def shows(instant: int) -> bool:
+        # Before the second day there is, and after the last but one, clocks stay as they were set.
+        known = EPOCH + min(max(instant, EARLIEST_US + DAY_US), LATEST_US - DAY_US) * US
+        return instant + (known.astimezone(zone).utcoffset() or timedelta()) // US >= midnight
 
-    tick = timedelta(minutes=15)
-    instant = midnight.replace(tzinfo=UTC) - timedelta(hours=27)
+    tick = timedelta(minutes=15) // US
+    instant = midnight - timedelta(hours=27) // US
     while not shows(instant):
         instant += tick
     before = instant - tick
-    while instant - before > US:
+    while instant - before > 1:
         middle = before + (instant - before) // 2
         before, instant = (before, middle) if shows(middle) else (middle, instant)
-    return (instant - EPOCH) // US
+    return instant

@@ -6,6 +6,7 @@ take, ``why_not_native`` says, and the engine runs it (batch.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,13 +18,13 @@ from pyspark.sql import functions as F
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration
-from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import PREFIX
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
 from beamish.plan.window_plan import WindowPlan
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema
+from beamish.spark.rows.watermark_column import is_in_range
 from beamish.windows import FixedWindows, GlobalWindow, Sessions, SlidingWindows, WindowOption
 
 _WINDOW = PREFIX + "window"
@@ -71,7 +72,11 @@ def _window(time: Column, size: Duration, period: Duration, offset: Duration) ->
 
 
 def _why_not_sliding(window: SlidingWindows, _: pa.Schema) -> str:
-    return "Spark's window() takes no slide above the size" if window.period > window.size else ""
+    if window.period > window.size:
+        return "Spark's window() takes no slide above the size"
+    if math.ceil(float(window.size.us) / float(window.period.us)) != -(-window.size.us // window.period.us):
+        return "Spark's window() divides the size by the slide as doubles, which would lose a window of these"
+    return ""
 
 
 def _why_not_sessions(window: Sessions, keys: pa.Schema) -> str:
@@ -149,11 +154,6 @@ def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
         return nothing, nothing
     added_us = _WINDOWS[type(plan.window)].added_us
     return F.unix_micros(f"{_WINDOW}.start"), F.unix_micros(f"{_WINDOW}.end") + F.lit(added_us)
-
-
-def is_in_range(time: Column) -> Column:
-    """Whether rows have an event time, of the years 1 to 9999."""
-    return time.between(*(F.timestamp_micros(F.lit(us)) for us in (EARLIEST_US, LATEST_US)))
 
 
 def final_pane(sequence: Column) -> Column:

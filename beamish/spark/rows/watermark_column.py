@@ -11,9 +11,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.durations import Duration
+from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import WATERMARK, has_no_event_time
 from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import NamedRows, column
+from beamish.watermarks import Punctuated, Watermark
 
 
 @attrs.frozen
@@ -49,18 +51,34 @@ def with_watermark(rows: NamedRows) -> SourceRows:
         return SourceRows(df, event_time_us)
     delay_ms, rest_us = delay_parts(policy.delay.us)
     if followed in rows.marks:  # Spark follows it already, by the same delay (own_watermarks.py)
-        return SourceRows(df, event_time_us, (F.unix_millis(column(followed)) - F.lit(delay_ms)) * F.lit(1000))
-    time = column(followed)
-    counted = time if policy.max_future is None else F.when(_not_future(time, policy.max_future), time)
-    mark = counted if rest_us == 0 else F.timestamp_micros(F.unix_micros(counted) - F.lit(rest_us))
+        return SourceRows(df, event_time_us, _report_us(_counted(followed, policy), delay_ms))
+    time = _counted(followed, policy)
+    mark = time if rest_us == 0 else F.timestamp_micros(F.unix_micros(time) - F.lit(rest_us))
     marked = df.withColumn(WATERMARK, mark).withWatermark(WATERMARK, f"{delay_ms} milliseconds")
-    report_us = (F.unix_millis(column(WATERMARK)) - F.lit(delay_ms)) * F.lit(1000)
-    return SourceRows(marked, event_time_us, report_us)
+    return SourceRows(marked, event_time_us, _report_us(column(WATERMARK), delay_ms))
+
+
+def _counted(followed: str, policy: Watermark) -> Column:
+    """The times that move the watermark, all of which leave room for a delay in 64 bits; null where one does not."""
+    time = column(followed)
+    counts = time >= F.timestamp_micros(F.lit(EARLIEST_US)) if isinstance(policy, Punctuated) else is_in_range(time)
+    if policy.max_future is not None:
+        counts &= _not_future(time, policy.max_future)
+    return F.when(counts, time)
+
+
+def _report_us(time: Column, delay_ms: int) -> Column:
+    return (F.unix_millis(time) - F.lit(delay_ms)) * F.lit(1000)
 
 
 def event_time_us_of(name: str) -> Column:
     """The event time of rows in microseconds, of the column of this name; null of rows that have none."""
     return F.lit(None).cast("long") if has_no_event_time(name) else F.unix_micros(column(name))
+
+
+def is_in_range(time: Column) -> Column:
+    """Whether rows have an event time, of the years 1 to 9999."""
+    return time.between(*(F.timestamp_micros(F.lit(us)) for us in (EARLIEST_US, LATEST_US)))
 
 
 def _not_future(time: Column, max_future: Duration) -> Column:
