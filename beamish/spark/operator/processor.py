@@ -23,6 +23,7 @@ from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
 from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
+from beamish.spark.garbage import spare_what_stays
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
@@ -80,6 +81,7 @@ class ShardProcessor(StatefulProcessor):
         self._wakes, self._hands_on, self._observed, self._as_rows = wakes, hands_on, observed, as_rows
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_stays()
         self._handle = handle
         self._store = MapStore(handle.getMapState("shard", "name string", "value binary"))
         self._stepped: set[int] = set()
