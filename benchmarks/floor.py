@@ -1,4 +1,7 @@
-"""Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own."""
+"""Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own.
+
+Their workers leave out of garbage collections what ours do (``beamish/spark/garbage.py``).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from beamish.spark.garbage import spare_what_stays
 from beamish.spark.rows.shard_ids import shard_ids
 
 SHARDS = 2
@@ -51,6 +55,7 @@ def _rows(df: DataFrame) -> DataFrame:
 
 
 def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    spare_what_stays()
     rows = sum(batch.num_rows for batch in batches)
     payloads = pa.array([str(rows).encode()] * SHARDS, pa.binary())
     yield pa.record_batch({"shard": pa.array(shard_ids(SHARDS), pa.int32()), "payload": payloads})
@@ -58,6 +63,7 @@ def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 class _OneGetOnePut(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_stays()
         self._shard = handle.getMapState("shard", "name string", "value binary")
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
