@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from beamish.spark.garbage import spare_what_stays
+from beamish.spark.operator.map_store import state_of
 from beamish.spark.rows.shard_ids import shard_ids
 
 SHARDS = 2
@@ -64,7 +65,7 @@ def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class _OneGetOnePut(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_what_stays()
-        self._shard = handle.getMapState("shard", "name string", "value binary")
+        self._shard = state_of(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         for _ in rows:

@@ -25,7 +25,7 @@ from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.garbage import spare_what_stays
 from beamish.spark.millis import timer_ms
-from beamish.spark.operator.map_store import MapStore
+from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.pane_rows import panes_to_rows
@@ -83,7 +83,7 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_what_stays()
         self._handle = handle
-        self._store = MapStore(handle.getMapState("shard", "name string", "value binary"))
+        self._store = MapStore(state_of(handle))
         self._stepped: set[int] = set()
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
