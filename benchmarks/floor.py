@@ -1,4 +1,7 @@
-"""Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own."""
+"""Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own.
+
+Their workers leave out of garbage collections what ours do (``beamish/spark/garbage.py``).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from beamish.spark.garbage import spare_what_stays
+from beamish.spark.operator.map_store import state_of
+from beamish.spark.rows.shard_ids import shard_ids
 
 SHARDS = 2
 _NOTHING = b"0" * 1000
@@ -27,13 +34,21 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
     )
 
 
-def three_stages(df: DataFrame) -> DataFrame:
-    """A ``transformWithState`` between two maps, with one get and one put per shard: the floor of small batches."""
-    packed = _rows(df).mapInArrow(_count, "shard int, payload binary")
-    called = packed.groupBy("shard").transformWithStateInPandas(
-        _OneGetOnePut(), outputStructType="panes binary", outputMode="Append", timeMode="EventTime"
+def two_stages(df: DataFrame) -> DataFrame:
+    """A map, then a ``transformWithState`` with one get and one put per shard: the floor of small batches."""
+    return _called(_rows(df).mapInArrow(_count, "shard int, payload binary").groupBy("shard"))
+
+
+def one_stage(df: DataFrame) -> DataFrame:
+    """The same right behind Spark's shuffle of the rows themselves, without the map: what that one stage costs."""
+    ids = F.array(*map(F.lit, shard_ids(SHARDS)))
+    return _called(_rows(df).withColumn("shard", ids[F.pmod(F.hash("k"), F.lit(SHARDS))]).groupBy("shard"))
+
+
+def _called(by_shard: GroupedData) -> DataFrame:
+    return by_shard.transformWithStateInPandas(
+        _OneGetOnePut(), outputStructType="n bigint", outputMode="Append", timeMode="EventTime"
     )
-    return called.mapInArrow(_panes, "n bigint")
 
 
 def _rows(df: DataFrame) -> DataFrame:
@@ -41,23 +56,20 @@ def _rows(df: DataFrame) -> DataFrame:
 
 
 def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    spare_what_stays()
     rows = sum(batch.num_rows for batch in batches)
     payloads = pa.array([str(rows).encode()] * SHARDS, pa.binary())
-    yield pa.record_batch({"shard": pa.array(range(SHARDS), pa.int32()), "payload": payloads})
+    yield pa.record_batch({"shard": pa.array(shard_ids(SHARDS), pa.int32()), "payload": payloads})
 
 
 class _OneGetOnePut(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._shard = handle.getMapState("shard", "name string", "value binary")
+        spare_what_stays()
+        self._shard = state_of(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         for _ in rows:
             pass
         self._shard.getValue(("index",))
         self._shard.updateValue(("index",), (_NOTHING,))
-        yield pd.DataFrame({"panes": [b"0"]})
-
-
-def _panes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield pa.record_batch({"n": pa.array([1] * batch.num_rows, pa.int64())})
+        yield pd.DataFrame({"n": [1]})

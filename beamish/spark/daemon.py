@@ -8,12 +8,14 @@ Spark ends workers that had no task for a minute, so without this a query whose 
 
 from __future__ import annotations
 
+import gc
 import importlib
 
 from pyspark.daemon import manager
 
 for _name in ("pandas", "pyspark.worker", "beamish.spark.operator.processor", "beamish.spark.operator.pane_bytes"):
     importlib.import_module(_name)
+gc.freeze()
 
 if __name__ == "__main__":
     manager()

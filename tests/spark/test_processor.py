@@ -38,7 +38,8 @@ class Spark:
         self.wakes = Wakes.EVERY_BATCH if self.operator.needs_clock else Wakes.WHEN_DUE
         self.state, self.timers, self.steps = {}, set(), []
 
-    def getMapState(self, *_):
+    def getMapState(self, *named):
+        self.variable = named
         return self
 
     def getValue(self, key):
@@ -111,6 +112,14 @@ def test_a_shard_has_one_timer_for_what_is_due_first():
     assert spark.timers == {20_000}
     assert spark.batch(30_000) == [1, 1]
     assert spark.timers == set()
+
+
+def test_schemas_of_the_state_need_no_parsing_by_spark():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 1)
+    name, *schemas = spark.variable
+    assert name == "shard"
+    assert [schema.simpleString() for schema in schemas] == ["struct<name:string>", "struct<value:binary>"]
 
 
 def test_rows_that_come_when_a_timer_is_due_are_one_step():

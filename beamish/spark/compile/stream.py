@@ -76,20 +76,15 @@ def panes_of_stream(
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
     abouts = {id(one): About(json.dumps(said)) for one, said in zip(flow.flows, descriptions(flow), strict=True)}
-    schema = pane_schema(flow.operator.gives)
+    # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
+    schema = pane_schema(flow.operator.gives, OF_PANES if has_querys_watermark(flow) else {})
     as_rows = observed is None and are_plain(flow.operator.gives.schema)
     operated = _operated(
         flow, rows, ticks, initial, abouts, reports=reports, hands_on=False, observed=observed, as_rows=as_rows
     )
     if as_rows:
-        panes = operated.select(*panes_of_rows(flow.operator.gives.schema)).withMetadata(
-            "pane", schema["pane"].metadata
-        )
-        panes = known(panes, schema)
-    else:
-        panes = operated.mapInArrow(panes_from_bytes, schema)
-    # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
-    return panes.withMetadata("timestamp", OF_PANES) if has_querys_watermark(flow) else panes
+        return known(operated.select(*panes_of_rows(flow.operator.gives.schema, schema)), schema)
+    return operated.mapInArrow(panes_from_bytes, schema)
 
 
 def has_querys_watermark(flow: BoundFlow) -> bool:

@@ -15,7 +15,7 @@ from beamish.engine.stage_facts import REPORTS
 from beamish.engine.state import DictStore
 from beamish.engine.state.sealed import SealedStore, new_word
 from beamish.spark.millis import timer_ms
-from beamish.spark.operator.map_store import MapStore
+from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import NOTE, ShardNote, write_note
 from beamish.spark.operator.processor import PAST_MS, Wakes
 
@@ -33,7 +33,7 @@ class CarryOver(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
-        self._map = handle.getMapState("shard", "name string", "value binary")
+        self._map = state_of(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         came = _entries(rows)

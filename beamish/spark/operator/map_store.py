@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql.streaming.stateful_processor import MapState
+from pyspark.sql import types as t
+from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
+
+# As text each task would have the JVM parse them, twice each.
+_NAME = t.StructType([t.StructField("name", t.StringType())])
+_VALUE = t.StructType([t.StructField("value", t.BinaryType())])
+
+
+def state_of(handle: StatefulProcessorHandle) -> MapState:
+    """The variable of Spark's that holds what the shards of a partition keep."""
+    return handle.getMapState("shard", _NAME, _VALUE)
 
 
 class MapStore:

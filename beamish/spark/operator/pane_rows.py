@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 from beamish.spark.operator.pane_bytes import pieces
 from beamish.spark.rows.columns import column
@@ -45,10 +46,19 @@ def panes_to_rows(panes: pa.Table) -> Iterator[pd.DataFrame]:
         yield piece.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def panes_of_rows(schema: pa.Schema) -> list[Column]:
-    """The columns of panes out of those of such rows."""
+def panes_of_rows(schema: pa.Schema, named: t.StructType) -> list[Column]:
+    """The columns of panes out of those of such rows.
+
+    Args:
+        schema: of the panes.
+        named: the same as Spark has it, with metadata.
+    """
     names = iter(plain_schema(schema).names)
-    return [_of_rows(field.type, names).alias(field.name) for field in schema]
+    columns = [_of_rows(field.type, names) for field in schema]
+    return [
+        value.alias(field.name, metadata=field.metadata) if field.metadata else value.alias(field.name)
+        for value, field in zip(columns, named, strict=True)
+    ]
 
 
 def _is_plain(type_: pa.DataType) -> bool:

@@ -23,8 +23,9 @@ from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
 from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
+from beamish.spark.garbage import spare_what_stays
 from beamish.spark.millis import timer_ms
-from beamish.spark.operator.map_store import MapStore
+from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.pane_rows import panes_to_rows
@@ -80,8 +81,9 @@ class ShardProcessor(StatefulProcessor):
         self._wakes, self._hands_on, self._observed, self._as_rows = wakes, hands_on, observed, as_rows
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_stays()
         self._handle = handle
-        self._store = MapStore(handle.getMapState("shard", "name string", "value binary"))
+        self._store = MapStore(state_of(handle))
         self._stepped: set[int] = set()
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from beamish.engine.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
+from beamish.spark.garbage import spare_what_stays
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.known import known
 from beamish.spark.rows.shard_ids import shard_ids
@@ -78,6 +79,7 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
     ids = shard_ids(operator.shards)
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
+        spare_what_stays()
         seen = False
         reports: list[int] = []
         for rows in _tables(batches, carried, reports):
@@ -105,6 +107,7 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
     ids = shard_ids(operator.shards)
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
+        spare_what_stays()
         reports: list[int] = []
         for panes in _gathered(read(batches), reports):
             yield _payloads([(ids[shard], payload) for shard, payload in operator.pack(number, panes)])

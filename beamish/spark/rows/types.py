@@ -5,6 +5,10 @@ Timestamps are microseconds in UTC on both sides, whatever the session's time zo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import pyarrow as pa
 from pyspark.sql import types as t
 
@@ -70,11 +74,16 @@ def spark_type(type_: pa.DataType) -> t.DataType:
     raise ColumnError(f"type {type_}: Spark has no such type; cast the column, or give another result_type")
 
 
-def pane_schema(gives: Relation) -> t.StructType:
-    """The Spark schema of what a stage gives; what is known of it as changes goes with the column ``pane``."""
-    schema, metadata = spark_schema(gives.schema), Ledger.of(gives).metadata
-    pane = t.StructField("pane", schema["pane"].dataType, metadata=metadata)
-    return t.StructType([pane if field.name == "pane" else field for field in schema])
+def pane_schema(gives: Relation, timestamp: Mapping[str, Any] = MappingProxyType({})) -> t.StructType:
+    """The Spark schema of what a stage gives; what is known of it as changes goes with the column ``pane``.
+
+    Args:
+        gives: what it gives.
+        timestamp: the metadata of the column ``timestamp``.
+    """
+    metadata = {"pane": Ledger.of(gives).metadata, "timestamp": dict(timestamp)}
+    fields = spark_schema(gives.schema)
+    return t.StructType([t.StructField(one.name, one.dataType, metadata=metadata.get(one.name)) for one in fields])
 
 
 def spark_schema(schema: pa.Schema) -> t.StructType:

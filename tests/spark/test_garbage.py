@@ -1,0 +1,85 @@
+"""What Spark's workers keep is left out of the garbage collection that follows each of their tasks."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import beamish as bm
+from beamish.accumulations import Count
+from beamish.kernels.reserved import EVENT_TIME
+from beamish.spark import garbage
+from beamish.spark.operator.pane_bytes import panes_from_bytes
+from beamish.spark.operator.processor import ShardProcessor, Wakes
+from beamish.spark.operator.watermark_sources import FromQuery
+from beamish.spark.rows.pack import pane_packer, source_packer
+
+WORKER = """
+import gc
+from beamish.spark.garbage import spare_what_stays
+from beamish.spark.operator import processor
+gc.collect()
+print(len(gc.get_objects()))
+for _ in range(2):
+    spare_what_stays()
+    gc.collect()  # as Spark's daemon does after a task
+    print(len(gc.get_objects()), gc.get_freeze_count())
+"""
+
+
+def test_what_a_worker_has_imported_is_not_looked_at_after_its_tasks():
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, check=True)
+    imported, left, spared, left_again, spared_again = map(int, done.stdout.split())
+    assert min(imported, spared) > 50_000
+    assert max(left, left_again) < 5_000
+    assert abs(spared_again - spared) < 100  # little is new, so it is left as it is
+
+
+def pipelines():
+    first = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by("team")
+        .window(bm.FixedWindows(10))
+        .accumulate(plays=Count())
+    )
+    return first, first.then(bm.Pipeline().key_by("plays").window(bm.FixedWindows(60)).accumulate(teams=Count()))
+
+
+def operator_of(pipeline):
+    return pipeline.flow.bind({None: pa.schema([("team", pa.string())])}, shards=1).operator
+
+
+class Handle:
+    def getMapState(self, *_):  # noqa: N802 - Spark's name
+        return self
+
+
+@pytest.mark.parametrize("task", ["source_packer", "pane_packer", "processor", "panes_from_bytes"])
+def test_each_kind_of_task_begins_with_it(task, monkeypatch):
+    calls = []
+    for module in ("rows.pack", "operator.processor", "operator.pane_bytes"):
+        monkeypatch.setattr(f"beamish.spark.{module}.spare_what_stays", lambda: calls.append(task))
+    one, two = map(operator_of, pipelines())
+    if task == "source_packer":
+        rows = pa.record_batch({"c0": ["blue"], EVENT_TIME: [0]})
+        next(source_packer(one, 0)([rows]))
+    elif task == "pane_packer":
+        assert list(pane_packer(two, 0, streaming=True, read=iter)([])) == []
+    elif task == "processor":
+        ShardProcessor(one, FromQuery((True,)), Wakes.WHEN_DUE).init(Handle())
+    else:
+        assert list(panes_from_bytes([])) == []
+    assert calls == [task]
+
+
+@pytest.mark.parametrize(("objects", "times"), [(5_000, 0), (5_001, 4)])
+def test_a_worker_with_little_to_collect_is_left_alone_and_any_after_some_times(objects, times, monkeypatch):
+    frozen = []
+    monkeypatch.setattr(garbage, "_times", iter(range(garbage._TIMES)))
+    monkeypatch.setattr(garbage.gc, "get_objects", lambda *, generation: [generation] * objects)
+    monkeypatch.setattr(garbage.gc, "freeze", lambda: frozen.append(True))
+    for _ in range(10):
+        garbage.spare_what_stays()
+    assert len(frozen) == times
