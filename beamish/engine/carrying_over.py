@@ -3,8 +3,8 @@
 Each shard is split into a part for each new shard, and the parts of a new shard are put together. Windows keep all that they have; only
 where they lie changes. Segments are cut anew by the first step after it, which reads all of them.
 
-Offered for windows of time, plain or several windowings, without what lies by keys beside the windows: what a suppress holds, ids
-that are remembered for some time, windows of rows, ``retain``. And for no other stage.
+Offered for windows of time, plain, several windowings or suppressed, without what lies by keys beside the windows: ids that are
+remembered for some time, windows of rows, ``retain``. And for no other stage.
 
 Law (tests/laws/test_carried_over.py): a run that is stopped, carried over and continued gives what one that never stopped gives, but for
 the order of rows between keys and the numbers of the rows that came out, which still rise for each key.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -26,7 +27,7 @@ from beamish.engine.kept_windows import window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
-from beamish.engine.state.compatibility import Difference, all_refused, check_new, check_unnamed
+from beamish.engine.state.compatibility import Difference, all_refused, check_held, check_new, check_unnamed
 from beamish.engine.state.index import (
     INDEX_COLUMNS,
     IndexColumns,
@@ -45,6 +46,8 @@ from beamish.engine.state.stored_tables import (
     write_entry,
 )
 from beamish.engine.state.takes import TAKES, note_takes
+from beamish.engine.suppress.carrying_over import held_entries, put_held_together, split_held
+from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.engine.windowing.packing import shards_of_keys
 from beamish.engine.windowing.several import note_names, under
@@ -52,6 +55,7 @@ from beamish.engine.windowing.window_table import columns_under
 from beamish.errors import StateError
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows
+from beamish.kernels.groups import Groups
 from beamish.plan.window_plan import WindowPlan
 
 _SEGMENTS = re.compile(r"[si]-?\d+")
@@ -69,12 +73,18 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
     Raises:
         StateError: it cannot, or not to this one.
     """
-    if not isinstance(bare(operator), WindowOperator):
+    own, suppress = bare(operator), _suppress(operator)
+    if not isinstance(own if suppress is None else suppress.inner, WindowOperator):
         raise StateError(
-            "migrate: a stage with a suppress, a versioned table, a join with one, changes() or rows that come out once each is not carried "
-            "over; keep its checkpoint and the number of its shards, or start from a new one"
+            "migrate: a stage with a versioned table, a join with one, changes() or rows that come out once each is not carried over; keep its "
+            "checkpoint and the number of its shards, or start from a new one"
         )
     plan = window_plan(operator)
+    if suppress is not None and plan.windowings:
+        raise StateError(
+            "migrate: a suppress over several windowings is not carried over; keep its checkpoint and the number of its shards, or start from a "
+            "new one"
+        )
     if plan.counts_rows or plan.options.retention is not None or plan.ids_within_us is not None:
         raise StateError(
             "migrate: a stage with windows of rows, retain() or deduplicate(within=...) is not carried over: what lies by keys beside the "
@@ -85,11 +95,17 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
             stored = read_index_entry(under(name, store))
             if stored is not None:
                 _check_identity(stored[1]["identity"], of)
+                check_held(stored[1].get("held"), None if suppress is None else suppress.suppress.name)
         check_new(store, INDEX)
         if plan.windowings:
             note_names(plan, DictStore(store))
         else:
             check_unnamed(store)
+
+
+def _suppress(operator: Operator) -> SuppressOperator | None:
+    own = bare(operator)
+    return own if isinstance(own, SuppressOperator) else None
 
 
 def _check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
@@ -120,11 +136,15 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
         prefix = "" if name is None else f"{name}/"
         known |= {prefix + entry for entry in store_names(store, prefix)}
         _split(of, own, [under(name, part) for part in parts])
+    suppress = _suppress(operator)
+    if suppress is not None:
+        known |= held_entries(suppress, store)
+        split_held(suppress, store, parts, partial(_shards_of, plan))
     other = sorted(set(store) - known)
     if other:
         raise StateError(
-            f"migrate: the shard keeps {', '.join(other[:3])}, which is not carried over: of a suppress, or of an option that the pipeline no "
-            "longer has"
+            f"migrate: the shard keeps {', '.join(other[:3])}, which is not carried over: of another suppress, or of an option that the pipeline "
+            "no longer has"
         )
     return parts
 
@@ -165,7 +185,10 @@ def _shards(plan: WindowPlan, windows: pa.Table) -> Ints:
     """The shard of each of some stored windows."""
     keys = columns_under(windows, "key.", plan.key_schema)
     columns = [column.combine_chunks() for column in keys.columns]
-    by_key = factorize_rows(columns, windows.num_rows)
+    return _shards_of(plan, columns, factorize_rows(columns, windows.num_rows))
+
+
+def _shards_of(plan: WindowPlan, columns: Sequence[pa.Array], by_key: Groups) -> Ints:
     shard: Ints = shards_of_keys(columns, by_key, plan.shards)[by_key.of].astype(np.int64)
     return shard
 
@@ -184,9 +207,14 @@ def _of_owners(inherited: pa.Table, rows: Ints, windows: int) -> pa.Table | None
 
 def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     """The store of a shard, from its part of each shard that was there."""
-    plan, whole = window_plan(operator), DictStore()
+    plan, suppress, whole = window_plan(operator), _suppress(operator), DictStore()
     for name, of in plan.by_windowing.items():
         _put_together(of, [under(name, part) for part in parts], under(name, whole))
+    stored = None if suppress is None else read_index_entry(whole)
+    if suppress is not None and stored is not None:
+        index, about = stored
+        slots = put_held_together(suppress, parts, whole, Clocks.of(about["clocks"]))
+        write_index_entry(whole, index, {**about, "held": {"name": suppress.suppress.name, "updates": slots}})
     if plan.windowings and whole:
         whole.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
     return whole

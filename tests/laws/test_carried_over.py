@@ -24,9 +24,10 @@ from beamish.script.tables import script_rows
 from tests.agreement import differences
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
+from tests.strategies.suppress import busy, busy_scripts, suppressed
 from tests.strategies.windows import windowings, windows
 from tests.upgrades.carried import in_two_runs, line
-from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, ONCE, PLAIN, SCRIPT, SUPPRESSED, TABLE
+from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, ONCE, PLAIN, SCRIPT, TABLE
 
 few = settings(max_examples=max(settings().max_examples // 5, 1))
 
@@ -85,6 +86,21 @@ def test_other_shards_change_nothing(data):
 
 @few
 @given(st.data())
+def test_other_shards_change_nothing_of_what_a_suppress_holds(data):
+    some = pipelines(window=windows).map(_kept)
+    pipeline = data.draw(suppressed(some, buffers=st.just(bm.Buffer())))
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_a_suppress_in_long_scripts(data):
+    pipeline = data.draw(busy(buffers=st.just(bm.Buffer())))
+    changes_nothing(pipeline, data.draw(busy_scripts), data)
+
+
+@few
+@given(st.data())
 def test_other_shards_change_nothing_under_several_windowings(data):
     pipeline = _kept(data.draw(pipelines(window=windows.flatmap(windowings))))
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
@@ -114,7 +130,7 @@ def test_each_key_is_numbered_on():
         assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("pipeline", [SUPPRESSED, TABLE, CHANGES, ONCE, PLAIN.retain(windows=2)])
+@pytest.mark.parametrize("pipeline", [TABLE, CHANGES, ONCE, PLAIN.retain(windows=2)])
 def test_what_is_not_carried_over_is_refused(pipeline):
     with pytest.raises(StateError, match=r"migrate: .* not carried over"):
         carried(pipeline, pipeline, SCRIPT, 3, (2, 3))

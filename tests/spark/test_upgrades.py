@@ -91,3 +91,26 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
     with pytest.raises(bm.StateError, match="migrate: the checkpoint was written with window"):
         bm.migrate(spark, checkpoint, tmp_path / "none", PIPELINE.window(bm.FixedWindows(20)))
     assert not (tmp_path / "none").exists()
+
+
+def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
+    """Each key's net change leaves when it is due, as if nothing had been carried over."""
+    input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
+    held = PIPELINE.window(bm.FixedWindows(10)).trigger(bm.triggers.Always()).accumulating().accumulate(count=Count())
+    held = held.allowed_lateness(100).suppress(bm.UntilWindowCloses())
+    out = []
+
+    def run(checkpoint, shards):
+        panes = held.apply(input_.stream(), shards=shards, checkpoint=checkpoint)
+        writer = panes.writeStream.foreachBatch(
+            lambda batch, _: out.extend((one.team, one["count"]) for one in batch.collect())
+        )
+        writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+
+    input_.add(*(row(15, team, 1) for team in ("red", "blue", "green", "white")), row(16, "red", 1))
+    run(tmp_path / "first", 2)
+    bm.migrate(spark, tmp_path / "first", tmp_path / "again", held, input_.stream(), shards=5)
+    input_.add(row(17, "blue", 1))
+    input_.add(row(300, "last", 1))
+    run(tmp_path / "again", 5)
+    assert sorted(out) == [("blue", 2), ("green", 1), ("red", 2), ("white", 1)]
