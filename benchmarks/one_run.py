@@ -17,9 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import attrs
 import numpy as np
 from data import STEADY_FILES, rows_in_files
-from processes import descendants, peak_mb, pythons
+from processes import cpu_seconds, descendants, javas, peak_mb, pythons
 from programs import PROGRAMS
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -46,6 +47,8 @@ def session(master: str, settings: Mapping[str, Any] | None = None, *, compact: 
     )
 
 
+_COLD = 15
+"""Batches in which workers still import, and the JVM compiles most."""
 _AFTER_ROWS = 5
 """Batches without rows that still give the panes of those before, and are not counted."""
 _MANY_WITHOUT_ROWS = 5
@@ -63,21 +66,46 @@ def stream(spark: SparkSession, program: str, folder: str, parts: int = 1, *, wi
             _start(result, mode, f"{checkpoints}/{number}")
             for number, result in enumerate(results if isinstance(results, list) else [results])
         ]
-        with _peak_of_workers() as peak:
+        with _watched(queries[0]) as watched:
             for query in queries:
                 _await(query)
         wall = time.perf_counter() - begun
-        return {**_figures(queries[0], with_rows=with_rows), "wall_seconds": wall, "worker_peak_mb": max(peak)}
+        return {**_figures(queries[0], with_rows=with_rows), "wall_seconds": wall, **_taken(watched)}
+
+
+@attrs.frozen
+class _Seen:
+    """What the processes of a query have taken: how many batches were done, a worker's memory at most, seconds of computing."""
+
+    batches: int
+    peak_mb: float
+    workers: float
+    jvm: float
+
+
+def _taken(seen: Sequence[_Seen]) -> dict[str, float]:
+    """The most memory that a Python worker has had; and what a batch computes, but for the first, while which code is loaded."""
+    first, last = next((one for one in seen if one.batches >= _COLD), seen[-1]), seen[-1]
+    ms = 1000 / max(last.batches - first.batches, 1)
+    return {
+        "worker_peak_mb": max(one.peak_mb for one in seen),
+        "workers_cpu_ms": (last.workers - first.workers) * ms,
+        "jvm_cpu_ms": (last.jvm - first.jvm) * ms,
+    }
 
 
 @contextlib.contextmanager
-def _peak_of_workers() -> Iterator[list[float]]:
-    """The most memory that a Python worker has had: grows while this runs."""
-    found, done = [0.0], threading.Event()
+def _watched(query: StreamingQuery) -> Iterator[list[_Seen]]:
+    """What its processes have taken: grows while this runs."""
+    found, done = [_Seen(0, 0.0, 0.0, 0.0)], threading.Event()
 
     def look() -> None:
         while not done.wait(0.25):
-            found.append(max([found[-1], *map(peak_mb, pythons(descendants(os.getpid())))]))
+            batches = (query.lastProgress or {"batchId": -1})["batchId"] + 1
+            below = list(descendants(os.getpid()))
+            workers = pythons(below)
+            peak = max(map(peak_mb, workers), default=0.0)
+            found.append(_Seen(batches, peak, cpu_seconds(workers), cpu_seconds(javas(below))))
 
     watch = threading.Thread(target=look)
     watch.start()

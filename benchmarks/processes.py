@@ -37,10 +37,15 @@ def peak_mb(pid: int) -> float:
     return _kilobytes(Path(f"/proc/{pid}/status"), "VmHWM:") / 1024
 
 
-def cpu_seconds() -> float:
-    """What this process and all below it have computed, those too that ended."""
+def javas(processes: Iterable[tuple[int, str]]) -> list[int]:
+    """Those of them that are Java's."""
+    return [pid for pid, name in processes if name == "java"]
+
+
+def cpu_seconds(pids: Iterable[int] | None = None) -> float:
+    """What processes have computed, those too below them that ended; None: this one and all below it."""
     ticks = 0
-    for pid in (os.getpid(), *(pid for pid, _ in descendants(os.getpid()))):
+    for pid in (os.getpid(), *(pid for pid, _ in descendants(os.getpid()))) if pids is None else pids:
         with contextlib.suppress(OSError):
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
