@@ -25,7 +25,17 @@ def test_queries_that_are_killed_give_what_they_give_when_left_alone(root):
 
 
 def test_every_moment_is_one_of_some_query(tmp_path):
-    how = How(CLUSTER, changelog=True, verifies=True, java="", warm=None, moments=tuple(MOMENTS), sources=(), sinks=())
+    how = How(
+        CLUSTER,
+        changelog=True,
+        chunks=1,
+        verifies=True,
+        java="",
+        warm=None,
+        moments=tuple(MOMENTS),
+        sources=(),
+        sinks=(),
+    )
     found = {
         moment
         for name in DRILLED

@@ -45,6 +45,7 @@ def main() -> int:
         "--kills", type=int, default=0, help="so many and no more; 0: as many as the budget has room for"
     )
     parser.add_argument("--together", type=int, default=4, help="queries in a process")
+    parser.add_argument("--chunks", type=int, default=6, help="of rows: a batch takes one of them")
     parser.add_argument("--only", action="append", choices=list(DRILLED), help="these pipelines")
     parser.add_argument("--moment", action="append", choices=list(MOMENTS), help="at these moments")
     parser.add_argument("--source", action="append", choices=["chunks", "files"], help="of these sources")
@@ -81,6 +82,7 @@ def drill(said: argparse.Namespace, folder: Path, report: Report, warm: int | No
     plain = How(
         master=LOCAL,
         changelog=False,
+        chunks=said.chunks,
         verifies=False,
         java=said.java,
         warm=warm,

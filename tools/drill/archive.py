@@ -20,7 +20,7 @@ _PATIENCE = 300.0
 
 def made(folder: Path, how: How) -> How:
     """How to run queries with an archive, which is made in a folder by a query that comes to its end; as it was where that fails."""
-    write_rows(folder / "rows", random.Random(0))  # noqa: S311 - it is no secret
+    write_rows(folder / "rows", random.Random(0), chunks=1)  # noqa: S311 - it is no secret
     queries = [Query("a chain", sink, "chunks", folder / "rows", folder / sink) for sink in ("files", "batches")]
     for query in queries:
         query.folder.mkdir(parents=True)

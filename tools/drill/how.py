@@ -16,6 +16,7 @@ class How:
     Attributes:
         master: Spark's.
         changelog: whether state is kept as changelogs between snapshots.
+        chunks: of rows; a batch takes one of them.
         verifies: whether Spark refuses a checkpoint that is not empty and has no batch.
         java: more options for the JVM.
         warm: the id of the server that forks Python processes, if there is one.
@@ -26,6 +27,7 @@ class How:
 
     master: str
     changelog: bool
+    chunks: int
     verifies: bool
     java: str
     warm: int | None

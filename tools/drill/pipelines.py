@@ -18,7 +18,6 @@ from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Al
 from tools.drill.halting import halt
 
 SIDES = ("a", "b")
-CHUNKS = 6
 _CLOSING = 2
 """Chunks whose rows are far ahead: behind the first all is due, and the second has it come out."""
 
@@ -104,11 +103,11 @@ DRILLED: dict[str, Drilled] = {
 }
 
 
-def write_rows(folder: Path, chance: random.Random) -> None:
+def write_rows(folder: Path, chance: random.Random, chunks: int) -> None:
     """Rows in chunks, a file each; Spark's source of files takes them in this order."""
     folder.mkdir(parents=True)
-    for number in range(CHUNKS + _CLOSING):
-        closing = number >= CHUNKS
+    for number in range(chunks + _CLOSING):
+        closing = number >= chunks
         rows = [_row(chance, 20 * number) for _ in range(30)] if not closing else _closing_rows(number)
         path = folder / f"{number:04}.json"
         path.write_text("\n".join(map(json.dumps, rows)))

@@ -24,7 +24,7 @@ from tools.drill.promised import promised
 from tools.drill.query import Query
 from tools.drill.report import Report
 
-_KILLS = 14
+_KILLS_PER_CHUNK = 2
 """Of a round at the most; then its queries come to their ends."""
 
 
@@ -62,13 +62,15 @@ class Round:
 
     def run(self) -> None:
         """Run, kill, compare."""
-        write_rows(self.folder / "rows", self.chance)
+        write_rows(self.folder / "rows", self.chance, self.how.chunks)
         drawn = [self._draw(name) for name in self.names]
         alone, killed = (
             [attrs.evolve(query, folder=query.folder / which) for query in drawn] for which in ("alone", "killed")
         )
         left_alone = attrs.evolve(self.how, master=LOCAL)
-        if self._until_done(alone, left_alone, kills=0) and self._until_done(killed, self.how, kills=_KILLS):
+        if self._until_done(alone, left_alone, kills=0) and self._until_done(
+            killed, self.how, kills=_KILLS_PER_CHUNK * self.how.chunks
+        ):
             for one, other in zip(alone, killed, strict=True):
                 self._compare(one, other)
 
