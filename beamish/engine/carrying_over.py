@@ -3,8 +3,8 @@
 Each shard is split into a part for each new shard, and the parts of a new shard are put together. Windows keep all that they have; only
 where they lie changes. Segments are cut anew by the first step after it, which reads all of them.
 
-Offered for windows of time, plain, several windowings or suppressed, without what lies by keys beside the windows: ids that are
-remembered for some time, windows of rows, ``retain``. And for no other stage.
+Offered for windows of time, plain, several windowings or suppressed, with ids that are remembered for some time; not with what else lies by
+keys beside the windows: windows of rows, ``retain``. And for rows once each, and no other stage.
 
 Law (tests/laws/test_carried_over.py): a run that is stopped, carried over and continued gives what one that never stopped gives, but for
 the order of rows between keys and the numbers of the rows that came out, which still rise for each key.
@@ -23,6 +23,16 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
+from beamish.engine.duplicates.carrying_over import (
+    added_up,
+    check_rows_once,
+    ids_entries,
+    put_ids_together,
+    put_rows_once_together,
+    split_ids,
+    split_rows_once,
+)
+from beamish.engine.duplicates.operator import DuplicatesOperator
 from beamish.engine.kept_windows import window_plan
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
@@ -36,8 +46,10 @@ from beamish.engine.state.index import (
     with_rows,
     write_index_entry,
 )
+from beamish.engine.state.state import open_ids
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import (
+    DUPLICATES,
     INDEX,
     WINDOWINGS,
     inherited_name,
@@ -74,10 +86,13 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
         StateError: it cannot, or not to this one.
     """
     own, suppress = bare(operator), _suppress(operator)
+    if isinstance(own, DuplicatesOperator):
+        check_rows_once(own, stores.values())
+        return
     if not isinstance(own if suppress is None else suppress.inner, WindowOperator):
         raise StateError(
-            "migrate: a stage with a versioned table, a join with one, changes() or rows that come out once each is not carried over; keep its "
-            "checkpoint and the number of its shards, or start from a new one"
+            "migrate: a stage with a versioned table, a join with one or changes() is not carried over; keep its checkpoint and the number of "
+            "its shards, or start from a new one"
         )
     plan = window_plan(operator)
     if suppress is not None and plan.windowings:
@@ -85,10 +100,10 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
             "migrate: a suppress over several windowings is not carried over; keep its checkpoint and the number of its shards, or start from a "
             "new one"
         )
-    if plan.counts_rows or plan.options.retention is not None or plan.ids_within_us is not None:
+    if plan.counts_rows or plan.options.retention is not None:
         raise StateError(
-            "migrate: a stage with windows of rows, retain() or deduplicate(within=...) is not carried over: what lies by keys beside the "
-            "windows is not cut anew; keep its checkpoint and the number of its shards, or start from a new one"
+            "migrate: a stage with windows of rows or retain() is not carried over: what lies by keys beside the windows is not cut anew; keep "
+            "its checkpoint and the number of its shards, or start from a new one"
         )
     for store in stores.values():
         for name, of in plan.by_windowing.items():
@@ -128,19 +143,13 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     Raises:
         StateError: it has entries that are not carried over, or that cannot be read.
     """
-    plan = window_plan(operator)
-    parts = [DictStore() for _ in range(operator.shards)]
-    known = {WINDOWINGS, *_OF_RUNNER}
-    for name, of in plan.by_windowing.items():
-        own = under(name, store)
-        prefix = "" if name is None else f"{name}/"
-        known |= {prefix + entry for entry in store_names(store, prefix)}
-        _split(of, own, [under(name, part) for part in parts])
-    suppress = _suppress(operator)
-    if suppress is not None:
-        known |= held_entries(suppress, store)
-        split_held(suppress, store, parts, partial(_shards_of, plan))
-    other = sorted(set(store) - known)
+    own, parts = bare(operator), [DictStore() for _ in range(operator.shards)]
+    if isinstance(own, DuplicatesOperator):
+        split_rows_once(own, store, parts, partial(_shards_of, own.shards))
+        known = {DUPLICATES, *ids_entries(store)}
+    else:
+        known = _split_windows(operator, store, parts)
+    other = sorted(set(store) - known - set(_OF_RUNNER))
     if other:
         raise StateError(
             f"migrate: the shard keeps {', '.join(other[:3])}, which is not carried over: of another suppress, or of an option that the pipeline "
@@ -149,12 +158,26 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     return parts
 
 
+def _split_windows(operator: Operator, store: DictStore, parts: Sequence[DictStore]) -> set[str]:
+    """Split a shard of windows; gives the names of the entries that are its."""
+    plan, known = window_plan(operator), {WINDOWINGS}
+    for name, of in plan.by_windowing.items():
+        own = under(name, store)
+        prefix = "" if name is None else f"{name}/"
+        known |= {prefix + entry for entry in store_names(store, prefix)}
+        _split(of, own, [under(name, part) for part in parts])
+    suppress = _suppress(operator)
+    if suppress is not None:
+        known |= held_entries(suppress, store)
+        split_held(suppress, store, parts, partial(_shards_of, plan.shards))
+    return known
+
+
 def store_names(store: DictStore, prefix: str) -> Iterator[str]:
-    """Those entries under a prefix, without it, that windows are kept in."""
-    for entry in store:
-        name = entry.removeprefix(prefix)
-        if entry.startswith(prefix) and (name in (INDEX, TAKES) or _SEGMENTS.fullmatch(name)):
-            yield name
+    """Those entries under a prefix, without it, that windows are kept in, and ids beside them."""
+    names = [entry.removeprefix(prefix) for entry in store if entry.startswith(prefix)]
+    yield from (name for name in names if name in (INDEX, TAKES) or _SEGMENTS.fullmatch(name))
+    yield from ids_entries(names)
 
 
 def _split(plan: WindowPlan, store: Store, parts: Sequence[Store]) -> None:
@@ -162,6 +185,9 @@ def _split(plan: WindowPlan, store: Store, parts: Sequence[Store]) -> None:
     if stored is None:
         return
     index, about = stored
+    if plan.ids_within_us is not None:
+        ids, *of_parts = (open_ids(plan, one) for one in (store, *parts))
+        split_ids(ids, of_parts, range(len(plan.key_schema)), partial(_shards_of, plan.shards))
     entries: list[list[tuple[int, ...]]] = [[] for _ in parts]
     for at, number in enumerate(index["segment"].tolist()):
         windows = read_entry(store, segment_name(number))
@@ -185,11 +211,11 @@ def _shards(plan: WindowPlan, windows: pa.Table) -> Ints:
     """The shard of each of some stored windows."""
     keys = columns_under(windows, "key.", plan.key_schema)
     columns = [column.combine_chunks() for column in keys.columns]
-    return _shards_of(plan, columns, factorize_rows(columns, windows.num_rows))
+    return _shards_of(plan.shards, columns, factorize_rows(columns, windows.num_rows))
 
 
-def _shards_of(plan: WindowPlan, columns: Sequence[pa.Array], by_key: Groups) -> Ints:
-    shard: Ints = shards_of_keys(columns, by_key, plan.shards)[by_key.of].astype(np.int64)
+def _shards_of(shards: int, columns: Sequence[pa.Array], by_key: Groups) -> Ints:
+    shard: Ints = shards_of_keys(columns, by_key, shards)[by_key.of].astype(np.int64)
     return shard
 
 
@@ -207,7 +233,11 @@ def _of_owners(inherited: pa.Table, rows: Ints, windows: int) -> pa.Table | None
 
 def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     """The store of a shard, from its part of each shard that was there."""
-    plan, suppress, whole = window_plan(operator), _suppress(operator), DictStore()
+    own, whole = bare(operator), DictStore()
+    if isinstance(own, DuplicatesOperator):
+        put_rows_once_together(own, parts, whole, _furthest)
+        return whole
+    plan, suppress = window_plan(operator), _suppress(operator)
     for name, of in plan.by_windowing.items():
         _put_together(of, [under(name, part) for part in parts], under(name, whole))
     stored = None if suppress is None else read_index_entry(whole)
@@ -233,16 +263,14 @@ def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> Non
                 if value is not None:
                     whole.put(entry_name(new), value)
             entries.append((new, *(int(index[name][at]) for name in INDEX_COLUMNS[1:])))
+    if plan.ids_within_us is not None:
+        put_ids_together([open_ids(plan, part) for part, _, _ in stored], open_ids(plan, whole))
     abouts = [about for _, _, about in stored]
-    dropped: dict[str, int] = {}
-    for about in abouts:
-        for reason, rows in about["dropped"].items():
-            dropped[reason] = dropped.get(reason, 0) + rows
     about = {
         **abouts[0],
         "identity": plan.identity,
         "clocks": attrs.asdict(_furthest([Clocks.of(about["clocks"]) for about in abouts])),
-        "dropped": dropped,
+        "dropped": added_up(about["dropped"] for about in abouts),
         "by_key": not plan.retains,  # so the first step cuts all segments anew
     }
     write_index_entry(whole, _index(entries), about)

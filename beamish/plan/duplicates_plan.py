@@ -48,6 +48,12 @@ class DuplicatesPlan:
         return pa.schema([self.schema.field(name) for name in names])
 
     @property
+    def key_of_ids(self) -> list[int]:
+        """The places of the columns by which rows go to shards among those of an id: the key's, or all."""
+        names = self.id_schema.names
+        return [names.index(name) for name in names if name in self.takes.keys] or list(range(len(names)))
+
+    @property
     def within_us(self) -> int:
         """How long ids are remembered, microseconds."""
         assert self.options.within is not None  # noqa: S101 - without windows it is said

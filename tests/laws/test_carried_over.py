@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
+from beamish.deduplication import Deduplication
+from beamish.durations import Duration
 from beamish.engine.carrying_over import check_carries_over, put_together, split
 from beamish.engine.state import DictStore
 from beamish.errors import StateError
@@ -22,12 +24,14 @@ from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from tests.agreement import differences
-from tests.strategies.pipelines import pipelines
-from tests.strategies.scripts import scripts
+from tests.said import evolve
+from tests.seconds import S
+from tests.strategies.pipelines import pipelines, rows_once
+from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import busy, busy_scripts, suppressed
 from tests.strategies.windows import windowings, windows
 from tests.upgrades.carried import in_two_runs, line
-from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, ONCE, PLAIN, SCRIPT, TABLE
+from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
 
 few = settings(max_examples=max(settings().max_examples // 5, 1))
 
@@ -74,13 +78,34 @@ def changes_nothing(pipeline, script, data):
 def _kept(pipeline):
     """A drawn pipeline without what is not carried over."""
     stage = pipeline.flow.stage
-    options = attrs.evolve(stage.options, retention=None, deduplication=None)
+    options = attrs.evolve(stage.options, retention=None)
     return bm.Pipeline(attrs.evolve(pipeline.flow, stage=attrs.evolve(stage, options=options)))
 
 
 @given(st.data())
 def test_other_shards_change_nothing(data):
     pipeline = _kept(data.draw(pipelines(window=windows)))
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_ids_for_a_time(data):
+    drawn = pipelines(
+        window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)),
+        watermark=st.just(bm.BoundedOutOfOrderness(0)),
+        keys=st.sampled_from([(), ("score",)]),
+        accumulation=st.sampled_from([Count(), Sum("score")]),
+    )
+    within = Duration(data.draw(st.sampled_from([3, 20])) * S)
+    pipeline = evolve(_kept(data.draw(drawn)), deduplication=Deduplication(("score",), within))
+    changes_nothing(pipeline, data.draw(dense_scripts), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_rows_once(data):
+    pipeline = data.draw(rows_once())
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
@@ -130,7 +155,7 @@ def test_each_key_is_numbered_on():
         assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("pipeline", [TABLE, CHANGES, ONCE, PLAIN.retain(windows=2)])
+@pytest.mark.parametrize("pipeline", [TABLE, CHANGES, PLAIN.retain(windows=2)])
 def test_what_is_not_carried_over_is_refused(pipeline):
     with pytest.raises(StateError, match=r"migrate: .* not carried over"):
         carried(pipeline, pipeline, SCRIPT, 3, (2, 3))

@@ -93,24 +93,45 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
     assert not (tmp_path / "none").exists()
 
 
+def came(pipeline, input_, checkpoint, shards, *columns):
+    """What comes out of a run over all that is there, sorted."""
+    out = []
+    panes = pipeline.apply(input_.stream(), shards=shards, checkpoint=checkpoint)
+    writer = panes.writeStream.foreachBatch(lambda batch, _: out.extend(batch.select(*columns).collect()))
+    writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+    return sorted(map(tuple, out))
+
+
+@pytest.mark.parametrize(
+    "windows", [bm.Pipeline(), bm.Pipeline().window(bm.FixedWindows(10)).accumulate(score=Count())]
+)
+def test_ids_that_are_remembered_go_on_in_other_shards(spark, tmp_path, files, windows):
+    """Rows that came before are known again, once each and in windows."""
+    input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
+    once = windows.event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").deduplicate("score", within=100)
+    first = [row(15, team, score) for team in ("red", "blue", "green", "white") for score in (1, 2)]
+    input_.add(*first)
+    begun = came(once, input_, tmp_path / "first", 2, "team", "score")
+    bm.migrate(spark, tmp_path / "first", tmp_path / "again", once, input_.stream(), shards=5)
+    input_.add(*first, row(16, "red", 3))
+    input_.add(row(300, "last", 1))
+    rest = came(once, input_, tmp_path / "again", 5, "team", "score")
+    if windows == bm.Pipeline():
+        assert begun == sorted((team, score) for team in ("red", "blue", "green", "white") for score in (1, 2))
+        assert rest == [("last", 1), ("red", 3)]
+    else:
+        assert (begun, rest) == ([], [("blue", 2), ("green", 2), ("red", 3), ("white", 2)])
+
+
 def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     """Each key's net change leaves when it is due, as if nothing had been carried over."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     held = PIPELINE.window(bm.FixedWindows(10)).trigger(bm.triggers.Always()).accumulating().accumulate(count=Count())
     held = held.allowed_lateness(100).suppress(bm.UntilWindowCloses())
-    out = []
-
-    def run(checkpoint, shards):
-        panes = held.apply(input_.stream(), shards=shards, checkpoint=checkpoint)
-        writer = panes.writeStream.foreachBatch(
-            lambda batch, _: out.extend((one.team, one["count"]) for one in batch.collect())
-        )
-        writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
-
     input_.add(*(row(15, team, 1) for team in ("red", "blue", "green", "white")), row(16, "red", 1))
-    run(tmp_path / "first", 2)
+    out = came(held, input_, tmp_path / "first", 2, "team", "count")
     bm.migrate(spark, tmp_path / "first", tmp_path / "again", held, input_.stream(), shards=5)
     input_.add(row(17, "blue", 1))
     input_.add(row(300, "last", 1))
-    run(tmp_path / "again", 5)
+    out += came(held, input_, tmp_path / "again", 5, "team", "count")
     assert sorted(out) == [("blue", 2), ("green", 1), ("red", 2), ("white", 1)]

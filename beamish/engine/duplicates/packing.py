@@ -27,8 +27,7 @@ def pack_rows(plan: DuplicatesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
     """
     columns = [cast(rows[field.name].combine_chunks(), field.type) for field in plan.schema]
     rows = pa.table([*columns, times_of(plan.takes, rows)], names=[*plan.schema.names, EVENT_TIME])
-    by = [name for name in plan.id_schema.names if name in plan.takes.keys] or plan.id_schema.names
-    keys = ids_of(rows, by)
+    keys = ids_of(rows, [plan.id_schema.names[place] for place in plan.key_of_ids])
     yield from to_shards(rows, keys, 0, plan.shards)
 
 

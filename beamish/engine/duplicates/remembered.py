@@ -27,6 +27,7 @@ from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "ids"
 """Before the entries of ids in a shard's store."""
@@ -133,6 +134,16 @@ class RememberedIds:
         cells = pa.table([column.take(pa.array(new)) for column in ids], schema=self._schema)
         self._stored.add(Ids.new(cells, until_us=self._until_us(time_us[new])))
         return again
+
+    def stored(self) -> Ids:
+        """All of them."""
+        self._stored.load_where(self._segments.index["rows"] > 0)
+        return self._stored.records
+
+    def put(self, ids: Ids) -> None:
+        """Remember ids that another shard had, none of which is here, and write them."""
+        self._stored.add(ids)
+        self.save(NO_WATERMARK_US)
 
     def _known(self, came: _Came, watermark_us: int) -> pa.Table:
         """The ids that are remembered and have one of some hashes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -37,6 +38,37 @@ from beamish.watermarks import NO_WATERMARK_US
 FORMAT = 1
 
 
+def read_about(plan: DuplicatesPlan, store: Store, *, shards: bool = True) -> dict[str, Any] | None:
+    """What is noted in a shard's store; None: it begins.
+
+    Args:
+        plan: the stage's plan.
+        store: the shard's.
+        shards: whether the number of shards must be the same.
+
+    Raises:
+        StateError: it was written by another stage, number of shards or format.
+    """
+    stored = store.get(DUPLICATES)
+    if stored is None:
+        check_new(store, DUPLICATES)
+        return None
+    about: dict[str, Any] = json.loads(stored)
+    if about["format"] != FORMAT:
+        raise StateError(
+            f"the checkpoint has ids in format {about['format']}, this version of beamish writes {FORMAT}: start from a new "
+            "checkpoint, or use the version that wrote it"
+        )
+    for what, now in plan.identity.items():
+        then = about["identity"].get(what)
+        if (shards or what != "shards") and not same_identity(then, now):
+            raise StateError(
+                f"the checkpoint was written by {plan.options.call} with {what} {then}, the pipeline now has {now}: keep the old "
+                "one, or start from a new checkpoint"
+            )
+    return about
+
+
 class DuplicatesShard(Shard):
     """Some of the ids of such a stage (see ``engine/operator.py``).
 
@@ -51,24 +83,9 @@ class DuplicatesShard(Shard):
         self._remembered = RememberedIds(plan.id_schema, plan.within_us, store, policy)
         self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._counts = Counts(0)
-        stored = store.get(DUPLICATES)
-        if stored is None:
-            check_new(store, DUPLICATES)
-            return
-        about = json.loads(stored)
-        if about["format"] != FORMAT:
-            raise StateError(
-                f"the checkpoint has ids in format {about['format']}, this version of beamish writes {FORMAT}: start from a new "
-                "checkpoint, or use the version that wrote it"
-            )
-        for what, now in plan.identity.items():
-            then = about["identity"].get(what)
-            if not same_identity(then, now):
-                raise StateError(
-                    f"the checkpoint was written by {plan.options.call} with {what} {then}, the pipeline now has {now}: keep the old "
-                    "one, or start from a new checkpoint"
-                )
-        self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
+        about = read_about(plan, store)
+        if about is not None:
+            self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
 
     @property
     def watermark_us(self) -> int | None:

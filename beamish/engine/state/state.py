@@ -105,10 +105,7 @@ class State:
             StateError: it was written by another format, shard count or pipeline, or cannot be read.
         """
         stored = read_index_entry(store)
-        remembered = None
-        if plan.ids_within_us is not None:
-            ids = pa.schema([*plan.key_schema, *plan.id_schema])
-            remembered = RememberedIds(ids, plan.ids_within_us, store)
+        remembered = None if plan.ids_within_us is None else open_ids(plan, store)
         reaches = Reaches(plan, store) if plan.counts_rows else None
         fallen = FallenWindows(plan, store) if plan.options.retention is not None else None
         if stored is None:
@@ -321,3 +318,13 @@ class State:
             **({"forget_after_us": self.plan.forget_after_us} if self.plan.forgets else {}),
         }
         write_index_entry(self.store, self.index, about)
+
+
+def open_ids(plan: WindowPlan, store: Store) -> RememberedIds:
+    """The ids that windows remember for some time, as they are kept beside them.
+
+    Raises:
+        StateError: they cannot be read, or are of other columns.
+    """
+    assert plan.ids_within_us is not None  # noqa: S101 - it is said
+    return RememberedIds(pa.schema([*plan.key_schema, *plan.id_schema]), plan.ids_within_us, store)
