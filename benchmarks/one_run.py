@@ -68,7 +68,10 @@ def stream(spark: SparkSession, program: str, folder: str, parts: int = 1, *, wi
         ]
         with _watched(queries[0]) as watched:
             for query in queries:
-                _await(query)
+                if with_rows:
+                    _await(query)
+                else:
+                    query.awaitTermination()
         wall = time.perf_counter() - begun
         return {**_figures(queries[0], with_rows=with_rows), "wall_seconds": wall, **_taken(watched)}
 
