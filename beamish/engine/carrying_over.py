@@ -3,8 +3,7 @@
 Each shard is split into a part for each new shard, and the parts of a new shard are put together. Windows keep all that they have; only
 where they lie changes. Segments are cut anew by the first step after it, which reads all of them.
 
-Offered for windows of time, plain, several windowings or suppressed, with ids that are remembered for some time; not with what else lies by
-keys beside the windows: windows of rows, ``retain``. And for rows once each, and no other stage.
+Offered for windows, plain, several windowings or suppressed, with all that lies by keys beside them, and for rows once each; for no other stage.
 
 Law (tests/laws/test_carried_over.py): a run that is stopped, carried over and continued gives what one that never stopped gives, but for
 the order of rows between keys and the numbers of the rows that came out, which still rise for each key.
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,13 +22,11 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
+from beamish.engine.duplicates import remembered
 from beamish.engine.duplicates.carrying_over import (
-    added_up,
     check_rows_once,
     ids_entries,
-    put_ids_together,
     put_rows_once_together,
-    split_ids,
     split_rows_once,
 )
 from beamish.engine.duplicates.operator import DuplicatesOperator
@@ -38,6 +35,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
 from beamish.engine.state.compatibility import Difference, all_refused, check_held, check_new, check_unnamed
+from beamish.engine.state.cut_anew import Kept, added_up, put_by_key_together, split_by_key
 from beamish.engine.state.index import (
     INDEX_COLUMNS,
     IndexColumns,
@@ -60,6 +58,7 @@ from beamish.engine.state.stored_tables import (
 from beamish.engine.state.takes import TAKES, note_takes
 from beamish.engine.suppress.carrying_over import held_entries, put_held_together, split_held
 from beamish.engine.suppress.operator import SuppressOperator
+from beamish.engine.windowing import fallen, reaches
 from beamish.engine.windowing.operator import WindowOperator
 from beamish.engine.windowing.packing import shards_of_keys
 from beamish.engine.windowing.several import note_names, under
@@ -99,11 +98,6 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
         raise StateError(
             "migrate: a suppress over several windowings is not carried over; keep its checkpoint and the number of its shards, or start from a "
             "new one"
-        )
-    if plan.counts_rows or plan.options.retention is not None:
-        raise StateError(
-            "migrate: a stage with windows of rows or retain() is not carried over: what lies by keys beside the windows is not cut anew; keep "
-            "its checkpoint and the number of its shards, or start from a new one"
         )
     for store in stores.values():
         for name, of in plan.by_windowing.items():
@@ -164,7 +158,7 @@ def _split_windows(operator: Operator, store: DictStore, parts: Sequence[DictSto
     for name, of in plan.by_windowing.items():
         own = under(name, store)
         prefix = "" if name is None else f"{name}/"
-        known |= {prefix + entry for entry in store_names(store, prefix)}
+        known |= {prefix + entry for entry in store_names(of, store, prefix)}
         _split(of, own, [under(name, part) for part in parts])
     suppress = _suppress(operator)
     if suppress is not None:
@@ -173,11 +167,25 @@ def _split_windows(operator: Operator, store: DictStore, parts: Sequence[DictSto
     return known
 
 
-def store_names(store: DictStore, prefix: str) -> Iterator[str]:
-    """Those entries under a prefix, without it, that windows are kept in, and ids beside them."""
-    names = [entry.removeprefix(prefix) for entry in store if entry.startswith(prefix)]
-    yield from (name for name in names if name in (INDEX, TAKES) or _SEGMENTS.fullmatch(name))
-    yield from ids_entries(names)
+def store_names(plan: WindowPlan, store: DictStore, prefix: str) -> Iterator[str]:
+    """Those entries under a prefix, without it, that windows are kept in, and what lies beside them."""
+    beside = _beside(plan)
+    for entry in store:
+        name = entry.removeprefix(prefix)
+        if entry.startswith(prefix) and (
+            name in (INDEX, TAKES) or _SEGMENTS.fullmatch(name) or name.partition("/")[0] in beside
+        ):
+            yield name
+
+
+def _beside(plan: WindowPlan) -> dict[str, Callable[[WindowPlan, Store], Kept]]:
+    """What lies by keys beside the windows of a plan, by the name before its entries: how it is opened."""
+    every: dict[str, tuple[bool, Callable[[WindowPlan, Store], Kept]]] = {
+        remembered.NAME: (plan.ids_within_us is not None, open_ids),
+        reaches.NAME: (plan.counts_rows, reaches.Reaches),
+        fallen.NAME: (plan.options.retention is not None, fallen.FallenWindows),
+    }
+    return {name: opened for name, (is_kept, opened) in every.items() if is_kept}
 
 
 def _split(plan: WindowPlan, store: Store, parts: Sequence[Store]) -> None:
@@ -185,9 +193,9 @@ def _split(plan: WindowPlan, store: Store, parts: Sequence[Store]) -> None:
     if stored is None:
         return
     index, about = stored
-    if plan.ids_within_us is not None:
-        ids, *of_parts = (open_ids(plan, one) for one in (store, *parts))
-        split_ids(ids, of_parts, range(len(plan.key_schema)), partial(_shards_of, plan.shards))
+    for opened in _beside(plan).values():
+        kept, *of_parts = (opened(plan, one) for one in (store, *parts))
+        split_by_key(kept, of_parts, range(len(plan.key_schema)), partial(_shards_of, plan.shards))
     entries: list[list[tuple[int, ...]]] = [[] for _ in parts]
     for at, number in enumerate(index["segment"].tolist()):
         windows = read_entry(store, segment_name(number))
@@ -263,8 +271,8 @@ def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> Non
                 if value is not None:
                     whole.put(entry_name(new), value)
             entries.append((new, *(int(index[name][at]) for name in INDEX_COLUMNS[1:])))
-    if plan.ids_within_us is not None:
-        put_ids_together([open_ids(plan, part) for part, _, _ in stored], open_ids(plan, whole))
+    for opened in _beside(plan).values():
+        put_by_key_together([opened(plan, part) for part, _, _ in stored], opened(plan, whole))
     abouts = [about for _, _, about in stored]
     about = {
         **abouts[0],

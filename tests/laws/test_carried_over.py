@@ -24,12 +24,14 @@ from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from tests.agreement import differences
+from tests.laws.test_retention import retaining
+from tests.laws.test_windows_of_rows import counted, keyed
 from tests.said import evolve
 from tests.seconds import S
 from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import busy, busy_scripts, suppressed
-from tests.strategies.windows import windowings, windows
+from tests.strategies.windows import row_windows, windowings, windows
 from tests.upgrades.carried import in_two_runs, line
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
 
@@ -76,7 +78,7 @@ def changes_nothing(pipeline, script, data):
 
 
 def _kept(pipeline):
-    """A drawn pipeline without what is not carried over."""
+    """A drawn pipeline whose keys keep all of their past."""
     stage = pipeline.flow.stage
     options = attrs.evolve(stage.options, retention=None)
     return bm.Pipeline(attrs.evolve(pipeline.flow, stage=attrs.evolve(stage, options=options)))
@@ -106,6 +108,35 @@ def test_other_shards_change_nothing_of_ids_for_a_time(data):
 @given(st.data())
 def test_other_shards_change_nothing_of_rows_once(data):
     pipeline = data.draw(rows_once())
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_what_is_retained(data):
+    pipeline = data.draw(retaining())
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
+    drawn = retaining(
+        window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows) and not option.is_all_of_time),
+        watermark=st.just(bm.BoundedOutOfOrderness(0)),
+        keys=st.sampled_from([(), ("score",)]),
+        lateness=st.sampled_from([5, 40, 1000]),
+        accumulation=st.sampled_from([Count(), Sum("score")]),
+    )
+    pipeline = data.draw(drawn.filter(lambda one: one.flow.stage.options.deduplication is None))
+    changes_nothing(pipeline, data.draw(dense_scripts), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_windows_of_rows(data):
+    by_key = row_windows.filter(lambda option: isinstance(option, bm.CountWindows) and option.over == "key")
+    pipeline = data.draw(counted(window=by_key, keys=keyed))
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
@@ -155,7 +186,7 @@ def test_each_key_is_numbered_on():
         assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("pipeline", [TABLE, CHANGES, PLAIN.retain(windows=2)])
+@pytest.mark.parametrize("pipeline", [TABLE, CHANGES])
 def test_what_is_not_carried_over_is_refused(pipeline):
     with pytest.raises(StateError, match=r"migrate: .* not carried over"):
         carried(pipeline, pipeline, SCRIPT, 3, (2, 3))

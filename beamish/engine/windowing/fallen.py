@@ -46,6 +46,15 @@ class FallenWindows:
         self._plan = plan
         self._noted = KeyedRecords(plan.key_schema, Fallen, store, NAME)
 
+    def stored(self) -> Fallen:
+        """All that is noted."""
+        return self._noted.every()
+
+    def put(self, fallen: Fallen) -> None:
+        """Note what another shard had noted, of other keys, and write it."""
+        self._noted.put(fallen)
+        self.save(_NONE)
+
     def are_gone(self, keys: pa.Table, start: Ints, end: Ints) -> Flags:
         """Whether windows of keys are at or before the latest that fell out: bool, one per window.
 

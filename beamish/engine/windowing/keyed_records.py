@@ -70,6 +70,15 @@ class KeyedRecords(Generic[R]):
         """The least of the entries ``due``; None: there is none."""
         return min(self._segments.index[DUE].tolist(), default=None)
 
+    def every(self) -> R:
+        """All of them."""
+        self._stored.load_where(self._segments.index["rows"] > 0)
+        return self.records
+
+    def put(self, records: R) -> None:
+        """Records that another shard had, of keys of which there is none here."""
+        self._stored.add(records)
+
     def load_due(self, at: int) -> None:
         """Read the segments in which something is due."""
         self._stored.load_where(self._segments.index[DUE] <= at)

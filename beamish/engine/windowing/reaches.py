@@ -62,6 +62,15 @@ class Reaches:
         """The least watermark at which a group may have fallen idle; None: none ever does."""
         return None if self._idle_us is None else self._groups.next_due
 
+    def stored(self) -> Reach:
+        """All groups."""
+        return self._groups.every()
+
+    def put(self, groups: Reach) -> None:
+        """Take groups that another shard had, and write them."""
+        self._groups.put(groups)
+        self.save()
+
     def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
         """The group of each key; ``new``: those that are not there begin. int64, NOWHERE: there is none."""
         return self._groups.find(keys, new=new)

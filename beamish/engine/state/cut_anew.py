@@ -1,0 +1,57 @@
+"""Records of keys, cut anew for another number of shards (engine/carrying_over.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from beamish.engine.state.records import Records
+from beamish.kernels.arrays import Ints
+from beamish.kernels.codes import factorize_rows
+from beamish.kernels.groups import Groups
+
+ShardsOf = Callable[[Sequence[pa.Array], Groups], Ints]
+"""Gives the shard of each row of keys: their columns, and by which they are equal, to int64."""
+
+
+class Kept(Protocol):
+    """What a shard keeps as records of keys."""
+
+    def stored(self) -> Records:
+        """All of them."""
+
+    def put(self, records: Any, /) -> None:
+        """Take those that another shard had, of keys that are not here, and write them."""
+
+
+def split_by_key(kept: Kept, parts: Sequence[Kept], key: Iterable[int], shards_of: ShardsOf) -> None:
+    """Give each part of a shard the records of its keys.
+
+    Args:
+        kept: of a shard that was there.
+        parts: one for each shard that is to be.
+        key: the places of the key's columns among the cells.
+        shards_of: gives the shard of each key.
+    """
+    records = kept.stored()
+    columns = [records.cells.column(place).combine_chunks() for place in key]
+    shard = shards_of(columns, factorize_rows(columns, len(records)))
+    for to, part in enumerate(parts):
+        part.put(records.take(shard == to))
+
+
+def put_by_key_together(parts: Sequence[Kept], whole: Kept) -> None:
+    """Write the records of a shard, from its part of each shard that was there."""
+    records = [part.stored() for part in parts]
+    whole.put(type(records[0]).concat(records))
+
+
+def added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by name, of several."""
+    total: dict[str, int] = {}
+    for one in counts:
+        for name, count in one.items():
+            total[name] = total.get(name, 0) + count
+    return total
