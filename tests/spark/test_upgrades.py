@@ -123,6 +123,17 @@ def test_ids_that_are_remembered_go_on_in_other_shards(spark, tmp_path, files, w
         assert (begun, rest) == ([], [("blue", 2), ("green", 2), ("red", 3), ("white", 2)])
 
 
+def test_rows_are_numbered_on_in_other_shards(spark, tmp_path, files):
+    input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
+    threes = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.CountWindows(3))
+    threes = threes.retain(windows=2).accumulate(total=Sum("score"))
+    input_.add(*(row(15, team, score) for team in ("red", "blue", "green", "white") for score in (1, 2)))
+    assert came(threes, input_, tmp_path / "first", 2, "team", "total") == []
+    bm.migrate(spark, tmp_path / "first", tmp_path / "again", threes, input_.stream(), shards=5)
+    input_.add(row(16, "red", 10), row(17, "white", 20), row(18, "white", 30))
+    assert came(threes, input_, tmp_path / "again", 5, "team", "total") == [("red", 13), ("white", 23)]
+
+
 def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     """Each key's net change leaves when it is due, as if nothing had been carried over."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
