@@ -25,7 +25,6 @@ from beamish.engine.clocks import Clocks
 from beamish.engine.duplicates import remembered
 from beamish.engine.duplicates.carrying_over import (
     check_rows_once,
-    ids_entries,
     put_rows_once_together,
     split_rows_once,
 )
@@ -35,7 +34,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
 from beamish.engine.state.compatibility import Difference, all_refused, check_held, check_new, check_unnamed
-from beamish.engine.state.cut_anew import Kept, added_up, put_by_key_together, split_by_key
+from beamish.engine.state.cut_anew import Kept, added_up, entries_under, put_by_key_together, split_by_key
 from beamish.engine.state.index import (
     INDEX_COLUMNS,
     IndexColumns,
@@ -140,7 +139,7 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     own, parts = bare(operator), [DictStore() for _ in range(operator.shards)]
     if isinstance(own, DuplicatesOperator):
         split_rows_once(own, store, parts, partial(_shards_of, own.shards))
-        known = {DUPLICATES, *ids_entries(store)}
+        known = {DUPLICATES, *entries_under([remembered.NAME], store)}
     else:
         known = _split_windows(operator, store, parts)
     other = sorted(set(store) - known - set(_OF_RUNNER))
@@ -158,7 +157,7 @@ def _split_windows(operator: Operator, store: DictStore, parts: Sequence[DictSto
     for name, of in plan.by_windowing.items():
         own = under(name, store)
         prefix = "" if name is None else f"{name}/"
-        known |= {prefix + entry for entry in store_names(of, store, prefix)}
+        known |= {prefix + entry for entry in _names_of(of, store, prefix)}
         _split(of, own, [under(name, part) for part in parts])
     suppress = _suppress(operator)
     if suppress is not None:
@@ -167,15 +166,12 @@ def _split_windows(operator: Operator, store: DictStore, parts: Sequence[DictSto
     return known
 
 
-def store_names(plan: WindowPlan, store: DictStore, prefix: str) -> Iterator[str]:
+def _names_of(plan: WindowPlan, store: DictStore, prefix: str) -> Iterator[str]:
     """Those entries under a prefix, without it, that windows are kept in, and what lies beside them."""
-    beside = _beside(plan)
-    for entry in store:
-        name = entry.removeprefix(prefix)
-        if entry.startswith(prefix) and (
-            name in (INDEX, TAKES) or _SEGMENTS.fullmatch(name) or name.partition("/")[0] in beside
-        ):
-            yield name
+    names = {entry.removeprefix(prefix) for entry in store if entry.startswith(prefix)}
+    yield from names & {INDEX, TAKES}
+    yield from filter(_SEGMENTS.fullmatch, names)
+    yield from entries_under(_beside(plan), names)
 
 
 def _beside(plan: WindowPlan) -> dict[str, Callable[[WindowPlan, Store], Kept]]:
@@ -243,7 +239,7 @@ def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     """The store of a shard, from its part of each shard that was there."""
     own, whole = bare(operator), DictStore()
     if isinstance(own, DuplicatesOperator):
-        put_rows_once_together(own, parts, whole, _furthest)
+        put_rows_once_together(own, parts, whole)
         return whole
     plan, suppress = window_plan(operator), _suppress(operator)
     for name, of in plan.by_windowing.items():
@@ -277,25 +273,15 @@ def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> Non
     about = {
         **abouts[0],
         "identity": plan.identity,
-        "clocks": attrs.asdict(_furthest([Clocks.of(about["clocks"]) for about in abouts])),
+        "clocks": attrs.asdict(Clocks.furthest([Clocks.of(about["clocks"]) for about in abouts])),
         "dropped": added_up(about["dropped"] for about in abouts),
         "by_key": not plan.retains,  # so the first step cuts all segments anew
     }
+    if plan.numbers_rows:  # a number that comes next is that of no row of any of them
+        about["numbered"] = max(one["numbered"] for one in abouts)
     write_index_entry(whole, _index(entries), about)
     note_takes(whole, plan.takes)
 
 
 def _index(entries: Sequence[tuple[int, ...]]) -> IndexColumns:
     return with_rows(empty_index(), entries)
-
-
-def _furthest(clocks: Sequence[Clocks]) -> Clocks:
-    """Where the clocks of the shards stand that were there: nothing is due in a shard between where it stands and the furthest."""
-    together = clocks[0]
-    for other in clocks[1:]:
-        for mine, own in zip(together.inputs, other.inputs, strict=True):
-            for name, value in attrs.asdict(own).items():
-                setattr(mine, name, max(getattr(mine, name), value))
-        together.watermark_us = max(together.watermark_us, other.watermark_us)
-        together.clock_us = max(together.clock_us, other.clock_us)
-    return together

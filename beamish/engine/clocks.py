@@ -34,6 +34,15 @@ class Clocks:
         """From what ``attrs.asdict`` gave."""
         return cls(**{**stored, "inputs": [Progress(**progress) for progress in stored["inputs"]]})
 
+    @classmethod
+    def furthest(cls, clocks: Sequence[Clocks]) -> Clocks:
+        """Where the clocks of some shards stand together: nothing is due in a shard between where it stands and the furthest."""
+        inputs = [
+            Progress(*(max(values) for values in zip(*map(attrs.astuple, progress), strict=True)))
+            for progress in zip(*(one.inputs for one in clocks), strict=True)
+        ]
+        return cls(inputs, max(one.watermark_us for one in clocks), max(one.clock_us for one in clocks))
+
     def step(
         self, policies: Sequence[Watermark], sources_us: Sequence[int | None], clock_us: int | None
     ) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.accumulations import Count, Max, Sum
+from beamish.accumulations import Count, InnerJoin, Max, Sum
 from beamish.deduplication import Deduplication
 from beamish.durations import Duration
 from beamish.engine.carrying_over import check_carries_over, put_together, split
@@ -23,15 +23,18 @@ from beamish.local import Variation, _Node
 from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
+from beamish.testing import TestStream
+from beamish.triggers import AfterCount, Repeatedly
 from tests.agreement import differences
 from tests.laws.test_retention import retaining
 from tests.laws.test_windows_of_rows import counted, keyed
 from tests.said import evolve
 from tests.seconds import S
+from tests.strategies import merges
 from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import busy, busy_scripts, suppressed
-from tests.strategies.windows import row_windows, windowings, windows
+from tests.strategies.windows import windowings, windows
 from tests.upgrades.carried import in_two_runs, line
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
 
@@ -135,9 +138,45 @@ def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_windows_of_rows(data):
-    by_key = row_windows.filter(lambda option: isinstance(option, bm.CountWindows) and option.over == "key")
-    pipeline = data.draw(counted(window=by_key, keys=keyed))
+    pipeline = data.draw(counted(keys=keyed))
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_pairs_that_come_once(data):
+    pipeline = data.draw(merges.merges(once=True).map(_kept))
+    changes_nothing(pipeline, data.draw(merges.scripts(pipeline)), data)
+
+
+@pytest.mark.parametrize("shards", [(2, 1), (4, 2), (3, 1)])
+def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_one_now(shards):
+    rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
+    sliding = bm.merge(a=rows, b=rows).window(bm.SlidingWindows(20, 10)).allowed_lateness(1000).discarding()
+    pipeline = sliding.trigger(Repeatedly(AfterCount(1))).accumulate(p=InnerJoin("a", "b", once=True))
+    for busy_key in "abcdef":
+        many = [{"k": busy_key, "ts": ts, "x": x} for x, ts in enumerate((5.0, 12.0, 15.0, 25.0))]
+        each = [{"k": key, "ts": 15.0, "x": 9} for key in "abcdef"]
+        script = TestStream().add(many, input="a").add(each, input="b").add(many, input="b").add(many, input="a")
+        both = [*chain(*carried(pipeline, pipeline, script, 2, shards))]
+        assert not differences(pipeline.run(script), both, pipeline)
+
+
+@pytest.mark.parametrize("keys", [("team",), ("team", "part")])
+def test_rows_are_counted_on_over_the_stream(keys):
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .key_by(*keys)
+        .window(bm.CountWindows(3, over="stream"))
+    ).accumulate(n=Count())
+    script = TestStream()
+    for team in "aba":
+        script = script.add([{"ts": 1.0, "team": team, "part": "x"}] * 2)
+    script = script.advance_watermark_to_infinity()
+    for first in (1, 2):
+        both = [*chain(*carried(pipeline, pipeline, script, first, (1, 3)))]
+        assert not differences(pipeline.run(script), both, pipeline)
 
 
 @few

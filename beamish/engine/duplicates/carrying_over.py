@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.duplicates.operator import DuplicatesOperator
-from beamish.engine.duplicates.remembered import NAME, RememberedIds
+from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.duplicates.shard import read_about
 from beamish.engine.state.cut_anew import ShardsOf, added_up, put_by_key_together, split_by_key
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES
-
-
-def ids_entries(names: Iterable[str]) -> set[str]:
-    """Which entries of a shard's store are ids'."""
-    return {name for name in names if name.startswith(f"{NAME}/")}
 
 
 def check_rows_once(operator: DuplicatesOperator, stores: Iterable[Store]) -> None:
@@ -41,16 +36,13 @@ def split_rows_once(operator: DuplicatesOperator, store: Store, parts: Sequence[
         part.put(DUPLICATES, json.dumps(about if to == 0 else {**about, "dropped": {}}).encode())
 
 
-def put_rows_once_together(
-    operator: DuplicatesOperator, parts: Sequence[Store], whole: Store, furthest: Callable[[Sequence[Clocks]], Clocks]
-) -> None:
+def put_rows_once_together(operator: DuplicatesOperator, parts: Sequence[Store], whole: Store) -> None:
     """Write the store of a shard, from its part of each shard that was there.
 
     Args:
         operator: that goes on with it.
         parts: as ``split_rows_once`` made them.
         whole: the store of the new shard.
-        furthest: where the clocks of some shards stand together.
     """
     abouts = [about for part in parts if (about := read_about(operator.plan, part, shards=False)) is not None]
     if not abouts:
@@ -59,7 +51,7 @@ def put_rows_once_together(
     about = {
         **abouts[0],
         "identity": operator.plan.identity,
-        "clocks": attrs.asdict(furthest([Clocks.of(about["clocks"]) for about in abouts])),
+        "clocks": attrs.asdict(Clocks.furthest([Clocks.of(about["clocks"]) for about in abouts])),
         "dropped": added_up(about["dropped"] for about in abouts),
     }
     whole.put(DUPLICATES, json.dumps(about).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -26,6 +26,11 @@ class Kept(Protocol):
         """Take those that another shard had, of keys that are not here, and write them."""
 
 
+def entries_under(names: Container[str], store: Iterable[str]) -> set[str]:
+    """Which entries of a shard's store lie under some names: of ``ids/3`` it is ``ids``."""
+    return {entry for entry in store if entry.partition("/")[0] in names}
+
+
 def split_by_key(kept: Kept, parts: Sequence[Kept], key: Iterable[int], shards_of: ShardsOf) -> None:
     """Give each part of a shard the records of its keys.
 
@@ -36,6 +41,9 @@ def split_by_key(kept: Kept, parts: Sequence[Kept], key: Iterable[int], shards_o
         shards_of: gives the shard of each key.
     """
     records = kept.stored()
+    if len(parts) == 1:  # of rows that are counted over the stream there is one record, without a key
+        parts[0].put(records)
+        return
     columns = [records.cells.column(place).combine_chunks() for place in key]
     shard = shards_of(columns, factorize_rows(columns, len(records)))
     for to, part in enumerate(parts):

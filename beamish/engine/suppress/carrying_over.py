@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from beamish.engine.clocks import Clocks
+from beamish.engine.state.cut_anew import ShardsOf
 from beamish.engine.state.segments import DEFAULT_POLICY, segment_numbers
 from beamish.engine.state.store import Store
 from beamish.engine.state.takes import schema_texts
@@ -24,22 +25,21 @@ def held_entries(operator: SuppressOperator, names: Iterable[str]) -> set[str]:
     return {name for name in names if name.startswith(entry_name(operator.suppress.name, ""))}
 
 
-def split_held(operator: SuppressOperator, store: Store, parts: Sequence[Store], shards_of: Any) -> None:
+def split_held(operator: SuppressOperator, store: Store, parts: Sequence[Store], shards_of: ShardsOf) -> None:
     """Give each part of a shard what is held of its keys.
 
     Args:
         operator: that goes on with it.
         store: all entries of a shard that was there.
         parts: one for each shard of the operator.
-        shards_of: gives the shard of each row of keys: their columns, and by which they are equal, to int64.
+        shards_of: gives the shard of each key.
     """
     held, about = _read(operator, [store])
     keys = held.keys.take(held["key_at"])
     columns = [column.combine_chunks() for column in keys.columns]
-    shard: Ints = shards_of(columns, factorize_rows(columns, len(held)))
-    due = Due(
-        operator.suppress, operator.inner, Clocks.new(len(operator.takes))
-    )  # it is asked again when they are put together
+    shard = shards_of(columns, factorize_rows(columns, len(held)))
+    # It is asked again when they are put together.
+    due = Due(operator.suppress, operator.inner, Clocks.new(len(operator.takes)))
     for to in np.unique(shard).tolist():
         _write(operator, parts[to], held, np.flatnonzero(shard == to), about, due)
 
