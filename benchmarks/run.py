@@ -88,6 +88,11 @@ def _shape(number: int, what: str, **has: Any) -> Workload:
     return Workload(f"X{number}", f"B1, {what}", "beamish", "Spark update", 1.0, **has)
 
 
+def _floor(number: int, keys: int) -> Workload:
+    """What the shape of a number leaves at most: stages of Python that do nothing with the same rows."""
+    return Workload(f"X{number}f", f"X{number}'s floor", "floor of two stages", "Spark update", 0, keys=keys)
+
+
 WORKLOADS = [
     Workload("B1", "1 min, count+sum, early/on-time/late", "beamish", "Spark update", 1.0),
     Workload("B1a", "B1 by hand", "beamish", "applyInPandasWithState", 25, **_BY_HAND),
@@ -282,6 +287,7 @@ WORKLOADS = [
     _shape(14, "1,000 bytes nobody asks for", other=1000),
     _shape(15, "8 shuffle partitions", settings={"spark.sql.shuffle.partitions": 8}),
     _shape(16, "200 shuffle partitions", settings={"spark.sql.shuffle.partitions": 200}),
+    *(_floor(number, keys) for number, keys in ((1, 200), (2, 2_000), (3, 4_000))),
     Workload("M1", "MB of a worker at most, B1", "beamish", _BY_HAND_PEER, 1.0, **_PEAK),
     Workload("M4", "MB of a worker at most, B4", "beamish sliding", _BY_HAND_PEER, 0, **_PEAK),
     Workload("M5", "MB of a worker at most, B5", "beamish sessions", _BY_HAND_PEER, 0, **_PEAK),

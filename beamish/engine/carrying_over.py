@@ -3,7 +3,7 @@
 Each shard is split into a part for each new shard, and the parts of a new shard are put together. Windows keep all that they have; only
 where they lie changes. Segments are cut anew by the first step after it, which reads all of them.
 
-Offered for windows, plain, several windowings or suppressed, with all that lies by keys beside them, and for rows once each; for no other stage.
+Windows are cut here, with all that lies by keys beside them; other stages in noted_stages.py.
 
 Law (tests/laws/test_carried_over.py): a run that is stopped, carried over and continued gives what one that never stopped gives, but for
 the order of rows between keys and the numbers of the rows that came out, which still rise for each key.
@@ -17,24 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import attrs
 import numpy as np
 import pyarrow as pa
 
 from beamish.engine.clocks import Clocks
 from beamish.engine.duplicates import remembered
-from beamish.engine.duplicates.carrying_over import (
-    check_rows_once,
-    put_rows_once_together,
-    split_rows_once,
-)
-from beamish.engine.duplicates.operator import DuplicatesOperator
 from beamish.engine.kept_windows import window_plan
+from beamish.engine.noted_stages import NotedStage, noted_stage
 from beamish.engine.operator import Operator
 from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
 from beamish.engine.state.compatibility import Difference, all_refused, check_held, check_new, check_unnamed
-from beamish.engine.state.cut_anew import Kept, added_up, entries_under, put_by_key_together, split_by_key
+from beamish.engine.state.cut_anew import Kept, entries_under, notes_together, put_by_key_together, split_by_key
 from beamish.engine.state.index import (
     INDEX_COLUMNS,
     IndexColumns,
@@ -46,7 +40,6 @@ from beamish.engine.state.index import (
 from beamish.engine.state.state import open_ids
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import (
-    DUPLICATES,
     INDEX,
     WINDOWINGS,
     inherited_name,
@@ -58,7 +51,6 @@ from beamish.engine.state.takes import TAKES, note_takes
 from beamish.engine.suppress.carrying_over import held_entries, put_held_together, split_held
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.windowing import fallen, reaches
-from beamish.engine.windowing.operator import WindowOperator
 from beamish.engine.windowing.packing import shards_of_keys
 from beamish.engine.windowing.several import note_names, under
 from beamish.engine.windowing.window_table import columns_under
@@ -83,32 +75,30 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
     Raises:
         StateError: it cannot, or not to this one.
     """
-    own, suppress = bare(operator), _suppress(operator)
-    if isinstance(own, DuplicatesOperator):
-        check_rows_once(own, stores.values())
+    noted, suppress = _noted(operator), _suppress(operator)
+    suppressed = None if suppress is None else suppress.suppress.name
+    if noted is not None:
+        for store in stores.values():
+            noted.check(store)
+            check_held(noted.together([store]).get("held"), suppressed)
         return
-    if not isinstance(own if suppress is None else suppress.inner, WindowOperator):
-        raise StateError(
-            "migrate: a stage with a versioned table, a join with one or changes() is not carried over; keep its checkpoint and the number of "
-            "its shards, or start from a new one"
-        )
     plan = window_plan(operator)
-    if suppress is not None and plan.windowings:
-        raise StateError(
-            "migrate: a suppress over several windowings is not carried over; keep its checkpoint and the number of its shards, or start from a "
-            "new one"
-        )
     for store in stores.values():
         for name, of in plan.by_windowing.items():
             stored = read_index_entry(under(name, store))
             if stored is not None:
                 _check_identity(stored[1]["identity"], of)
-                check_held(stored[1].get("held"), None if suppress is None else suppress.suppress.name)
+                check_held(stored[1].get("held"), suppressed)
         check_new(store, INDEX)
         if plan.windowings:
             note_names(plan, DictStore(store))
         else:
             check_unnamed(store)
+
+
+def _noted(operator: Operator) -> NotedStage | None:
+    suppress = _suppress(operator)
+    return noted_stage(bare(operator) if suppress is None else suppress.inner)
 
 
 def _suppress(operator: Operator) -> SuppressOperator | None:
@@ -136,12 +126,17 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     Raises:
         StateError: it has entries that are not carried over, or that cannot be read.
     """
-    own, parts = bare(operator), [DictStore() for _ in range(operator.shards)]
-    if isinstance(own, DuplicatesOperator):
-        split_rows_once(own, store, parts, partial(_shards_of, own.shards))
-        known = {DUPLICATES, *entries_under([remembered.NAME], store)}
+    parts, noted, suppress = [DictStore() for _ in range(operator.shards)], _noted(operator), _suppress(operator)
+    shards_of = partial(_shards_of, operator.shards)
+    if noted is None:
+        plan = window_plan(operator)
+        known, keys = _split_windows(plan, store, parts), plan.key_schema
     else:
-        known = _split_windows(operator, store, parts)
+        noted.split(store, parts, shards_of)
+        known, keys = {noted.note, *entries_under(noted.kept(store), store)}, noted.key
+    if suppress is not None:
+        split_held(suppress, store, parts, range(len(keys)), shards_of)
+        known |= held_entries(suppress, store)
     other = sorted(set(store) - known - set(_OF_RUNNER))
     if other:
         raise StateError(
@@ -151,18 +146,14 @@ def split(operator: Operator, store: DictStore) -> list[DictStore]:
     return parts
 
 
-def _split_windows(operator: Operator, store: DictStore, parts: Sequence[DictStore]) -> set[str]:
+def _split_windows(plan: WindowPlan, store: DictStore, parts: Sequence[DictStore]) -> set[str]:
     """Split a shard of windows; gives the names of the entries that are its."""
-    plan, known = window_plan(operator), {WINDOWINGS}
+    known = {WINDOWINGS}
     for name, of in plan.by_windowing.items():
         own = under(name, store)
         prefix = "" if name is None else f"{name}/"
         known |= {prefix + entry for entry in _names_of(of, store, prefix)}
         _split(of, own, [under(name, part) for part in parts])
-    suppress = _suppress(operator)
-    if suppress is not None:
-        known |= held_entries(suppress, store)
-        split_held(suppress, store, parts, partial(_shards_of, plan.shards))
     return known
 
 
@@ -237,21 +228,32 @@ def _of_owners(inherited: pa.Table, rows: Ints, windows: int) -> pa.Table | None
 
 def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     """The store of a shard, from its part of each shard that was there."""
-    own, whole = bare(operator), DictStore()
-    if isinstance(own, DuplicatesOperator):
-        put_rows_once_together(own, parts, whole)
+    noted, suppress, whole = _noted(operator), _suppress(operator), DictStore()
+    if noted is not None:
+        clocks = noted.together(parts).get("clocks")
+        held = {} if suppress is None else _held(suppress, parts, whole, clocks)
+        noted.put_together(parts, whole, **held)
         return whole
-    plan, suppress = window_plan(operator), _suppress(operator)
+    plan = window_plan(operator)
     for name, of in plan.by_windowing.items():
         _put_together(of, [under(name, part) for part in parts], under(name, whole))
-    stored = None if suppress is None else read_index_entry(whole)
-    if suppress is not None and stored is not None:
-        index, about = stored
-        slots = put_held_together(suppress, parts, whole, Clocks.of(about["clocks"]))
-        write_index_entry(whole, index, {**about, "held": {"name": suppress.suppress.name, "updates": slots}})
+    own = [under(name, whole) for name in plan.by_windowing]
+    stored = [(store, *read) for store in own if (read := read_index_entry(store)) is not None]
+    if suppress is not None and stored:
+        held = _held(suppress, parts, whole, stored[0][2]["clocks"])
+        for store, index, about in stored:
+            write_index_entry(store, index, about | held)
     if plan.windowings and whole:
         whole.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
     return whole
+
+
+def _held(
+    suppress: SuppressOperator, parts: Sequence[DictStore], whole: DictStore, clocks: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Write what a suppress holds; gives what is noted of it."""
+    slots = 0 if clocks is None else put_held_together(suppress, parts, whole, Clocks.of(clocks))
+    return {"held": {"name": suppress.suppress.name, "updates": slots}}
 
 
 def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> None:
@@ -270,16 +272,8 @@ def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> Non
     for opened in _beside(plan).values():
         put_by_key_together([opened(plan, part) for part, _, _ in stored], opened(plan, whole))
     abouts = [about for _, _, about in stored]
-    about = {
-        **abouts[0],
-        "identity": plan.identity,
-        "clocks": attrs.asdict(Clocks.furthest([Clocks.of(about["clocks"]) for about in abouts])),
-        "dropped": added_up(about["dropped"] for about in abouts),
-        "by_key": not plan.retains,  # so the first step cuts all segments anew
-    }
-    if plan.numbers_rows:  # a number that comes next is that of no row of any of them
-        about["numbered"] = max(one["numbered"] for one in abouts)
-    write_index_entry(whole, _index(entries), about)
+    by_key = not plan.retains  # so the first step cuts all segments anew
+    write_index_entry(whole, _index(entries), notes_together(abouts, plan.identity) | {"by_key": by_key})
     note_takes(whole, plan.takes)
 
 

@@ -30,7 +30,7 @@ from tests.laws.test_retention import retaining
 from tests.laws.test_windows_of_rows import counted, keyed
 from tests.said import evolve
 from tests.seconds import S
-from tests.strategies import merges
+from tests.strategies import changes, merges, versions
 from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import busy, busy_scripts, suppressed
@@ -201,6 +201,40 @@ def test_other_shards_change_nothing_under_several_windowings(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data):
+    some = pipelines(window=windows.flatmap(windowings)).map(_kept)
+    pipeline = data.draw(suppressed(some, buffers=st.just(bm.Buffer())))
+    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_changes(data):
+    pipeline = data.draw(changes.changes(buffers=st.just(bm.Buffer())))
+    changes_nothing(pipeline, data.draw(changes.scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_a_versioned_table(data):
+    pipeline = data.draw(
+        st.one_of(
+            versions.versions(),
+            versions.followed(versions.versions(of=versions.Drawing(with_dropped=st.sampled_from([False])))),
+        )
+    )
+    changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
+
+
+@few
+@given(st.data())
+def test_other_shards_change_nothing_of_an_as_of_join(data):
+    pipeline = data.draw(versions.as_of_joins())
+    changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
+
+
 def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
     for pipeline, script in ((CHAIN, SCRIPT), (MERGED, OF_TWO)):
         whole = [pipeline.run(script), *(carried(pipeline, pipeline, script, at, (2, 3)) for at in (1, 2, 3))]
@@ -225,10 +259,10 @@ def test_each_key_is_numbered_on():
         assert numbers == sorted(set(numbers))
 
 
-@pytest.mark.parametrize("pipeline", [TABLE, CHANGES])
-def test_what_is_not_carried_over_is_refused(pipeline):
-    with pytest.raises(StateError, match=r"migrate: .* not carried over"):
-        carried(pipeline, pipeline, SCRIPT, 3, (2, 3))
+@pytest.mark.parametrize(("then", "now"), [(TABLE, CHANGES), (CHANGES, TABLE), (TABLE, PLAIN), (PLAIN, CHANGES)])
+def test_a_stage_of_another_kind_does_not_go_on_with_it(then, now):
+    with pytest.raises(StateError):
+        carried(then, now, SCRIPT, 3, (2, 3))
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,50 @@ def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     input_.add(row(300, "last", 1))
     out += came(held, input_, tmp_path / "again", 5, "team", "count")
     assert sorted(out) == [("blue", 2), ("green", 1), ("red", 2), ("white", 1)]
+
+
+def test_changes_that_are_held_go_on_in_other_shards(spark, tmp_path, files):
+    input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
+    latest = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+    latest = latest.changes().suppress(bm.UntilTimeLimit(60, clock="event"))
+    input_.add(*(row(15, team, score) for team in ("red", "blue", "green", "white") for score in (1, 2)))
+    out = came(latest, input_, tmp_path / "first", 2, "team", "score")
+    bm.migrate(spark, tmp_path / "first", tmp_path / "again", latest, input_.stream(), shards=5)
+    input_.add(row(16, "red", 3))
+    input_.add(row(300, "last", 1))
+    out += came(latest, input_, tmp_path / "again", 5, "team", "score")
+    assert sorted(out) == [("blue", 2), ("green", 2), ("red", 3), ("white", 2)]
+
+
+def test_a_join_with_a_versioned_table_goes_on_in_other_shards(spark, tmp_path, files):
+    """The table, rows that wait until the watermark is past them, and rows that came out and are corrected."""
+    orders = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
+    rates = type(orders)(
+        spark, tmp_path / "rates", pa.schema({"at": pa.timestamp("us", "UTC"), "team": pa.string(), "rate": pa.int64()})
+    )
+    rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+    table = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).key_by("team")
+    table = table.versions("1 hour", allowed_lateness="1 hour")
+    joined = bm.as_of_join(orders=rows, rates=table, on="team").accumulating_and_retracting()
+    teams = ("red", "blue", "green", "white")
+    checkpoint, shards = tmp_path / "first", 2
+
+    def run():
+        out = []
+        streams = {"orders": orders.stream(), "rates": rates.stream()}
+        panes = joined.apply(**streams, shards=shards, checkpoint=checkpoint)
+        writer = panes.writeStream.foreachBatch(lambda batch, _: out.extend(batch.collect()))
+        writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+        return sorted((one.team, one.score, one.rates.rate, one.pane.kind) for one in out)
+
+    def rate(seconds, team, rate):
+        return {"at": datetime.fromtimestamp(seconds, UTC), "team": team, "rate": rate}
+
+    rates.add(*(rate(10, team, 1) for team in teams), rate(50, "red", 2))
+    orders.add(*(row(20, team, 20) for team in teams), row(50, "red", 50))
+    assert run() == sorted((team, 20, 1, "PANE") for team in teams)
+    bm.migrate(spark, checkpoint, tmp_path / "again", joined, orders=orders.stream(), rates=rates.stream(), shards=5)
+    checkpoint, shards = tmp_path / "again", 5
+    rates.add(rate(15, "blue", 7), rate(300, "last", 1))
+    orders.add(row(300, "last", 1))
+    assert run() == [("blue", 20, 1, "RETRACTION"), ("blue", 20, 7, "PANE"), ("red", 50, 2, "PANE")]

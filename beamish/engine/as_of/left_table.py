@@ -14,6 +14,10 @@ from beamish.engine.state.spans import SpanPolicy, Spans
 from beamish.engine.state.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.plan.as_of_plan import AsOfPlan
+from beamish.watermarks import NO_WATERMARK_US
+
+WAITING, KEPT = "waiting", "kept"
+"""Before the entries of rows that wait until they are due, and of those that came out and may be corrected."""
 
 
 class LeftTable:
@@ -68,6 +72,16 @@ class LeftTable:
     def first_segment_us(self) -> int | None:
         """The time after which the first segment has no row; None: there is none."""
         return min(self._stored.segments.index["end_us"].tolist(), default=None)
+
+    def stored(self) -> LeftRows:
+        """All of them."""
+        self._stored.load_where(self._stored.segments.index["rows"] > 0)
+        return self.rows
+
+    def put(self, rows: LeftRows) -> None:
+        """Keep rows that another shard had, and write them."""
+        self.add(rows)
+        self.save(NO_WATERMARK_US)
 
     def save(self, below_us: int) -> None:
         """Write what the step has changed, but for rows at times below one."""

@@ -8,12 +8,14 @@ import attrs
 import pyarrow as pa
 
 from beamish.engine.as_of.left_rows import pack_left
+from beamish.engine.as_of.left_table import KEPT, WAITING, LeftTable
 from beamish.engine.as_of.shard import AsOfShard
 from beamish.engine.operator import Cadence, Operator, Shard
 from beamish.engine.signs import sign_column
+from beamish.engine.state.cut_anew import Kept
 from beamish.engine.state.store import Store
 from beamish.engine.versions.packing import pack_changes
-from beamish.engine.versions.table import TablePolicy
+from beamish.engine.versions.table import NAME, TablePolicy, VersionTable
 from beamish.plan.as_of_plan import LEFT, AsOfPlan
 
 
@@ -51,3 +53,8 @@ class AsOfOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return AsOfShard(self.plan, store, self.policy)
+
+    def kept(self, store: Store) -> dict[str, Kept]:
+        """What a shard keeps as records of keys."""
+        rows = {name: LeftTable(self.plan, store, name, self.policy.spans) for name in (WAITING, KEPT)}
+        return {NAME: VersionTable(self.plan.table, store, self.policy), **rows}

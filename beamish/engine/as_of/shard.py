@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from beamish.engine.as_of.corrections import corrected
 from beamish.engine.as_of.joined import Joined, Matches, joined_table
 from beamish.engine.as_of.left_rows import LeftRows, left_rows
-from beamish.engine.as_of.left_table import LeftTable
+from beamish.engine.as_of.left_table import KEPT, WAITING, LeftTable
 from beamish.engine.as_of.matching import met, read_us
 from beamish.engine.as_of.taking_back import net, taken_back
 from beamish.engine.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
@@ -41,8 +41,8 @@ class AsOfShard(TableShard):
     def __init__(self, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
         super().__init__(plan.table, plan.identity, store, policy, inputs=len(plan.counted))
         self._plan = plan
-        self._waiting = LeftTable(plan, store, "waiting", policy.spans)
-        self._kept = LeftTable(plan, store, "kept", policy.spans)
+        self._waiting = LeftTable(plan, store, WAITING, policy.spans)
+        self._kept = LeftTable(plan, store, KEPT, policy.spans)
         self._grace_us, self._lateness_us = plan.options.grace.us, plan.table.options.allowed_lateness.us
 
     @property

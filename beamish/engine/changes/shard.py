@@ -49,6 +49,36 @@ ENTRY = "changes"
 FORMAT = 1
 
 
+def read_about(store: Store, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What is noted in a shard's store; None: it begins.
+
+    Args:
+        store: the shard's.
+        identity: of the stage: what may not change.
+
+    Raises:
+        StateError: it was written by another stage, number of shards or format.
+    """
+    stored = store.get(ENTRY)
+    if stored is None:
+        check_new(store, ENTRY)
+        return None
+    about: dict[str, Any] = json.loads(stored)
+    if about["format"] != FORMAT:
+        raise StateError(
+            f"the checkpoint has changes in format {about['format']}, this version of beamish writes {FORMAT}: start from "
+            "a new checkpoint, or use the version that wrote it"
+        )
+    for what, now in identity.items():
+        then = about["identity"].get(what)
+        if not same_identity(then, now):
+            raise StateError(
+                f"the checkpoint was written by changes() with {what} {then}, the pipeline now has {now}: keep the "
+                "old one, or start from a new checkpoint"
+            )
+    return about
+
+
 class ChangesShard(UpdatingShard):
     """Some of the keys of a changes stage (see ``engine/updates.py``).
 
@@ -61,17 +91,9 @@ class ChangesShard(UpdatingShard):
         plan = operator.plan
         self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._held: Mapping[str, Any] | None = None
-        stored = store.get(ENTRY)
-        if stored is None:
-            check_new(store, ENTRY)
+        about = read_about(store, plan.identity)
+        if about is None:
             return
-        about = json.loads(stored)
-        if about["format"] != FORMAT:
-            raise StateError(
-                f"the checkpoint has changes in format {about['format']}, this version of beamish writes {FORMAT}: start from "
-                "a new checkpoint, or use the version that wrote it"
-            )
-        _check_identity(about["identity"], plan.identity)
         self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
         self._held = about["held"]
 
@@ -192,12 +214,3 @@ def _no_updates(plan: ChangesPlan) -> Updates:
     assert plan.gives.schema is not None  # noqa: S101 - it is bound
     none = plan.gives.schema.empty_table()
     return Updates(make_block(0), plan.key_schema.empty_table(), plan.value_schema.empty_table(), none)
-
-
-def _check_identity(then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for what, value in now.items():
-        if not same_identity(then.get(what), value):
-            raise StateError(
-                f"the checkpoint was written by changes() with {what} {then.get(what)}, the pipeline now has {value}: keep the "
-                "old one, or start from a new checkpoint"
-            )

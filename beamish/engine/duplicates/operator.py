@@ -8,9 +8,10 @@ import attrs
 import pyarrow as pa
 
 from beamish.engine.duplicates.packing import pack_rows
-from beamish.engine.duplicates.remembered import DEFAULT_POLICY
+from beamish.engine.duplicates.remembered import DEFAULT_POLICY, NAME, RememberedIds
 from beamish.engine.duplicates.shard import DuplicatesShard
 from beamish.engine.operator import Cadence, Operator, Shard
+from beamish.engine.state.cut_anew import Kept
 from beamish.engine.state.spans import SpanPolicy
 from beamish.engine.state.store import Store
 from beamish.plan.duplicates_plan import DuplicatesPlan
@@ -42,4 +43,11 @@ class DuplicatesOperator(Operator):
             yield from pack_rows(self.plan, rows)
 
     def open(self, store: Store) -> Shard:
-        return DuplicatesShard(self.plan, store, self.policy)
+        return DuplicatesShard(self.plan, store, self._remembered(store))
+
+    def kept(self, store: Store) -> dict[str, Kept]:
+        """What a shard keeps as records of keys."""
+        return {NAME: self._remembered(store)}
+
+    def _remembered(self, store: Store) -> RememberedIds:
+        return RememberedIds(self.plan.id_schema, self.plan.within_us, store, self.policy)

@@ -24,7 +24,6 @@ from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
 from beamish.engine.state.compatibility import check_new
-from beamish.engine.state.spans import SpanPolicy
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES
 from beamish.errors import StateError
@@ -38,13 +37,13 @@ from beamish.watermarks import NO_WATERMARK_US
 FORMAT = 1
 
 
-def read_about(plan: DuplicatesPlan, store: Store, *, shards: bool = True) -> dict[str, Any] | None:
+def read_about(store: Store, identity: Mapping[str, Any], call: str) -> dict[str, Any] | None:
     """What is noted in a shard's store; None: it begins.
 
     Args:
-        plan: the stage's plan.
         store: the shard's.
-        shards: whether the number of shards must be the same.
+        identity: of the stage: what may not change.
+        call: how it is written in a pipeline.
 
     Raises:
         StateError: it was written by another stage, number of shards or format.
@@ -59,11 +58,11 @@ def read_about(plan: DuplicatesPlan, store: Store, *, shards: bool = True) -> di
             f"the checkpoint has ids in format {about['format']}, this version of beamish writes {FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
-    for what, now in plan.identity.items():
+    for what, now in identity.items():
         then = about["identity"].get(what)
-        if (shards or what != "shards") and not same_identity(then, now):
+        if not same_identity(then, now):
             raise StateError(
-                f"the checkpoint was written by {plan.options.call} with {what} {then}, the pipeline now has {now}: keep the old "
+                f"the checkpoint was written by {call} with {what} {then}, the pipeline now has {now}: keep the old "
                 "one, or start from a new checkpoint"
             )
     return about
@@ -76,14 +75,14 @@ class DuplicatesShard(Shard):
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(self, plan: DuplicatesPlan, store: Store, policy: SpanPolicy) -> None:
+    def __init__(self, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
         self._plan, self._store = plan, store
         assert plan.gives.schema is not None  # noqa: S101 - it is bound
         self._schema: pa.Schema = plan.gives.schema
-        self._remembered = RememberedIds(plan.id_schema, plan.within_us, store, policy)
+        self._remembered = remembered
         self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._counts = Counts(0)
-        about = read_about(plan, store)
+        about = read_about(store, plan.identity, plan.options.call)
         if about is not None:
             self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
 

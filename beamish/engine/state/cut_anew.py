@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import attrs
 import pyarrow as pa
 
+from beamish.engine.clocks import Clocks
 from beamish.engine.state.records import Records
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows
@@ -56,7 +58,19 @@ def put_by_key_together(parts: Sequence[Kept], whole: Kept) -> None:
     whole.put(type(records[0]).concat(records))
 
 
-def added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def notes_together(notes: Sequence[Mapping[str, Any]], identity: Any) -> dict[str, Any]:
+    """What the shards that were there note about themselves, as of one; ``identity``: of the stage that goes on."""
+    return {
+        **notes[0],
+        "identity": identity,
+        "clocks": attrs.asdict(Clocks.furthest([Clocks.of(note["clocks"]) for note in notes])),
+        "dropped": _added_up(note["dropped"] for note in notes),
+        # A number that comes next is that of no row, and of no step, of any of them.
+        **{name: max(note[name] for note in notes) for name in ("numbered", "steps") if name in notes[0]},
+    }
+
+
+def _added_up(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Counts by name, of several."""
     total: dict[str, int] = {}
     for one in counts:

@@ -25,18 +25,21 @@ def held_entries(operator: SuppressOperator, names: Iterable[str]) -> set[str]:
     return {name for name in names if name.startswith(entry_name(operator.suppress.name, ""))}
 
 
-def split_held(operator: SuppressOperator, store: Store, parts: Sequence[Store], shards_of: ShardsOf) -> None:
+def split_held(
+    operator: SuppressOperator, store: Store, parts: Sequence[Store], key: Iterable[int], shards_of: ShardsOf
+) -> None:
     """Give each part of a shard what is held of its keys.
 
     Args:
         operator: that goes on with it.
         store: all entries of a shard that was there.
         parts: one for each shard of the operator.
+        key: the places of the columns by which rows go to shards, among those of a slot's key.
         shards_of: gives the shard of each key.
     """
     held, about = _read(operator, [store])
     keys = held.keys.take(held["key_at"])
-    columns = [column.combine_chunks() for column in keys.columns]
+    columns = [keys.column(place).combine_chunks() for place in key]
     shard = shards_of(columns, factorize_rows(columns, len(held)))
     # It is asked again when they are put together.
     due = Due(operator.suppress, operator.inner, Clocks.new(len(operator.takes)))

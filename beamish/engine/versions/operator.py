@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from beamish.engine.operator import Cadence, Operator, Shard
 from beamish.engine.signs import sign_column
+from beamish.engine.state.cut_anew import Kept
 from beamish.engine.state.store import Store
 from beamish.engine.versions.packing import pack_changes
 from beamish.engine.versions.shard import VersionsShard
-from beamish.engine.versions.table import TablePolicy
+from beamish.engine.versions.table import NAME, TablePolicy, VersionTable
 from beamish.plan.versions_plan import VersionsPlan
 
 
@@ -43,3 +44,7 @@ class VersionsOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return VersionsShard(self.plan, store, self.policy)
+
+    def kept(self, store: Store) -> dict[str, Kept]:
+        """What a shard keeps as records of keys."""
+        return {NAME: VersionTable(self.plan.table, store, self.policy)}

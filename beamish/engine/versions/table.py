@@ -32,6 +32,7 @@ from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.plan.versions_plan import TablePlan
 from beamish.triggers.trigger import NEVER_US
+from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "versions"
 LATEST = END_OF_TIME_US - 1
@@ -213,6 +214,16 @@ class VersionTable:
         return min(due) + 1 if due else None
 
     # What is stored
+
+    def stored(self) -> Changes:
+        """All of them."""
+        self._stored.load_where(self._stored.segments.index["rows"] > 0)
+        return self._stored.records
+
+    def put(self, changes: Changes) -> None:
+        """Take changes that another shard had, of keys that are not here, and write them."""
+        self._stored.add(changes)
+        self.save(NO_WATERMARK_US)
 
     def save(self, watermark_us: int) -> None:
         """Write what the step has changed."""
