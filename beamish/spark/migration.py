@@ -238,23 +238,24 @@ class _Ticks:
 
     Attributes:
         before, now: whether they were there, and are.
-        place: where they stand, from 0.
+        place: where they stand first, from 0.
+        lines: of each line of offsets, where they come: whether it is theirs.
     """
 
     before: bool
     now: bool
-    place: int
+    place: int = 0
+    lines: Sequence[bool] = ()
 
     def of(self, sources: Sequence[str]) -> list[str]:
         """The sources' offsets, with those of the heartbeats or without."""
         if self.before == self.now:
             return list(sources)
-        at = self.place
-        return (
-            [*sources[:at], *sources[at + 1 :]]
-            if self.before
-            else [*sources[:at], json.dumps(HeartbeatReader().initialOffset()), *sources[at:]]
-        )
+        others = [line for line in sources if not is_heartbeat(line)]
+        if self.before:
+            return others
+        begins, each = json.dumps(HeartbeatReader().initialOffset()), iter(others)
+        return [begins if is_theirs else next(each) for is_theirs in self.lines]
 
 
 def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:
@@ -264,20 +265,21 @@ def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) 
         StateError: they come or go, and it is not known where.
     """
     if before == now:
-        return _Ticks(before, now, 0)
-    if len(flow.flows) > 1:
-        raise StateError(
-            "migrate: the clock comes to a pipeline of several stages, or leaves it, which is not carried over; keep what needs the clock as "
-            "it was, or start from a new checkpoint"
-        )
+        return _Ticks(before, now)
     if before:
         return _Ticks(before, now, next(place for place, line in enumerate(sources) if is_heartbeat(line)))
-    if len(sources) != len(flow.sources):
+    lines = _lines(flow)
+    if len(sources) != lines.count(False):
         raise StateError(
             f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so it is not known which place the "
             "clock's would have; keep what needs the clock as it was"
         )
-    return _Ticks(before, now, len(sources))  # they come after the inputs
+    return _Ticks(before, now, lines.index(True), lines)
+
+
+def _lines(flow: BoundFlow) -> list[bool]:
+    """Of each line of offsets of a flow with heartbeats whether it is theirs: Spark notes them for each stage, after its inputs."""
+    return [line for one in flow.inputs for line in (_lines(one) if isinstance(one, BoundFlow) else [False])] + [True]
 
 
 def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:

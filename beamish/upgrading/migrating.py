@@ -31,8 +31,8 @@ def migrate(
     needed; and all that may change anyway. Offsets, the watermark, the numbers of batches and the query's id stay, so sources go on where
     they were, and sinks know the query. The old checkpoint is only read. Spark's own partitions stay as many as they were.
 
-    Not carried over are other stages before or after, a clock that comes to several stages or leaves them, and whatever else means
-    something else now: that is refused, and the new folder is not there.
+    Not carried over are other stages before or after, and whatever else means something else now: that is refused, and the new folder
+    is not there.
 
     Args:
         spark: the session, classic; it runs the one batch that writes the state.

@@ -18,6 +18,7 @@ from beamish.deduplication import Deduplication
 from beamish.durations import Duration
 from beamish.engine.carrying_over import check_carries_over, put_together, split
 from beamish.engine.state import DictStore
+from beamish.engine.suppress import newest_shard
 from beamish.errors import StateError
 from beamish.local import Variation, _Node
 from beamish.script.events import as_step
@@ -214,6 +215,21 @@ def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data)
 def test_other_shards_change_nothing_of_changes(data):
     pipeline = data.draw(changes.changes(buffers=st.just(bm.Buffer())))
     changes_nothing(pipeline, data.draw(changes.scripts(pipeline)), data)
+
+
+@pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
+def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
+    """Some lie among the recent ones and in another segment too."""
+    for name, value in {"_FEWEST": 3, "_SHARE": 1, "_LARGEST": 2}.items():
+        monkeypatch.setattr(newest_shard, name, value)
+    script = TestStream()
+    for ts in range(12):
+        script = script.add([{"ts": float(ts), "k": key, "v": ts} for key in "abcdef"[: 6 - ts % 4]])
+        script = script.advance_watermark_to(ts)
+    script = script.advance_watermark_to(60).advance_watermark_to(70)
+    for first in range(1, len(script.events), 3):
+        both = [*chain(*carried(CHANGES, CHANGES, script, first, shards))]
+        assert not differences(CHANGES.run(script), both, CHANGES)
 
 
 @few

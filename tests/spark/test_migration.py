@@ -22,21 +22,20 @@ def bound(pipeline, script):
 
 @pytest.mark.parametrize(
     ("flow", "sources", "with_clock"),
-    [(bound(PLAIN, SCRIPT), [A], [A, BEGINS]), (bound(MERGED, OF_TWO), [A, B], [A, B, BEGINS])],
-    ids=["one input", "a merge"],
+    [
+        (bound(PLAIN, SCRIPT), [A], [A, BEGINS]),
+        (bound(MERGED, OF_TWO), [A, B], [A, B, BEGINS]),
+        (bound(CHAIN, SCRIPT), [A], [A, BEGINS, BEGINS]),
+    ],
+    ids=["one input", "a merge", "a chain"],
 )
-def test_the_clock_comes_after_the_sources_and_goes_from_where_it_was(flow, sources, with_clock):
+def test_the_clock_comes_after_the_inputs_of_each_stage_and_goes_from_where_it_was(flow, sources, with_clock):
     comes = _ticks(flow, sources, before=False, now=True)
     assert comes.of(sources) == with_clock
     assert is_heartbeat(BEGINS)
     had = [CLOCK if line == BEGINS else line for line in with_clock]
     assert _ticks(flow, had, before=True, now=False).of(had) == sources
     assert _ticks(flow, had, before=True, now=True).of(had) == had
-
-
-def test_a_clock_does_not_come_to_several_stages():
-    with pytest.raises(bm.StateError, match="several stages"):
-        _ticks(bound(CHAIN, SCRIPT), [A], before=False, now=True)
 
 
 def test_a_clock_whose_place_is_not_known_does_not_come():

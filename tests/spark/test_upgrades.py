@@ -193,3 +193,21 @@ def test_a_join_with_a_versioned_table_goes_on_in_other_shards(spark, tmp_path, 
     rates.add(rate(15, "blue", 7), rate(300, "last", 1))
     orders.add(row(300, "last", 1))
     assert run() == [("blue", 20, 1, "RETRACTION"), ("blue", 20, 7, "PANE"), ("red", 50, 2, "PANE")]
+
+
+def test_the_clock_comes_to_a_chain_and_leaves_it(spark, tmp_path, files):
+    """Its first stage waits for the clock, then no longer; its second never does."""
+    input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
+    first = BARE.discarding().accumulate(count=Count())
+    by_clock = first.trigger(t.AfterWatermark(early=t.AfterProcessingTime("1 hour"), late=t.AfterCount(1)))
+    folders = [tmp_path / name for name in ("never", "needs-it", "no-longer")]
+    out = []
+    for number, stage in enumerate((first, by_clock, first)):
+        chain = stage.then(SECOND)
+        if number:
+            bm.migrate(spark, folders[number - 1], folders[number], chain, input_.stream(), shards=2 + number)
+        input_.add(row(1 + number, "red", 1), row(11 + 20 * number, "red", 1))
+        out += came(chain, input_, folders[number], 2 + number, "team", "count")
+    input_.add(row(100, "last", 1))
+    out += came(first.then(SECOND), input_, folders[2], 4, "team", "count")
+    assert out == [("red", 3), ("red", 1), ("red", 1)]

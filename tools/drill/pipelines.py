@@ -131,6 +131,9 @@ def _text(seconds: int) -> str:
 
 
 def lasting(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each key's window the last pane's values: what is promised where the clock decides how often a window fires."""
+    """Of each key's window the last pane's values: what is promised where the clock decides how often a window fires.
+
+    Of one that was still open at the end the clock decides whether it ever fired.
+    """
     last = {repr((row["k"], row["window"])): row for row in sorted(rows, key=lambda row: int(row["pane"]["sequence"]))}
-    return [{**row, "pane": row["pane"]["timing"]} for row in last.values()]
+    return [{**row, "pane": row["pane"]["timing"]} for row in last.values() if row["pane"]["timing"] != "EARLY"]

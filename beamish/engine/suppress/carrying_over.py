@@ -15,6 +15,8 @@ from beamish.engine.state.takes import schema_texts
 from beamish.engine.suppress.due import Due
 from beamish.engine.suppress.held_store import HeldStore, ends, entry_name
 from beamish.engine.suppress.held_table import HeldTable
+from beamish.engine.suppress.newest import unite
+from beamish.engine.suppress.newest_shard import RECENT
 from beamish.engine.suppress.operator import SuppressOperator
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows
@@ -44,7 +46,7 @@ def split_held(
     # It is asked again when they are put together.
     due = Due(operator.suppress, operator.inner, Clocks.new(len(operator.takes)))
     for to in np.unique(shard).tolist():
-        _write(operator, parts[to], held, np.flatnonzero(shard == to), about, due)
+        _write(operator, parts[to], held, np.flatnonzero((shard == to) & ~held["gone"]), about, due)
 
 
 def put_held_together(operator: SuppressOperator, parts: Sequence[Store], whole: Store, clocks: Clocks) -> int:
@@ -60,8 +62,8 @@ def put_held_together(operator: SuppressOperator, parts: Sequence[Store], whole:
     if about:
         due = Due(operator.suppress, operator.inner, clocks)
         about = {**about, "takes": schema_texts(operator.takes), "waits_for_pane": due.waits_for_pane}
-        _write(operator, whole, held, np.arange(len(held)), about, due)
-    return len(held)
+        _write(operator, whole, held, np.flatnonzero(~held["gone"]), about, due)
+    return int((~held["gone"]).sum())
 
 
 def _read(operator: SuppressOperator, stores: Sequence[Store]) -> tuple[HeldTable, dict[str, Any]]:
@@ -73,6 +75,9 @@ def _read(operator: SuppressOperator, stores: Sequence[Store]) -> tuple[HeldTabl
             own.read(number, held)
         if own.about:
             abouts.append(own.about)
+    if operator.inner.keeps_newest:  # what came lately of a slot lies apart from what it was
+        unite(held, operator.inner, np.flatnonzero(held["segment"] != RECENT))
+        held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
     span_us = min((about["span_us"] for about in abouts if "span_us" in about), default=DEFAULT_POLICY.shortest_us)
     return held, {**abouts[0], "span_us": span_us} if abouts else {}
 
@@ -82,7 +87,9 @@ def _write(  # noqa: PLR0917 - one caller splits, the other puts together
 ) -> None:
     into = HeldStore(store, operator.suppress.name)
     into.about = dict(about)
-    number = segment_numbers(about["span_us"], ends(held), held.keys, held["key_at"])
+    number = np.full(len(held), RECENT)
+    if not operator.inner.keeps_newest:
+        number = segment_numbers(about["span_us"], ends(held), held.keys, held["key_at"])
     may_leave = due.may_leave(held)
     for segment in np.unique(number[rows]).tolist():
         into.write(segment, held, rows[number[rows] == segment], may_leave)
