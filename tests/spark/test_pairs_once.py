@@ -44,11 +44,17 @@ SCRIPT = (
     "pipeline",
     [
         MERGED.window(bm.SlidingWindows(20, 10)).accumulate(**once()),
-        MERGED.window(bm.Sessions(10)).trigger(LATE).allowed_lateness(10).accumulate(**once(FullOuterJoin)),
+        pytest.param(
+            MERGED.window(bm.Sessions(10)).trigger(LATE).allowed_lateness(10).accumulate(**once(FullOuterJoin)),
+            marks=pytest.mark.deep,
+        ),
         MERGED.window(bm.Within(10, of="orders", after=2)).accumulate(**once()),
-        MERGED.window(bm.GlobalWindow())
-        .trigger(Repeatedly(AfterCount(1)))
-        .accumulate(**once(LeftOuterJoin, keep_rows={"shipments": 1}, keep_for={"orders": 20})),
+        pytest.param(
+            MERGED.window(bm.GlobalWindow())
+            .trigger(Repeatedly(AfterCount(1)))
+            .accumulate(**once(LeftOuterJoin, keep_rows={"shipments": 1}, keep_for={"orders": 20})),
+            marks=pytest.mark.deep,
+        ),
         MERGED.window({"a": bm.FixedWindows(20), "b": bm.SlidingWindows(30, 10)})
         .trigger(AfterWatermark(early=AfterProcessingTime(5), late=Always()))
         .allowed_lateness(30)

@@ -102,6 +102,7 @@ def came(pipeline, input_, checkpoint, shards, *columns):
     return sorted(map(tuple, out))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "windows", [bm.Pipeline(), bm.Pipeline().window(bm.FixedWindows(10)).accumulate(score=Count())]
 )
@@ -123,6 +124,7 @@ def test_ids_that_are_remembered_go_on_in_other_shards(spark, tmp_path, files, w
         assert (begun, rest) == ([], [("blue", 2), ("green", 2), ("red", 3), ("white", 2)])
 
 
+@pytest.mark.deep
 def test_rows_are_numbered_on_in_other_shards(spark, tmp_path, files):
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     threes = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team").window(bm.CountWindows(3))
@@ -134,6 +136,7 @@ def test_rows_are_numbered_on_in_other_shards(spark, tmp_path, files):
     assert came(threes, input_, tmp_path / "again", 5, "team", "total") == [("red", 13), ("white", 23)]
 
 
+@pytest.mark.deep
 def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     """Each key's net change leaves when it is due, as if nothing had been carried over."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
@@ -148,6 +151,7 @@ def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     assert sorted(out) == [("blue", 2), ("green", 1), ("red", 2), ("white", 1)]
 
 
+@pytest.mark.deep
 def test_changes_that_are_held_go_on_in_other_shards(spark, tmp_path, files):
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     latest = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
