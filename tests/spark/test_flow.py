@@ -110,7 +110,15 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=[pytest.mark.deep] if name in ("a source beside a stage", "a merge of a merge") else []
+        )
+        for name in TREES
+    ],
+)
 def test_a_tree_gives_on_spark_what_it_gives_in_process_event_by_event(spark, name):
     pipeline, script = TREES[name]
     expected = script.trace(pipeline)

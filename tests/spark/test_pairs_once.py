@@ -55,10 +55,13 @@ SCRIPT = (
             .accumulate(**once(LeftOuterJoin, keep_rows={"shipments": 1}, keep_for={"orders": 20})),
             marks=pytest.mark.deep,
         ),
-        MERGED.window({"a": bm.FixedWindows(20), "b": bm.SlidingWindows(30, 10)})
-        .trigger(AfterWatermark(early=AfterProcessingTime(5), late=Always()))
-        .allowed_lateness(30)
-        .accumulate(**once()),
+        pytest.param(
+            MERGED.window({"a": bm.FixedWindows(20), "b": bm.SlidingWindows(30, 10)})
+            .trigger(AfterWatermark(early=AfterProcessingTime(5), late=Always()))
+            .allowed_lateness(30)
+            .accumulate(**once()),
+            marks=pytest.mark.deep,
+        ),
     ],
     ids=["sliding", "sessions", "within", "global", "windowings"],
 )

@@ -199,6 +199,7 @@ def test_a_join_with_a_versioned_table_goes_on_in_other_shards(spark, tmp_path, 
     assert run() == [("blue", 20, 1, "RETRACTION"), ("blue", 20, 7, "PANE"), ("red", 50, 2, "PANE")]
 
 
+@pytest.mark.deep
 def test_the_clock_comes_to_a_chain_and_leaves_it(spark, tmp_path, files):
     """Its first stage waits for the clock, then no longer; its second never does."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
