@@ -39,6 +39,14 @@ def two_stages(df: DataFrame) -> DataFrame:
     return _called(_rows(df).mapInArrow(_count, "shard int, payload binary").groupBy("shard"))
 
 
+def three_pairs(df: DataFrame) -> DataFrame:
+    """The same three times, one after the other: the floor of three stages."""
+    rows = _rows(df)
+    for _ in range(3):
+        rows = _called(rows.mapInArrow(_count, "shard int, payload binary").groupBy("shard"))
+    return rows
+
+
 def one_stage(df: DataFrame) -> DataFrame:
     """The same right behind Spark's shuffle of the rows themselves, without the map: what that one stage costs."""
     ids = F.array(*map(F.lit, shard_ids(SHARDS)))

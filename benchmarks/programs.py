@@ -15,7 +15,7 @@ from by_hand import (
     rows_by_hand,
     transform_with_state,
 )
-from floor import one_stage, packed_and_counted, two_stages
+from floor import one_stage, packed_and_counted, three_pairs, two_stages
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -321,5 +321,6 @@ PROGRAMS: dict[str, Program] = {
     "transformWithState": lambda df: (transform_with_state(df), "append"),
     "floor": lambda df: (packed_and_counted(df), "append"),
     "floor of two stages": lambda df: (two_stages(df), "append"),
+    "floor of three pairs of stages": lambda df: (three_pairs(df), "append"),
     "floor of one stage": lambda df: (one_stage(df), "append"),
 }

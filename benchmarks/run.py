@@ -246,6 +246,15 @@ WORKLOADS = [
     ),
     Workload("Q1c", "Q1, three stages", "beamish longer chain", "Spark longer chain", 1.3, rows=200_000, **_FEW),
     Workload(
+        "Q1cf",
+        "Q1c beside its floor",
+        "beamish longer chain",
+        "floor of three pairs of stages",
+        0,
+        rows=200_000,
+        **_FEW,
+    ),
+    Workload(
         "Q1l",
         "Q1, changelog checkpoints",
         "beamish",
