@@ -230,9 +230,9 @@ def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     """The store of a shard, from its part of each shard that was there."""
     noted, suppress, whole = _noted(operator), _suppress(operator), DictStore()
     if noted is not None:
-        clocks = noted.together(parts).get("clocks")
-        held = {} if suppress is None else _held(suppress, parts, whole, clocks)
-        noted.put_together(parts, whole, **held)
+        about = noted.put_together(parts, whole)
+        if suppress is not None and about:
+            noted.write_note(whole, about | _held(suppress, parts, whole, about["clocks"]))
         return whole
     plan = window_plan(operator)
     for name, of in plan.by_windowing.items():
@@ -249,10 +249,10 @@ def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
 
 
 def _held(
-    suppress: SuppressOperator, parts: Sequence[DictStore], whole: DictStore, clocks: dict[str, Any] | None
+    suppress: SuppressOperator, parts: Sequence[DictStore], whole: DictStore, clocks: dict[str, Any]
 ) -> dict[str, Any]:
     """Write what a suppress holds; gives what is noted of it."""
-    slots = 0 if clocks is None else put_held_together(suppress, parts, whole, Clocks.of(clocks))
+    slots = put_held_together(suppress, parts, whole, Clocks.of(clocks))
     return {"held": {"name": suppress.suppress.name, "updates": slots}}
 
 

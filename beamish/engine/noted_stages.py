@@ -53,17 +53,22 @@ class NotedStage:
             split_by_key(kept, [one[name] for one in of_parts], self.key, shards_of)
         about = json.loads(stored)
         for to, part in enumerate(parts):
-            part.put(self.note, json.dumps(about if to == 0 else {**about, "dropped": {}}).encode())
+            self.write_note(part, about if to == 0 else {**about, "dropped": {}})
 
-    def put_together(self, parts: Sequence[Store], whole: Store, **further: Any) -> None:
-        """Write the store of a shard, from its part of each shard that was there; ``further`` is noted too."""
+    def put_together(self, parts: Sequence[Store], whole: Store) -> dict[str, Any]:
+        """Write the store of a shard, from its part of each shard that was there; gives what it notes, nothing if none was there."""
         about = self.together(parts)
         if not about:
-            return
+            return about
         of_parts = [self.kept(part) for part in parts]
         for name, kept in self.kept(whole).items():
             put_by_key_together([one[name] for one in of_parts], kept)
-        whole.put(self.note, json.dumps(about | further).encode())
+        self.write_note(whole, about)
+        return about
+
+    def write_note(self, store: Store, about: Mapping[str, Any]) -> None:
+        """Note this about a shard."""
+        store.put(self.note, json.dumps(about).encode())
 
     def together(self, parts: Sequence[Store]) -> dict[str, Any]:
         """What the parts of a shard note, as of one."""

@@ -75,8 +75,7 @@ class LeftTable:
 
     def stored(self) -> LeftRows:
         """All of them."""
-        self._stored.load_where(self._stored.segments.index["rows"] > 0)
-        return self.rows
+        return self._stored.load_all()
 
     def put(self, rows: LeftRows) -> None:
         """Keep rows that another shard had, and write them."""

@@ -29,13 +29,11 @@ from beamish.engine.pane_columns import (
     timestamp_column,
     window_column,
 )
-from beamish.engine.state.compatibility import check_new
+from beamish.engine.state.compatibility import read_note
 from beamish.engine.state.store import Store
 from beamish.engine.updates import Updates, UpdatingShard
-from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.identity import same_identity
 from beamish.kernels.order import sort_order
 from beamish.kernels.reserved import EVENT_TIME, FIRST, ROWS
 from beamish.pane import DropReason
@@ -59,24 +57,7 @@ def read_about(store: Store, identity: Mapping[str, Any]) -> dict[str, Any] | No
     Raises:
         StateError: it was written by another stage, number of shards or format.
     """
-    stored = store.get(ENTRY)
-    if stored is None:
-        check_new(store, ENTRY)
-        return None
-    about: dict[str, Any] = json.loads(stored)
-    if about["format"] != FORMAT:
-        raise StateError(
-            f"the checkpoint has changes in format {about['format']}, this version of beamish writes {FORMAT}: start from "
-            "a new checkpoint, or use the version that wrote it"
-        )
-    for what, now in identity.items():
-        then = about["identity"].get(what)
-        if not same_identity(then, now):
-            raise StateError(
-                f"the checkpoint was written by changes() with {what} {then}, the pipeline now has {now}: keep the "
-                "old one, or start from a new checkpoint"
-            )
-    return about
+    return read_note(store, ENTRY, identity, FORMAT, holds="changes", by="changes()")
 
 
 class ChangesShard(UpdatingShard):

@@ -137,8 +137,7 @@ class RememberedIds:
 
     def stored(self) -> Ids:
         """All of them."""
-        self._stored.load_where(self._segments.index["rows"] > 0)
-        return self._stored.records
+        return self._stored.load_all()
 
     def put(self, ids: Ids) -> None:
         """Remember ids that another shard had, none of which is here, and write them."""

@@ -23,13 +23,11 @@ from beamish.engine.duplicates.packing import ids_of, unpack_rows
 from beamish.engine.duplicates.remembered import RememberedIds
 from beamish.engine.operator import Shard
 from beamish.engine.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
-from beamish.engine.state.compatibility import check_new
+from beamish.engine.state.compatibility import read_note
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES
-from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
-from beamish.kernels.identity import same_identity
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.plan.duplicates_plan import DuplicatesPlan
 from beamish.watermarks import NO_WATERMARK_US
@@ -48,24 +46,7 @@ def read_about(store: Store, identity: Mapping[str, Any], call: str) -> dict[str
     Raises:
         StateError: it was written by another stage, number of shards or format.
     """
-    stored = store.get(DUPLICATES)
-    if stored is None:
-        check_new(store, DUPLICATES)
-        return None
-    about: dict[str, Any] = json.loads(stored)
-    if about["format"] != FORMAT:
-        raise StateError(
-            f"the checkpoint has ids in format {about['format']}, this version of beamish writes {FORMAT}: start from a new "
-            "checkpoint, or use the version that wrote it"
-        )
-    for what, now in identity.items():
-        then = about["identity"].get(what)
-        if not same_identity(then, now):
-            raise StateError(
-                f"the checkpoint was written by {call} with {what} {then}, the pipeline now has {now}: keep the old "
-                "one, or start from a new checkpoint"
-            )
-    return about
+    return read_note(store, DUPLICATES, identity, FORMAT, holds="ids", by=call)
 
 
 class DuplicatesShard(Shard):

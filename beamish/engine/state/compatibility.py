@@ -74,6 +74,41 @@ def check_new(store: Store, kind: str) -> None:
         )
 
 
+def read_note(  # noqa: PLR0917 - the store, then what is known of the note
+    store: Store, entry: str, identity: Mapping[str, Any], format_: int, holds: str, by: str
+) -> dict[str, Any] | None:
+    """What a shard notes about itself in JSON; None: it begins.
+
+    Args:
+        store: the shard's.
+        entry: of the note, one of ``KINDS``.
+        identity: of the stage: what may not change.
+        format_: that this version writes.
+        holds, by: in words what the shard keeps, and the call of a pipeline that makes such a stage.
+
+    Raises:
+        StateError: it was written by another stage, number of shards or format.
+    """
+    stored = store.get(entry)
+    if stored is None:
+        check_new(store, entry)
+        return None
+    about: dict[str, Any] = json.loads(stored)
+    if about["format"] != format_:
+        raise StateError(
+            f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {format_}: start from a new "
+            "checkpoint, or use the version that wrote it"
+        )
+    for what, now in identity.items():
+        then = about["identity"].get(what)
+        if not same_identity(then, now):
+            raise StateError(
+                f"the checkpoint was written by {by} with {what} {then}, the pipeline now has {now}: keep the old one, or start from a "
+                "new checkpoint"
+            )
+    return about
+
+
 def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
     """Check that no suppress but the one of this name holds anything.
 

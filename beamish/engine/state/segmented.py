@@ -52,6 +52,11 @@ class Segmented(Generic[R]):
         """Read segments, of flags for the entries of the index."""
         self.load(self.segments.numbers(wanted))
 
+    def load_all(self) -> R:
+        """Read all segments; gives what they hold."""
+        self.load(self.segments.index["segment"].tolist())
+        return self.records
+
     def rewrite(self, numbers: Iterable[int]) -> None:
         """Have segments written anew though nothing in them changed."""
         numbers = list(numbers)
