@@ -136,6 +136,15 @@ def test_rows_are_numbered_on_in_other_shards(spark, tmp_path, files):
     assert came(threes, input_, tmp_path / "again", 5, "team", "total") == [("red", 13), ("white", 23)]
 
 
+def in_both(spark, tmp_path, pipeline, input_, later, *, value):
+    """What comes out of two shards, and of five that go on with a row more, until nothing is held."""
+    out = came(pipeline, input_, tmp_path / "first", 2, "team", value)
+    bm.migrate(spark, tmp_path / "first", tmp_path / "again", pipeline, input_.stream(), shards=5)
+    input_.add(later)
+    input_.add(row(300, "last", 1))
+    return out + came(pipeline, input_, tmp_path / "again", 5, "team", value)
+
+
 @pytest.mark.deep
 def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     """Each key's net change leaves when it is due, as if nothing had been carried over."""
@@ -143,11 +152,7 @@ def test_what_a_suppress_holds_goes_on_in_other_shards(spark, tmp_path, files):
     held = PIPELINE.window(bm.FixedWindows(10)).trigger(bm.triggers.Always()).accumulating().accumulate(count=Count())
     held = held.allowed_lateness(100).suppress(bm.UntilWindowCloses())
     input_.add(*(row(15, team, 1) for team in ("red", "blue", "green", "white")), row(16, "red", 1))
-    out = came(held, input_, tmp_path / "first", 2, "team", "count")
-    bm.migrate(spark, tmp_path / "first", tmp_path / "again", held, input_.stream(), shards=5)
-    input_.add(row(17, "blue", 1))
-    input_.add(row(300, "last", 1))
-    out += came(held, input_, tmp_path / "again", 5, "team", "count")
+    out = in_both(spark, tmp_path, held, input_, row(17, "blue", 1), value="count")
     assert sorted(out) == [("blue", 2), ("green", 1), ("red", 2), ("white", 1)]
 
 
@@ -157,11 +162,7 @@ def test_changes_that_are_held_go_on_in_other_shards(spark, tmp_path, files):
     latest = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
     latest = latest.changes().suppress(bm.UntilTimeLimit(60, clock="event"))
     input_.add(*(row(15, team, score) for team in ("red", "blue", "green", "white") for score in (1, 2)))
-    out = came(latest, input_, tmp_path / "first", 2, "team", "score")
-    bm.migrate(spark, tmp_path / "first", tmp_path / "again", latest, input_.stream(), shards=5)
-    input_.add(row(16, "red", 3))
-    input_.add(row(300, "last", 1))
-    out += came(latest, input_, tmp_path / "again", 5, "team", "score")
+    out = in_both(spark, tmp_path, latest, input_, row(16, "red", 3), value="score")
     assert sorted(out) == [("blue", 2), ("green", 2), ("red", 3), ("white", 2)]
 
 
@@ -199,15 +200,25 @@ def test_a_join_with_a_versioned_table_goes_on_in_other_shards(spark, tmp_path, 
     assert run() == [("blue", 20, 1, "RETRACTION"), ("blue", 20, 7, "PANE"), ("red", 50, 2, "PANE")]
 
 
+WAITS = t.AfterWatermark(early=t.AfterProcessingTime("1 hour"), late=t.AfterCount(1))
+
+
 @pytest.mark.deep
-def test_the_clock_comes_to_a_chain_and_leaves_it(spark, tmp_path, files):
+@pytest.mark.parametrize(
+    "needs_clock",
+    [
+        lambda stage: stage.trigger(WAITS),
+        lambda stage: stage.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout="1 hour")),
+    ],
+    ids=["a trigger", "idle_timeout"],
+)
+def test_the_clock_comes_to_a_chain_and_leaves_it(spark, tmp_path, files, needs_clock):
     """Its first stage waits for the clock, then no longer; its second never does."""
     input_ = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())
     first = BARE.discarding().accumulate(count=Count())
-    by_clock = first.trigger(t.AfterWatermark(early=t.AfterProcessingTime("1 hour"), late=t.AfterCount(1)))
     folders = [tmp_path / name for name in ("never", "needs-it", "no-longer")]
     out = []
-    for number, stage in enumerate((first, by_clock, first)):
+    for number, stage in enumerate((first, needs_clock(first), first)):
         chain = stage.then(SECOND)
         if number:
             bm.migrate(spark, folders[number - 1], folders[number], chain, input_.stream(), shards=2 + number)
