@@ -1,11 +1,11 @@
 """Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own.
 
-Their workers leave out of garbage collections what ours do (``beamish/spark/garbage.py``).
+Their workers leave out of garbage collections what ours do (``beamish/spark/worker_memory.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -14,11 +14,10 @@ from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from beamish.spark.garbage import spare_what_stays
 from beamish.spark.operator.map_store import state_of
 from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.worker_memory import spare_memory
 
-SHARDS = 2
 _NOTHING = b"0" * 1000
 
 
@@ -28,7 +27,7 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
     def total(_key: Any, frames: Iterator[Any], _state: Any) -> Iterator[Any]:
         yield from frames
 
-    packed = _rows(df).mapInArrow(_count, "shard int, payload binary")
+    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
     return packed.groupBy("shard").applyInPandasWithState(
         total, "shard int, payload binary", "n int", "append", "NoTimeout"
     )
@@ -36,21 +35,23 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
 
 def two_stages(df: DataFrame) -> DataFrame:
     """A map, then a ``transformWithState`` with one get and one put per shard: the floor of small batches."""
-    return _called(_rows(df).mapInArrow(_count, "shard int, payload binary").groupBy("shard"))
+    return _called(_rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
 
 
 def three_pairs(df: DataFrame) -> DataFrame:
     """The same three times, one after the other: the floor of three stages."""
     rows = _rows(df)
     for _ in range(3):
-        rows = _called(rows.mapInArrow(_count, "shard int, payload binary").groupBy("shard"))
+        rows = _called(rows.mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
     return rows
 
 
 def one_stage(df: DataFrame) -> DataFrame:
     """The same right behind Spark's shuffle of the rows themselves, without the map: what that one stage costs."""
-    ids = F.array(*map(F.lit, shard_ids(SHARDS)))
-    return _called(_rows(df).withColumn("shard", ids[F.pmod(F.hash("k"), F.lit(SHARDS))]).groupBy("shard"))
+    ids = shard_ids(_shards(df))
+    return _called(
+        _rows(df).withColumn("shard", F.array(*map(F.lit, ids))[F.pmod(F.hash("k"), F.lit(len(ids)))]).groupBy("shard")
+    )
 
 
 def _called(by_shard: GroupedData) -> DataFrame:
@@ -63,16 +64,26 @@ def _rows(df: DataFrame) -> DataFrame:
     return df.withWatermark("ts", "1 minute").select("k", F.unix_micros("ts").alias("us"), "x")
 
 
-def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    spare_what_stays()
-    rows = sum(batch.num_rows for batch in batches)
-    payloads = pa.array([str(rows).encode()] * SHARDS, pa.binary())
-    yield pa.record_batch({"shard": pa.array(shard_ids(SHARDS), pa.int32()), "payload": payloads})
+def _shards(df: DataFrame) -> int:
+    """As many as ours has."""
+    return int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+
+
+def _counted(shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    ids = pa.array(shard_ids(shards), pa.int32())
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_memory()
+        rows = sum(batch.num_rows for batch in batches)
+        payloads = pa.array([str(rows).encode()] * shards, pa.binary())
+        yield pa.record_batch({"shard": ids, "payload": payloads})
+
+    return count
 
 
 class _OneGetOnePut(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
-        spare_what_stays()
+        spare_memory()
         self._shard = state_of(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803

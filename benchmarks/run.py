@@ -88,9 +88,13 @@ def _shape(number: int, what: str, **has: Any) -> Workload:
     return Workload(f"X{number}", f"B1, {what}", "beamish", "Spark update", 1.0, **has)
 
 
-def _floor(number: int, keys: int) -> Workload:
-    """What the shape of a number leaves at most: stages of Python that do nothing with the same rows."""
-    return Workload(f"X{number}f", f"X{number}'s floor", "floor of two stages", "Spark update", 0, keys=keys)
+def _floor(of: str, **has: Any) -> Workload:
+    """What a shape leaves at most: stages of Python that do nothing with the same rows."""
+    return Workload(f"{of}f", f"{of}'s floor", "floor of two stages", "Spark update", 0, **has)
+
+
+def _partitions(number: int) -> dict[str, Any]:
+    return {"settings": {"spark.sql.shuffle.partitions": number}}
 
 
 WORKLOADS = [
@@ -294,10 +298,16 @@ WORKLOADS = [
     _shape(12, "10 bytes nobody asks for", other=10),
     _shape(13, "100 bytes nobody asks for", other=100),
     _shape(14, "1,000 bytes nobody asks for", other=1000),
-    _shape(15, "8 shuffle partitions", settings={"spark.sql.shuffle.partitions": 8}),
-    _shape(16, "200 shuffle partitions", settings={"spark.sql.shuffle.partitions": 200}),
-    *(_floor(number, keys) for number, keys in ((1, 200), (2, 2_000), (3, 4_000))),
+    _shape(15, "8 shuffle partitions", **_partitions(8)),
+    _shape(16, "200 shuffle partitions", **_partitions(200), rows=2_000_000, files=4),
+    _floor("X1", keys=200),
+    _floor("X2", keys=2_000),
+    _floor("X3", keys=4_000),
+    _floor("X12", other=10),
+    _floor("X15", **_partitions(8)),
+    _floor("X16", **_partitions(200), rows=2_000_000, files=4),
     Workload("M1", "MB of a worker at most, B1", "beamish", _BY_HAND_PEER, 1.0, **_PEAK),
+    Workload("M1f", "M1's floor", "floor of two stages", _BY_HAND_PEER, 0, **_PEAK),
     Workload("M4", "MB of a worker at most, B4", "beamish sliding", _BY_HAND_PEER, 0, **_PEAK),
     Workload("M5", "MB of a worker at most, B5", "beamish sessions", _BY_HAND_PEER, 0, **_PEAK),
     Workload(

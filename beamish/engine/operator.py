@@ -16,7 +16,7 @@ Laws (tests/laws/test_operators.py, for every operator):
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -114,6 +114,11 @@ class Operator(Protocol):
             pairs of shard number and payload; a shard may get several.
         """
         ...
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        """Pack rows that come piece by piece, as ``pack`` does; payloads may wait for further pieces, to be fewer and smaller."""
+        for rows in pieces:
+            yield from self.pack(number, rows)
 
     def observe(self) -> None:
         """Have its shards count what they only do where somebody looks; said before rows are packed."""

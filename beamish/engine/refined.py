@@ -6,7 +6,7 @@ takes back, so it is left out where that pane was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 import attrs
@@ -60,6 +60,9 @@ class RefinedOperator(Operator):
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         return self.inner.pack(number, rows)
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        return self.inner.pack_pieces(number, pieces)
 
     def open(self, store: Store) -> Shard:
         return RefinedShard(self, self.inner.open(store))

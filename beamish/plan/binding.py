@@ -78,6 +78,10 @@ class BoundAccumulation:
             return [str(self.types[0])]
         return [f"{name} {type_}" for name, type_ in zip(self.columns, self.types, strict=True)]
 
+    def state_in(self, slices: pa.Table) -> list[pa.Array]:
+        """Its state's columns in a table of slices (engine/windowing/packing.py)."""
+        return [slices[f"{self.name}.{i}"].combine_chunks() for i in range(len(self.fields))]
+
     def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
         """Its own among all accumulations' state columns."""
         return columns[self.first : self.first + len(self.fields)]

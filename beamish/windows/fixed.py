@@ -52,4 +52,5 @@ class FixedWindows(WindowOption):
         return np.arange(len(start), dtype=np.int64), start, start + self.size.us
 
     def slices(self, timestamps_us: Times) -> Times:
-        return timestamps_us - (timestamps_us - self.offset.us % self.size.us) % self.size.us
+        offset = self.offset.us % self.size.us
+        return (timestamps_us - offset) // self.size.us * self.size.us + offset

@@ -155,12 +155,12 @@ flows = st.one_of(
 class Running:
     """The operators of a flow, each after those whose panes it takes."""
 
-    def __init__(self, flow, *, shards=1, packs=1, reopens=False):
+    def __init__(self, flow, *, shards=1, packs=1, pieces=1, reopens=False):
         self.names = [source.name for source in flow.sources]
         self.flows = flow.bind(dict.fromkeys(self.names, COLUMNS), shards=shards).flows
         self.operators = [one.operator for one in self.flows]
         self.stores = [[DictStore() for _ in range(one.shards)] for one in self.operators]
-        self.packs, self.reopens, self.clock_us = packs, reopens, 0
+        self.packs, self.pieces, self.reopens, self.clock_us = packs, pieces, reopens, 0
         self.watermarks_us = dict.fromkeys(self.names, 0)
         self.open()
 
@@ -189,10 +189,16 @@ class Running:
         return [panes_from_table(gave[flow][0], flow.operator.gives) for flow in self.flows]
 
     def packed(self, operator, number, taken):
-        """The payloads of what an input gives, in parts."""
-        for part in reversed(range(self.packs)) if taken is not None else ():
-            rows = taken.take(pa.array(range(part, len(taken), self.packs), pa.int64()))
-            yield from operator.pack(number, rows) if len(rows) else ()
+        """The payloads of what an input gives, in parts, each in pieces."""
+        for part in reversed(parts(taken, self.packs)) if taken is not None else ():
+            pieces = parts(part, self.pieces)
+            yield from operator.pack_pieces(number, pieces) if self.pieces > 1 else operator.pack(number, part)
+
+
+def parts(rows, count):
+    """Rows as so many tables that have some."""
+    each = [rows.take(pa.array(range(part, len(rows), count), pa.int64())) for part in range(count)]
+    return [part for part in each if len(part)]
 
 
 def is_the_same(flow, one, other, steps):
@@ -205,6 +211,11 @@ def is_the_same(flow, one, other, steps):
 @given(flows, steps, st.integers(2, 4))
 def test_how_rows_are_packed_changes_nothing(flow, steps, packs):
     is_the_same(flow, Running(flow), Running(flow, packs=packs), steps)
+
+
+@given(flows, steps, st.integers(1, 2), st.integers(2, 4))
+def test_packing_piece_by_piece_changes_nothing(flow, steps, packs, pieces):
+    is_the_same(flow, Running(flow), Running(flow, packs=packs, pieces=pieces), steps)
 
 
 @given(flows, steps, st.integers(2, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import pyarrow as pa
@@ -40,6 +40,9 @@ class SuppressOperator(Operator):
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         return self.inner.pack(number, rows)
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        return self.inner.pack_pieces(number, pieces)
 
     def observe(self) -> None:
         self.inner.observe()

@@ -88,8 +88,7 @@ class Bundle:
             accumulation = bound.accumulation
             old = None if before is None else [column.combine_chunks() for column in bound.state_of(before.columns)]
             if self.plan.preaggregates:
-                names = [f"{bound.name}.{i}" for i in range(len(bound.fields))]
-                new = [table[name].combine_chunks() for name in names]
+                new = bound.state_in(table)
                 if old is None:
                     columns.extend(accumulation.combine(groups, new))
                 else:

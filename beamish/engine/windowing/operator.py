@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ from beamish.engine.state import DEFAULT_POLICY, SegmentPolicy, Store
 from beamish.engine.state.compatibility import check_held
 from beamish.engine.updates import Updates, UpdatingOperator, UpdatingShard
 from beamish.engine.windowing.firing import extract, repeats
+from beamish.engine.windowing.joining import joined
 from beamish.engine.windowing.merging import combine_states
 from beamish.engine.windowing.output import pane_table
 from beamish.engine.windowing.packing import pack_rows, shard_of
@@ -80,6 +81,10 @@ class WindowOperator(UpdatingOperator):
     def _packed(self, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
         pack = pack_each if self.plan.windowings else pack_rows
         yield from pack(self.plan, number, rows_taken(self.plan, number, rows), **about)
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        packed = (each for rows in pieces for each in self.pack(number, rows))
+        return joined(self.plan, packed)
 
     def observe(self) -> None:
         for plan in (self.plan, *self.plan.windowings.values()):

@@ -21,7 +21,7 @@ metadata (JSON):
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,7 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
         counts = {name: int(count[to]) for name, count in left_out.items()}
         if latest is not None and latest[to] != NO_WATERMARK_US:
             counts["latest_us"] = int(latest[to])
-        metadata = json.dumps({"input": number, **counts, **about})
-        yield to, to_bytes(table.replace_schema_metadata({_ABOUT: metadata}))
+        yield to, to_payload(table, {"input": number, **counts, **about})
 
 
 def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) -> NDArray[np.int64]:
@@ -97,6 +96,11 @@ def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
         )
         error.raised = raised
         raise error
+
+
+def to_payload(table: pa.Table, about: Mapping[str, Any]) -> bytes:
+    """Rows or slices and what is said about them, as a payload."""
+    return to_bytes(table.replace_schema_metadata({_ABOUT: json.dumps(about)}))
 
 
 def about(payload: bytes) -> dict[str, Any]:
@@ -171,17 +175,42 @@ def _aggregate(
     start = plan.window.slices(time)
     assert start is not None  # noqa: S101 - a window option that preaggregates says its slices
     groups = factorize_tuples([by_key, factorize_values(start)], len(time))
-    first = groups.first()
-    columns = {name: column.take(pa.array(first)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
-    columns[SLICE] = pa.array(start[first])
-    columns[ROWS] = pa.array(groups.sizes())
+    states = [bound.accumulation.reduce(bound.inputs(rows), time, groups) for bound in plan.accumulations]
+    table = slices(plan, groups, keys, start, states, rows=groups.sizes(), first=time, last=time)
+    return table, shard[groups.first()], left_out
+
+
+def slices(
+    plan: WindowPlan,
+    groups: Groups,
+    keys: Sequence[pa.Array],
+    start: NDArray[np.int64],
+    states: Sequence[Sequence[pa.Array]],
+    *,
+    rows: NDArray[np.int64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+) -> pa.Table:
+    """Groups of rows, or of slices of fewer rows, as slices.
+
+    Args:
+        plan: the stage's plan.
+        groups: of n entries, those of one key and slice.
+        keys: the key columns of the entries.
+        start: int64[n], where the slice of each starts.
+        states: what each accumulation has of the groups.
+        rows: of how many rows the groups are.
+        first, last: int64[n], the earliest and latest event time of each entry.
+    """
+    one = groups.first()
+    columns = {name: column.take(pa.array(one)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
+    columns[SLICE] = pa.array(start[one])
+    columns[ROWS] = pa.array(rows)
     if plan.carries_times:
-        columns |= {FIRST: pa.array(groups.least(time)), LAST: pa.array(groups.greatest(time))}
-    for bound in plan.accumulations:
-        inputs = bound.inputs(rows)
-        state = bound.accumulation.reduce(inputs, time, groups)
+        columns |= {FIRST: pa.array(groups.least(first)), LAST: pa.array(groups.greatest(last))}
+    for bound, state in zip(plan.accumulations, states, strict=True):
         columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
-    return pa.table(columns), shard[first], left_out
+    return pa.table(columns)
 
 
 def _split(

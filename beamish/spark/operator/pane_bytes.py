@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from beamish.kernels.ipc import to_bytes
-from beamish.spark.garbage import spare_what_stays
+from beamish.spark.worker_memory import spare_memory
 
 _MOST_ROWS = 100_000
 
@@ -24,7 +24,7 @@ def panes_to_bytes(panes: pa.Table) -> list[bytes]:
 
 def panes_from_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of Arrow IPC streams, which are the first column; for ``mapInArrow``."""
-    spare_what_stays()
+    spare_memory()
     for batch in batches:
         for stream in batch.column(0).drop_null():
             with pa.ipc.open_stream(stream.as_buffer()) as reader:

@@ -23,7 +23,6 @@ from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
 from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
-from beamish.spark.garbage import spare_what_stays
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
@@ -31,6 +30,7 @@ from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.pane_rows import panes_to_rows
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
+from beamish.spark.worker_memory import spare_memory
 
 OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
 OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
@@ -81,7 +81,7 @@ class ShardProcessor(StatefulProcessor):
         self._wakes, self._hands_on, self._observed, self._as_rows = wakes, hands_on, observed, as_rows
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        spare_what_stays()
+        spare_memory()
         self._handle = handle
         self._store = MapStore(state_of(handle))
         self._stepped: set[int] = set()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +18,12 @@ from pyspark.sql import DataFrame
 from beamish.engine.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.spark.garbage import spare_what_stays
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.known import known
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
+from beamish.spark.worker_memory import spare_memory
 
 PACKED = pa.schema(
     [
@@ -40,8 +41,11 @@ NO_INPUT = -1
 Batches = Iterable[pa.RecordBatch]
 Packer = Callable[[Batches], Iterator[pa.RecordBatch]]
 
-_MOST_ROWS = 500_000
-_MOST_BYTES = 64 * 2**20
+_PIECE_ROWS = 2**17
+_PIECE_BYTES = 64 * 2**20
+"""Rows are packed so many at once, while Spark reads the next ones."""
+_SENT_BYTES = 2**20
+"""Payloads go on when they are so large together."""
 
 
 def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bool) -> DataFrame:
@@ -79,15 +83,12 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
     ids = shard_ids(operator.shards)
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
-        spare_what_stays()
-        seen = False
-        reports: list[int] = []
-        for rows in _tables(batches, carried, reports):
-            seen = True
-            yield _payloads([(ids[shard], payload) for shard, payload in operator.pack(number, rows)])
-        if reports:
-            yield _report(ids, number, max(reports))
-        if seen and calls:
+        spare_memory()
+        seen = _Seen()
+        yield from _packed(ids, operator.pack_pieces(number, _tables(batches, carried, seen)))
+        if seen.reports:
+            yield _report(ids, number, max(seen.reports))
+        if seen.rows and calls:
             yield _payloads([(shard, None) for shard in calls])
 
     return pack
@@ -107,12 +108,11 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
     ids = shard_ids(operator.shards)
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
-        spare_what_stays()
-        reports: list[int] = []
-        for panes in _gathered(read(batches), reports):
-            yield _payloads([(ids[shard], payload) for shard, payload in operator.pack(number, panes)])
-        if reports:
-            yield _report(ids, number, max(reports))
+        spare_memory()
+        seen = _Seen()
+        yield from _packed(ids, operator.pack_pieces(number, _gathered(read(batches), seen)))
+        if seen.reports:
+            yield _report(ids, number, max(seen.reports))
         context = TaskContext.get()
         if streaming and context is not None and context.partitionId() == 0:
             yield _payloads([(shard, None) for shard in ids])
@@ -120,41 +120,55 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
     return pack
 
 
-def _gathered(batches: Iterator[pa.RecordBatch], reports: list[int]) -> Iterator[pa.Table]:
-    """Panes in tables of some size; ``reports`` gets what the stage below says of its watermark."""
+@attrs.define
+class _Seen:
+    """What a task has read so far.
+
+    Attributes:
+        rows: how many.
+        reports: how far they, or the stage below, say that the watermark of the input goes.
+    """
+
+    rows: int = 0
+    reports: list[int] = attrs.Factory(list)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], seen: _Seen) -> Iterator[pa.Table]:
+    """Panes in pieces."""
     held: list[pa.Table] = []
     rows = 0
     for batch in batches:
         panes = pa.Table.from_batches([batch])
         if UPSTREAM_WATERMARK in panes.schema.names:
-            reports += panes[UPSTREAM_WATERMARK].drop_null().to_pylist()
+            seen.reports += panes[UPSTREAM_WATERMARK].drop_null().to_pylist()
             panes = panes.filter(panes[UPSTREAM_WATERMARK].is_null()).drop_columns([UPSTREAM_WATERMARK])
         held.append(panes)
         rows += panes.num_rows
-        if rows >= _MOST_ROWS:
+        if rows >= _PIECE_ROWS:
             yield pa.concat_tables(held)
             held, rows = [], 0
     if rows:
         yield pa.concat_tables(held)
 
 
-def _tables(batches: Batches, carried: pa.Schema, reports: list[int]) -> Iterator[pa.Table]:
-    """Rows in tables of some size; ``reports`` gets how far each batch takes the watermark."""
+def _tables(batches: Batches, carried: pa.Schema, seen: _Seen) -> Iterator[pa.Table]:
+    """Rows in pieces."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for arrived in batches:
         batch = arrived
         if REPORT in batch.schema.names:
             greatest = pc.max(batch[REPORT]).as_py()
-            reports += [] if greatest is None else [greatest]
+            seen.reports += [] if greatest is None else [greatest]
             batch = batch.drop_columns([REPORT])
         if IS_ROW in batch.schema.names:
             batch = batch.filter(batch[IS_ROW]).drop_columns([IS_ROW])
         if not batch.num_rows:
             continue
         held.append(batch)
+        seen.rows += batch.num_rows
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _MOST_ROWS or size >= _MOST_BYTES:
+        if rows >= _PIECE_ROWS or size >= _PIECE_BYTES:
             yield _table(held, carried)
             held, rows, size = [], 0, 0
     if held:
@@ -164,6 +178,20 @@ def _tables(batches: Batches, carried: pa.Schema, reports: list[int]) -> Iterato
 def _table(batches: list[pa.RecordBatch], carried: pa.Schema) -> pa.Table:
     table = pa.Table.from_batches(batches).rename_columns(carried.names)
     return table if table.schema.equals(carried) else cast_table(table, carried)
+
+
+def _packed(ids: Sequence[int], packed: Iterable[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+    """Payloads for the shards of some numbers, several at once."""
+    held: list[tuple[int, bytes | None]] = []
+    size = 0
+    for shard, payload in packed:
+        held.append((ids[shard], payload))
+        size += len(payload)
+        if size >= _SENT_BYTES:
+            yield _payloads(held)
+            held, size = [], 0
+    if held:
+        yield _payloads(held)
 
 
 def _payloads(payloads: Sequence[tuple[int, bytes | None]]) -> pa.RecordBatch:

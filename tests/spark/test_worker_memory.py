@@ -1,5 +1,6 @@
-"""What Spark's workers keep is left out of the garbage collection that follows each of their tasks."""
+"""What Spark's workers keep is left out of the garbage collection that follows each of their tasks, and Arrow gives back what it frees."""
 
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark import garbage
+from beamish.spark import worker_memory
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
@@ -17,12 +18,12 @@ from beamish.spark.rows.pack import pane_packer, source_packer
 
 WORKER = """
 import gc
-from beamish.spark.garbage import spare_what_stays
+from beamish.spark.worker_memory import spare_memory
 from beamish.spark.operator import processor
 gc.collect()
 print(len(gc.get_objects()))
 for _ in range(2):
-    spare_what_stays()
+    spare_memory()
     gc.collect()  # as Spark's daemon does after a task
     print(len(gc.get_objects()), gc.get_freeze_count())
 """
@@ -34,6 +35,14 @@ def test_what_a_worker_has_imported_is_not_looked_at_after_its_tasks():
     assert min(imported, spared) > 50_000
     assert max(left, left_again) < 5_000
     assert abs(spared_again - spared) < 100  # little is new, so it is left as it is
+
+
+@pytest.mark.parametrize(("chosen", "taken"), [(None, "system"), ("jemalloc", "jemalloc")])
+def test_arrow_takes_memory_from_the_system_unless_somebody_chose(chosen, taken):
+    words = "import pyarrow as pa; from beamish.spark.worker_memory import spare_memory; spare_memory(); print(pa.default_memory_pool().backend_name)"
+    env = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": chosen} if chosen else os.environ
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.strip() == taken
 
 
 def pipelines():
@@ -60,7 +69,7 @@ class Handle:
 def test_each_kind_of_task_begins_with_it(task, monkeypatch):
     calls = []
     for module in ("rows.pack", "operator.processor", "operator.pane_bytes"):
-        monkeypatch.setattr(f"beamish.spark.{module}.spare_what_stays", lambda: calls.append(task))
+        monkeypatch.setattr(f"beamish.spark.{module}.spare_memory", lambda: calls.append(task))
     one, two = map(operator_of, pipelines())
     if task == "source_packer":
         rows = pa.record_batch({"c0": ["blue"], EVENT_TIME: [0]})
@@ -77,9 +86,9 @@ def test_each_kind_of_task_begins_with_it(task, monkeypatch):
 @pytest.mark.parametrize(("objects", "times"), [(5_000, 0), (5_001, 4)])
 def test_a_worker_with_little_to_collect_is_left_alone_and_any_after_some_times(objects, times, monkeypatch):
     frozen = []
-    monkeypatch.setattr(garbage, "_times", iter(range(garbage._TIMES)))
-    monkeypatch.setattr(garbage.gc, "get_objects", lambda *, generation: [generation] * objects)
-    monkeypatch.setattr(garbage.gc, "freeze", lambda: frozen.append(True))
+    monkeypatch.setattr(worker_memory, "_times", iter(range(worker_memory._TIMES)))
+    monkeypatch.setattr(worker_memory.gc, "get_objects", lambda *, generation: [generation] * objects)
+    monkeypatch.setattr(worker_memory.gc, "freeze", lambda: frozen.append(True))
     for _ in range(10):
-        garbage.spare_what_stays()
+        worker_memory.spare_memory()
     assert len(frozen) == times
