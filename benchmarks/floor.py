@@ -1,6 +1,6 @@
 """Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own.
 
-Their workers leave out of garbage collections what ours do (``beamish/spark/worker_memory.py``).
+Their workers spend as little on memory as ours (``beamish/spark/worker_memory.py``).
 """
 
 from __future__ import annotations

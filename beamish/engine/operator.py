@@ -6,7 +6,7 @@ readings; the operator owns what the bytes mean.
 
 Laws (tests/laws/test_operators.py, for every operator):
 
-1. How rows are packed changes nothing: into one payload or several, in any order.
+1. How rows are packed changes nothing: into one payload or several, in any order, at once or piece by piece.
 2. The number of shards changes nothing, but for the order of rows between keys.
 3. Reopening a shard from the bytes in its store, between two steps, changes nothing.
 4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are. (With

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import cache
 
 import pyarrow as pa
 
@@ -25,7 +26,13 @@ _times = iter(range(_TIMES))
 def spare_memory() -> None:
     """Have a worker spend little on memory; to be said when a task begins."""
     _leave_out_what_stays()
-    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:  # which somebody has chosen
+    _give_back_what_is_freed()
+
+
+@cache
+def _give_back_what_is_freed() -> None:
+    """Have Arrow take memory from the system, unless somebody has chosen otherwise; once, so that a later choice stands."""
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
         pa.set_memory_pool(pa.system_memory_pool())
 
 

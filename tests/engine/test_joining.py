@@ -9,6 +9,7 @@ from beamish.accumulations import Count, Max, Sum
 from beamish.engine.windowing import joining
 from beamish.engine.windowing.packing import about, unpack
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.kernels.reserved import ROWS as ROWS_OF
 
 SECOND = 1_000_000
 COLUMNS = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("x", pa.int64())])
@@ -19,7 +20,7 @@ PIECES = 4
 
 
 def rows(keys=3, count=400):
-    """Rows of a minute and two later ones, some without an event time and one of the year 300,000."""
+    """Rows of a minute and two later ones, some without an event time and one of the year 148,000."""
     chance = np.random.default_rng(5)
     seconds = chance.integers(0, 60, count).tolist()
     times = [None if i % 50 == 7 else at * SECOND for i, at in enumerate(seconds)]
@@ -82,6 +83,17 @@ def test_slices_of_hardly_any_rows_stay_as_they_are():
     operator = operator_of(SUMS)
     packed = payloads(operator.pack_pieces(0, pieces(rows(keys=400))))
     assert {len(each) for each in packed.values()} == {PIECES}
+
+
+def test_slices_that_come_once_in_each_piece_come_once():
+    """Few rows per slice in a piece, but the same slices in all."""
+    times = {EVENT_TIME: pa.array([0] * 400), "ts": pa.array([0] * 400, COLUMNS.field("ts").type)}
+    of_pieces = [rows(keys=400).drop_columns(["ts", EVENT_TIME])] * PIECES
+    same = [pa.table({**dict(zip(piece.column_names, piece.columns, strict=True)), **times}) for piece in of_pieces]
+    packed = payloads(operator_of(SUMS).pack_pieces(0, same))
+    assert [len(each) for each in packed.values()] == [1, 1]
+    table = pa.concat_tables(unpack(each)[0] for each in packed.values())
+    assert table[ROWS_OF].to_pylist() == [PIECES] * 400
 
 
 def test_payloads_go_on_when_many_wait(monkeypatch):

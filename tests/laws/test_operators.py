@@ -5,6 +5,8 @@ For pipelines of all kinds the first two are in test_what_changes_nothing.py too
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.engine.operator import Cadence
 from beamish.engine.state import DictStore
+from beamish.engine.windowing import joining
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.script.panes import panes_from_table
 from beamish.source import Source
@@ -75,7 +78,7 @@ bundles = st.lists(
             "flag": st.none() | st.booleans(),
         }
     ),
-    max_size=4,
+    max_size=6,
 )
 rising = st.none() | st.integers(0, 9)
 steps = st.lists(st.tuples(rising, rising, bundles, st.integers(0, 1)), max_size=6)
@@ -215,7 +218,8 @@ def test_how_rows_are_packed_changes_nothing(flow, steps, packs):
 
 @given(flows, steps, st.integers(1, 2), st.integers(2, 4))
 def test_packing_piece_by_piece_changes_nothing(flow, steps, packs, pieces):
-    is_the_same(flow, Running(flow), Running(flow, packs=packs, pieces=pieces), steps)
+    with mock.patch.object(joining, "_WORTH", 0):  # slices are put together however few that saves
+        is_the_same(flow, Running(flow), Running(flow, packs=packs, pieces=pieces), steps)
 
 
 @given(flows, steps, st.integers(2, 4))

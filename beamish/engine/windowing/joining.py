@@ -14,8 +14,8 @@ from beamish.plan.window_plan import WindowPlan
 
 _MOST_BYTES = 64 * 2**20
 """Payloads wait for others up to here."""
-_WORTH = 2
-"""Slices of so many rows on average are put together: of fewer there would be about as many again."""
+_WORTH = 1.25
+"""Payloads are put together if they have at least so many times the slices that are left."""
 
 
 def joined(plan: WindowPlan, packed: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -49,11 +49,11 @@ def _join(plan: WindowPlan, payloads: Sequence[bytes]) -> Sequence[bytes]:
     if len(payloads) == 1:
         return payloads
     table, untimed, out_of_range = unpack(payloads)
-    rows = table[ROWS].to_numpy()
-    if rows.sum() < _WORTH * len(rows):
-        return payloads
-    keys, start = [table[name].combine_chunks() for name in plan.key_schema.names], table[SLICE].to_numpy()
+    rows, start = table[ROWS].to_numpy(), table[SLICE].to_numpy()
+    keys = [table[name].combine_chunks() for name in plan.key_schema.names]
     groups = factorize_tuples([factorize_rows(keys, len(rows)), factorize_values(start)], len(rows))
+    if len(rows) < _WORTH * groups.count:
+        return payloads
     first, last = (table[name].to_numpy() if plan.carries_times else start for name in (FIRST, LAST))
     states = [bound.accumulation.combine(groups, bound.state_in(table)) for bound in plan.accumulations]
     said = [about(payload) for payload in payloads]

@@ -2,10 +2,10 @@
 
 Each stage, from the leaves to the root, is
 
-    rows of a source -> withWatermark -> packed, one payload per (task, shard)    (rows/pack.py: source_packer)
-    panes of a stage, as bytes -> packed                                          (pane_packer)
+    rows of a source -> withWatermark -> packed, one or a few payloads per (task, shard)    (rows/pack.py: source_packer)
+    panes of a stage, as bytes -> packed                                                   (pane_packer)
     -> heartbeats for every shard, where the flow needs the clock
-    -> by shard, the operator, which gives panes as bytes                         (operator/processor.py)
+    -> by shard, the operator, which gives panes as bytes                                  (operator/processor.py)
 
 and the last one's panes leave it as rows of plain columns where they can (operator/pane_rows.py), else as bytes too. The
 watermark is Spark's wherever one number is right for every stage. Where it is
