@@ -13,7 +13,6 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Reduce, Sum
-from beamish.engine.state.sealed import seal
 from beamish.kernels.codec import encode
 from beamish.local import Variation, trace
 from beamish.plan.read_identity import option_of
@@ -115,18 +114,23 @@ def test_stored_values_are_never_unpickled_even_with_a_checksum_that_is_right(au
     pickled = pickle.dumps(Evil(file))
     for name in ("fixed windows", "all of time, on the clock", "once per window", "suppressed", "as-of join"):
         case = damage.Case(name, chance)
+        right = case.sums
         for number, entries in enumerate(case.stored):
             for entry in chance.sample(sorted(entries), min(3, len(entries))):
-                stored = [dict(one) for one in case.stored]
-                stored[number][entry] = seal(pickled, number % damage.SHARDS, entry, case.words[number])
+                store = case.sealed(number, dict(case.stored[number]))
+                store.put(entry, pickled)
+                stored = [*case.stored[:number], store.store, *case.stored[number + 1 :]]
+                noted = [*case.sums[:number], store.sums, *case.sums[number + 1 :]]
 
-                def rest(case=case, stored=stored):
+                def rest(case=case, stored=stored, noted=noted):
+                    case.sums = noted
                     with contextlib.suppress(
                         bm.StateError, ValueError
                     ):  # refused; whoever can write right checksums can write wrong numbers too
                         assert case.rest(stored) == case.right  # it was not read
 
                 assert listened(audited, rest) == [], (name, entry)
+                case.sums = right
     assert not file.exists()
     pickle.loads(pickled)
     assert file.exists()  # it would have been

@@ -3,9 +3,9 @@
     python tools/damage.py [--runs 20000] [--values 1000000] [--seed 1]
 
 ``--runs``: pipelines of each kind run half a script; then one of their stored values is damaged (bytes flipped, overwritten, left out or put
-in, the end cut off, the value of another entry, shard or query in its place), and they run the rest. What comes out must be what comes out
-undamaged, or a StateError. ``--values``: so many more damaged values are only read, since nothing looks at a value before its
-checksum is right. Ends with 1 if there was anything else.
+in, the end cut off, the value of another entry, shard or query in its place, or of the same one half as far into the script, or none), and
+they run the rest. What comes out must be what comes out undamaged, or a StateError. ``--values``: so many more damaged values are only
+read, since nothing looks at a value before its checksum is right. Ends with 1 if there was anything else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from typing import Any
 
 import attrs
@@ -24,10 +23,10 @@ import attrs
 import beamish as bm
 from beamish.accumulations import Collect, Count, InnerJoin, LeftOuterJoin, Max, Sum
 from beamish.engine.state import DictStore
-from beamish.engine.state.sealed import SealedStore, new_word, unseal
+from beamish.engine.state.sealed import SealedStore, new_word
 from beamish.local import Variation, _Node, _run
 from beamish.script.events import Event, as_step
-from beamish.script.tables import script_rows
+from beamish.script.tables import ScriptRows, script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always, Repeatedly
 
@@ -95,7 +94,9 @@ class Case:
     Attributes:
         name: the pipeline's.
         stored: per shard, of all stages, its entries.
+        before: the same, half as far into the script.
         words: per shard its word.
+        sums: per shard the checksums of its entries.
         right: what comes out of the rest of the script.
     """
 
@@ -107,34 +108,54 @@ class Case:
         rows = script_rows(flow, events)
         self.name, self._bound = name, flow.bind(rows.schemas, shards=SHARDS)
         self.words = [new_word() for _ in range(SHARDS * len(flow.flows))]
-        root, stores = self._begin([{} for _ in self.words])
-        for _ in _run(root, events[:half], rows):
-            pass
-        self.stored = [dict(store) for store in stores]
+        self.before, _ = self._after(events[: half // 2], rows)
+        self.stored, self.sums = self._after(events[:half], rows)
         steps = [as_step(event) for event in events[:half]]
         taken = Counter(step.input for step in steps if step.rows)
         rest = {source: tables[taken[source] :] for source, tables in rows.tables.items()}
         self._events, self._rest = events[half:], attrs.evolve(rows, tables=rest)
         self.right = self.rest(self.stored)
 
-    def _begin(self, stored: Sequence[Mapping[str, bytes]]) -> tuple[_Node, list[DictStore]]:
-        """The stages, with sealed stores of what is stored."""
+    def _begin(self, sealed: Sequence[SealedStore]) -> _Node:
+        """The stages, with their stores."""
         root = _Node(self._bound, Variation(round_trip=True))
-        stores = [DictStore(entries) for entries in stored]
-        sealed = [SealedStore(*each) for each in zip(stores, cycle(range(SHARDS)), self.words, strict=False)]
         for number, node in enumerate(root.nodes()):
             node._stores = sealed[number * SHARDS : (number + 1) * SHARDS]  # type: ignore[assignment]  # noqa: SLF001
             node._shards = [node._operator.open(store) for store in node._stores]  # noqa: SLF001
-        return root, stores
+        return root
+
+    def _after(
+        self, events: Sequence[Event], rows: ScriptRows
+    ) -> tuple[list[Mapping[str, bytes]], list[dict[str, int]]]:
+        """What is stored after the events, and its checksums."""
+        stores = [DictStore() for _ in self.words]
+        sealed = [self.sealed(number, store, {}) for number, store in enumerate(stores)]
+        for _ in _run(self._begin(sealed), events, rows):
+            pass
+        return list(stores), [store.sums or {} for store in sealed]
+
+    def sealed(self, number: int, entries: Mapping[str, bytes], sums: Mapping[str, int] | None = None) -> SealedStore:
+        """The sealed store of a shard; the checksums are those of the half script unless they are given."""
+        store = entries if isinstance(entries, DictStore) else DictStore(entries)
+        return SealedStore(
+            store, number % SHARDS, self.words[number], dict(self.sums[number] if sums is None else sums)
+        )
 
     def rest(self, stored: Sequence[Mapping[str, bytes]]) -> list[list[Any]]:
         """What comes out of the rest of the script, from what is stored."""
-        root, _ = self._begin(stored)
+        root = self._begin([self.sealed(number, dict(entries)) for number, entries in enumerate(stored)])
         return [rows.to_pylist() for rows in _run(root, self._events, self._rest)]
 
 
-def damaged(chance: random.Random, value: bytes, others: Sequence[bytes]) -> bytes:
-    """Another value in place of this one."""
+def damaged(chance: random.Random, value: bytes, others: Sequence[bytes], before: bytes | None) -> bytes | None:
+    """Another value in place of this one; None: there is none any more.
+
+    Args:
+        chance: which.
+        value: this one.
+        others: whole values that were stored elsewhere.
+        before: the one that was stored here before.
+    """
     at = chance.randrange(len(value))
     some = chance.randbytes(chance.randint(1, 8))
     return chance.choice(
@@ -147,6 +168,7 @@ def damaged(chance: random.Random, value: bytes, others: Sequence[bytes]) -> byt
             lambda: value + some,
             lambda: value[:at] + bytes(len(value) - at),
             lambda: chance.choice(others),
+            lambda: before,
         ]
     )()
 
@@ -157,7 +179,7 @@ def run(cases: Sequence[Case], chance: random.Random) -> str:
     if wrong == case.stored[shard][name]:
         return "the same value"
     stored = [dict(entries) for entries in case.stored]
-    stored[shard][name] = wrong
+    stored[shard] = with_value(stored[shard], name, wrong)
     try:
         out = case.rest(stored)
     except bm.StateError:
@@ -171,25 +193,31 @@ def run(cases: Sequence[Case], chance: random.Random) -> str:
     )
 
 
+def with_value(entries: Mapping[str, bytes], name: str, value: bytes | None) -> dict[str, bytes]:
+    """Entries with another value of one, or without it (None)."""
+    return {each: of for each, of in entries.items() if each != name} | ({} if value is None else {name: value})
+
+
 def read(cases: Sequence[Case], chance: random.Random) -> str:
     """Damage a value and read it; what that came to."""
     case, shard, name, wrong = _damage(cases, chance)
     if wrong == case.stored[shard][name]:
         return "the same value"
     try:
-        unseal(wrong, shard % SHARDS, name, case.words[shard])
+        case.sealed(shard, with_value(case.stored[shard], name, wrong)).get(name)
     except bm.StateError:
         return "an error that says so"
     return f"WRONG: {case.name}, {name!r}: a wrong value is taken"
 
 
-def _damage(cases: Sequence[Case], chance: random.Random) -> tuple[Case, int, str, bytes]:
+def _damage(cases: Sequence[Case], chance: random.Random) -> tuple[Case, int, str, bytes | None]:
     """A case, one of its shards, the name of an entry, and what is there in place of its value."""
     case = chance.choice(cases)
     shard = chance.choice([number for number, entries in enumerate(case.stored) if entries])
     name = chance.choice(list(case.stored[shard]))
     others = [*case.stored[shard].values(), *chance.choice(chance.choice(cases).stored).values()]
-    return case, shard, name, damaged(chance, case.stored[shard][name], others)
+    before = case.before[shard].get(name)
+    return case, shard, name, damaged(chance, case.stored[shard][name], others, before)
 
 
 def main() -> int:

@@ -27,6 +27,7 @@ from beamish.kernels.reserved import WATERMARK
 from beamish.spark.checkpoint import entries_of, has_other_operators, store_of
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
+from beamish.spark.operator.notes import check_none_is_lost
 from beamish.spark.operator.processor import OUTPUT
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
@@ -105,10 +106,11 @@ def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, byt
     ids = shard_ids(operator.shards)
 
     def parts(of_shard: pa.Table) -> pa.Table:
-        shard = of_shard["shard"][0].as_py()
+        shard, store = of_shard["shard"][0].as_py(), store_of(of_shard)
+        check_none_is_lost(store, shard)
         rows = [
             {"to": ids[to], "of": shard, "name": name, "value": value}
-            for to, part in enumerate(split(operator, store_of(of_shard)))
+            for to, part in enumerate(split(operator, store))
             for name, value in part.items()
         ]
         return pa.Table.from_pylist(rows, _PARTS)

@@ -13,7 +13,7 @@ values = st.binary(max_size=200)
 
 @given(values, st.integers(0, 9), st.text(max_size=5), st.text(max_size=5))
 def test_a_value_comes_back_as_it_was_put(value, shard, name, word):
-    store = SealedStore(DictStore(), shard, word)
+    store = SealedStore(DictStore(), shard, word, {})
     store.put(name, value)
     assert store.get(name) == value
     store.remove(name)
@@ -43,11 +43,42 @@ def test_a_whole_value_of_another_entry_shard_or_query_is_refused():
 
 def test_a_shard_of_before_there_were_seals_stays_as_it_is():
     store = DictStore({"s5": b"windows"})
-    old = SealedStore(store, 1, None)
+    old = SealedStore(store, 1, None, None)
     assert old.get("s5") == b"windows"
     old.put("s6", b"more")
     assert store == {"s5": b"windows", "s6": b"more"}
     assert not is_sealed(store["s6"])
+
+
+def test_a_value_of_an_earlier_time_one_that_came_back_and_a_lost_one_are_refused():
+    stored = DictStore()
+    store = SealedStore(stored, 1, "word", {})
+    store.put("s5", b"early")
+    early = dict(stored)
+    store.put("s5", b"late")
+    stored.update(early)
+    with pytest.raises(bm.StateError, match=r"'s5' of shard 1 is not what was written \(it is of an earlier batch\)"):
+        store.get("s5")
+    store.remove("s5")
+    stored.update(early)
+    with pytest.raises(bm.StateError, match="of an earlier batch"):
+        store.get("s5")
+    store.put("s5", b"again")
+    stored.clear()
+    with pytest.raises(bm.StateError, match="it was lost"):
+        store.get("s5")
+
+
+def test_a_shard_of_before_checksums_were_noted_takes_values_that_are_whole():
+    stored = DictStore()
+    store = SealedStore(stored, 1, "word", None)
+    store.put("s5", b"early")
+    early = dict(stored)
+    store.put("s5", b"late")
+    stored.update(early)
+    assert store.get("s5") == b"early"
+    stored.clear()
+    assert store.get("s5") is None
 
 
 def test_each_shard_draws_a_word_of_its_own():

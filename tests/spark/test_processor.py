@@ -3,6 +3,7 @@
 # ruff: noqa: N802 - Spark's names
 import json
 
+import attrs
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -13,7 +14,16 @@ from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore
 from beamish.engine.state.takes import TAKES
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark.operator.notes import NOTE, About, ShardNote, opened
+from beamish.spark.operator.notes import (
+    NOTE,
+    About,
+    ShardNote,
+    check_none_is_lost,
+    new_note,
+    opened,
+    read_note,
+    write_note,
+)
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
@@ -173,7 +183,8 @@ def test_a_note_that_counts_no_rows_yet_is_read_and_none_is_written_where_no_row
     spark = Spark(PIPELINE)
     spark.batch(0, 15, 25)
     note = json.loads(plain(spark.state)[NOTE])
-    assert note == {"shards": 1, "timer_ms": 20_000, "rows": 0, "word": note["word"]}
+    assert note == {"shards": 1, "timer_ms": 20_000, "rows": 0, "word": note["word"], "sums": note["sums"]}
+    assert note["sums"].keys() == {"index", "takes", "s0"}
     old = json.dumps({"shards": 1, "timer_ms": 20_000}).encode()  # as before rows were counted, and values sealed
     spark.state = {(name,): (value,) for name, value in {**plain(spark.state), NOTE: old}.items()}
     assert spark.batch(0, 16) == []
@@ -198,6 +209,45 @@ def test_a_value_that_was_damaged_or_is_of_another_shard_is_refused():
     spark.state[NOTE,] = other.state[NOTE,]
     with pytest.raises(bm.StateError, match="'index' of shard 0"):
         spark.batch(20_000)
+
+
+def test_a_value_of_an_earlier_batch_and_a_lost_one_are_refused():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 15, 25)
+    early = dict(spark.state)
+    spark.batch(5_000, 16, 26)
+    late = dict(spark.state)
+    for name in ("index", "s0"):
+        for wrong in (early, {}):
+            spark.state = (
+                {**late, (name,): wrong[name,]} if wrong else {at: of for at, of in late.items() if at != (name,)}
+            )
+            with pytest.raises(
+                bm.StateError, match=f"entry '{name}' of shard 0 .*{'earlier batch' if wrong else 'lost'}"
+            ):
+                spark.batch(20_000)
+    spark.state = {**late, (NOTE,): early[NOTE,]}
+    with pytest.raises(bm.StateError, match=r"'index' of shard 0 .* an earlier batch"):
+        spark.batch(20_000)
+    spark.state = dict(late)
+    assert spark.batch(20_000) == [2]
+
+
+def test_a_lost_entry_is_noticed_where_all_of_a_shard_is_read():
+    spark = Spark(PIPELINE)
+    spark.batch(0, 15, 25)
+    check_none_is_lost(plain(spark.state), 0)
+    del spark.state["s0",]
+    with pytest.raises(bm.StateError, match=r"'s0' of shard 0 is not what was written .it was lost"):
+        check_none_is_lost(plain(spark.state), 0)
+
+
+def test_a_note_of_a_later_version_is_refused():
+    store = DictStore()
+    write_note(store, 0, attrs.evolve(new_note(1), word=None))
+    store[NOTE] = json.dumps({**json.loads(store[NOTE]), "colour": "blue"}).encode()
+    with pytest.raises(bm.StateError, match=r"note 'colour', which this version .* use the version that wrote it"):
+        read_note(store, 0, 1)
 
 
 def test_another_number_of_shards_is_refused_before_anything_is_written():

@@ -26,7 +26,21 @@ def test_a_damaged_value_of_any_stage_is_refused_or_not_read(damage):
 
 
 def test_without_checksums_damage_is_found_to_be_taken(damage, monkeypatch):
-    monkeypatch.setattr(damage, "unseal", lambda value, *_: value)
+    monkeypatch.setattr(damage.SealedStore, "get", lambda store, name: store.store.get(name))
     chance = random.Random(5)
     cases = [damage.Case("fixed windows", chance)]
     assert any(damage.read(cases, chance).startswith("WRONG") for _ in range(20))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_unless_checksums_are_noted_old_values_put_back_and_lost_ones_are_found_to_be_taken(damage, lost, monkeypatch):
+    monkeypatch.setattr(damage, "damaged", lambda *given: None if lost else given[-1])
+    chance = random.Random(5)
+    cases = [damage.Case(name, chance) for name in ("sessions", "retained", "once per window", "a chain")]
+    assert {damage.run(cases, chance) for _ in range(30)} <= {
+        "an error that says so",
+        "the right panes: it was not read",
+        "the same value",
+    }
+    monkeypatch.setattr("beamish.engine.state.sealed.check_last", lambda *_: None)
+    assert any(damage.run(cases, chance).startswith("WRONG") for _ in range(30))

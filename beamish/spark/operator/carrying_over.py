@@ -13,10 +13,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from beamish.engine.operator import Operator
 from beamish.engine.stage_facts import REPORTS
 from beamish.engine.state import DictStore
-from beamish.engine.state.sealed import SealedStore, new_word
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore, state_of
-from beamish.spark.operator.notes import NOTE, ShardNote, write_note
+from beamish.spark.operator.notes import NOTE, new_note, write_note
 from beamish.spark.operator.processor import PAST_MS, Wakes
 
 
@@ -45,8 +44,8 @@ class CarryOver(StatefulProcessor):
         yield from ()
 
     def _begin(self, number: int, came: Mapping[str, bytes]) -> None:
-        store, word = MapStore(self._map), new_word()
-        sealed = SealedStore(store, number, word)
+        store, note = MapStore(self._map), new_note(self._operator.shards)
+        sealed = note.sealed(store, number)
         for name, value in came.items():
             if name != NOTE:
                 sealed.put(name, value)
@@ -54,7 +53,7 @@ class CarryOver(StatefulProcessor):
         if due_ms is not None:
             self._handle.registerTimer(due_ms)
         rows = json.loads(came[NOTE])["rows"]
-        write_note(store, number, ShardNote(self._operator.shards, due_ms, rows, word))
+        write_note(store, number, attrs.evolve(note, timer_ms=due_ms, rows=rows, sums=sealed.sums))
 
     def _due_ms(self, store: DictStore) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:

@@ -1,4 +1,4 @@
-"""What the operator notes in each shard's state beside the engine's: shard count, timer, rows that came out, its word, what it is.
+"""What the operator notes in each shard's state beside the engine's: shard count, timer, rows that came out, its seals, what it is.
 
 The shard count belongs to the checkpoint: with another one a key's rows would go to a shard that does not know the
 key, and its windows would silently begin anew. The first shard is in every batch that has rows (``source_packer``), so
@@ -15,7 +15,7 @@ import attrs
 
 from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore, Store
-from beamish.engine.state.sealed import SealedStore, is_sealed, new_word, seal, unseal
+from beamish.engine.state.sealed import SealedStore, check_last, is_sealed, new_word, seal, unseal
 from beamish.errors import StateError
 
 NOTE = "spark"
@@ -32,6 +32,7 @@ class ShardNote:
         rows: how many rows it gave so far.
         word: what its values are sealed with; None: it was begun before there were seals.
         about: the digest of the stage's description that its state has; None: it has none.
+        sums: the checksum of each of its other entries; None: it was begun before they were noted.
     """
 
     shards: int
@@ -39,18 +40,23 @@ class ShardNote:
     rows: int = 0
     word: str | None = None
     about: str | None = None
+    sums: Mapping[str, int] | None = None
+
+    def sealed(self, store: Store, shard: int) -> SealedStore:
+        """The shard's store, which keeps checksums of its own from here on."""
+        return SealedStore(store, shard, self.word, None if self.sums is None else dict(self.sums))
 
 
 def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
     """The note of a shard, and whether it is stored; a new one for a new shard.
 
     Raises:
-        StateError: the checkpoint has another shard count, or the note is not what was written.
+        StateError: the checkpoint has another shard count, or the note is not what was written, or is of a later version.
     """
     stored = store.get(NOTE)
     if stored is None:
-        return ShardNote(shards, word=new_word()), False
-    note = ShardNote(**json.loads(_plain(stored, shard)))
+        return new_note(shards), False
+    note = _note_of(_plain(stored, shard))
     if note.shards != shards:
         raise StateError(
             f"the checkpoint has {note.shards} shards, the pipeline is applied with {shards}: keep it at "
@@ -59,11 +65,31 @@ def read_note(store: Store, shard: int, shards: int) -> tuple[ShardNote, bool]:
     return note, True
 
 
+def new_note(shards: int) -> ShardNote:
+    """That of a shard that begins."""
+    return ShardNote(shards, word=new_word(), sums={})
+
+
+def _note_of(stored: bytes) -> ShardNote:
+    """A note from JSON.
+
+    Raises:
+        StateError: it says what this version does not know.
+    """
+    said = json.loads(stored)
+    unknown = sorted(said.keys() - attrs.fields_dict(ShardNote).keys())
+    if unknown:
+        raise StateError(
+            f"the checkpoint's shards note {unknown[0]!r}, which this version of beamish does not know: use the version that wrote it, or a "
+            "later one"
+        )
+    return ShardNote(**said)
+
+
 def write_note(store: Store, shard: int, note: ShardNote) -> None:
     """Store a note."""
-    said = {
-        name: value for name, value in attrs.asdict(note).items() if name not in ("word", "about") or value is not None
-    }
+    later = ("word", "about", "sums")  # notes of before have none
+    said = {name: value for name, value in attrs.asdict(note).items() if name not in later or value is not None}
     written = json.dumps(said).encode()
     store.put(NOTE, written if note.word is None else seal(written, shard, NOTE))
 
@@ -88,9 +114,19 @@ def opened(entries: Mapping[str, bytes], shard: int) -> DictStore:
     if NOTE not in entries:
         return DictStore(entries)
     note = _plain(entries[NOTE], shard)
-    word = json.loads(note).get("word")
-    store = SealedStore(DictStore(entries), shard, word)
+    store = _note_of(note).sealed(DictStore(entries), shard)
     return DictStore({name: store.get(name) or b"" for name in entries if name != NOTE} | {NOTE: note})
+
+
+def check_none_is_lost(store: DictStore, shard: int) -> None:
+    """Check that all entries of a shard are in a store that ``opened`` gave.
+
+    Raises:
+        StateError: one is not.
+    """
+    sums = _note_of(store[NOTE]).sums or {}
+    for name in sums.keys() - store.keys():
+        check_last(None, shard, name, sums)
 
 
 @attrs.frozen

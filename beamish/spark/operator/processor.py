@@ -21,7 +21,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from beamish.engine.came_out import came_out
 from beamish.engine.counts import counts_of_step
 from beamish.engine.operator import Operator
-from beamish.engine.state.sealed import SealedStore
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
 from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore, state_of
@@ -88,10 +87,12 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
         note, stored = read_note(self._store, key[0], self._operator.shards)
-        shard = self._operator.open(SealedStore(self._store, key[0], note.word))
+        store = note.sealed(self._store, key[0])
+        shard = self._operator.open(store)
         shard.begin([bytes(payload) for payload in initialState["payload"]])
-        if not stored:
-            write_note(self._store, key[0], note)
+        now = attrs.evolve(note, sums=store.sums)
+        if not stored or now != note:
+            write_note(self._store, key[0], now)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         came = _read(rows)
@@ -132,7 +133,7 @@ class ShardProcessor(StatefulProcessor):
             came: payloads, the clock and reports, as ``_read`` has them.
         """
         payloads, clock_us, reports = came
-        store = SealedStore(self._store, number, note.word)
+        store = note.sealed(self._store, number)
         sources_us = self._watermark.sources_us(store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(store)
         dropped = shard.dropped
@@ -147,6 +148,7 @@ class ShardProcessor(StatefulProcessor):
         if self._hands_on and shard.watermark_us is not None:
             watermark = pa.table({UPSTREAM_WATERMARK: pa.array([shard.watermark_us], pa.int64())})
             table = pa.concat_tables([table, watermark], promote_options="default")
+        now = attrs.evolve(now, sums=store.sums)
         frames = panes_to_rows(table) if self._as_rows else _as_bytes(table, counts)
         return frames, now, shard.next_due_us
 
