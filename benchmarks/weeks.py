@@ -120,7 +120,7 @@ def size_mb(folder: Path) -> float:
     return total / 2**20
 
 
-def session(partitions: int) -> SparkSession:
+def session(partitions: int, *, changelogs: bool) -> SparkSession:
     """A session whose JVM has a heap of 2 GB from the beginning, and which keeps little of what was: versions of state, what its UI would show."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -130,6 +130,7 @@ def session(partitions: int) -> SparkSession:
         .config("spark.driver.memory", "2g")
         .config("spark.driver.extraJavaOptions", "-Xms2g -XX:+AlwaysPreTouch")
         .config("spark.sql.streaming.stateStore.providerClass", provider)
+        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", changelogs)
         .config("spark.sql.streaming.minBatchesToRetain", 10)
         .config("spark.sql.ui.retainedExecutions", 10)
         .config("spark.ui.retainedJobs", 10)
@@ -197,7 +198,7 @@ class Watch:
 
 def run(case: str, said: argparse.Namespace, file: Path) -> None:
     """Run a case and write what is measured."""
-    spark = session(said.partitions)
+    spark = session(said.partitions, changelogs=said.changelogs)
     folder = Path(tempfile.mkdtemp(prefix="weeks-", dir=said.folder))
     try:
         rows = source(spark, case, said.rows // said.batches, said.keys)
@@ -263,6 +264,9 @@ def main() -> int:
     parser.add_argument("--keys", type=int, default=20_000, help="of live")
     parser.add_argument("--kept", type=int, default=100, help="minutes that a window or a key is kept")
     parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument(
+        "--changelogs", action=argparse.BooleanOptionalAction, default=True, help="as docs/production.md recommends"
+    )
     parser.add_argument(
         "--folder", type=Path, default=None, help="where the checkpoint is; default: the machine's place for such"
     )
