@@ -260,6 +260,9 @@ PROGRAMS: dict[str, Program] = {
     ),
     "beamish once per window": _beamish(_EARLY.accumulating().deduplicate("x")),
     "beamish": _beamish(_EARLY.accumulating()),
+    "beamish with a clock": _beamish(
+        _EARLY.accumulating().event_time("ts", bm.BoundedOutOfOrderness("1 minute", idle_timeout="10 minutes"))
+    ),
     "beamish retracting": _beamish(_RETRACTING),
     "beamish sliding": _beamish(
         _EARLY.accumulating().window(bm.SlidingWindows("10 minutes", "1 minute")).allowed_lateness("1 minute")
