@@ -15,7 +15,8 @@
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
 #
-# Each makes its own virtual environment in .venv, and installs again only when pyproject.toml changed.
+# Each makes its own virtual environment in .venv, and installs again only when pyproject.toml or constraints.txt changed. Under Python 3.11
+# it takes the versions of constraints.txt; PINS= takes what pyproject.toml allows, as with other Pythons, test-versions and bench-others.
 
 .DEFAULT_GOAL := help
 .PHONY: help machine demo gallery docs test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit bench \
@@ -24,6 +25,7 @@
 BUDGET ?= 600
 SAMPLE ?= 300
 PROCESSES ?= 1
+PINS ?= constraints.txt
 ROWS ?= 50000000
 BATCHES ?= 500
 ONCE_BATCHES ?= 3000
@@ -59,27 +61,28 @@ define install
 	@$(BIN)/python -c '' 2>/dev/null || { \
 		python=$$(sh tools/find_python.sh) && echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV); }
 	@echo "installing beamish[$(1)] into $(VENV)$(if $(filter docs plot,$(1)),, (Spark is 450 MB: this takes a minute or more, once))"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$(1)]"
+	@pins="$(PINS)"; $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || pins=""; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $${pins:+--constraint "$$pins"} --editable ".[$(1)]"
 	@touch $@
 endef
 
-$(VENV)/installed-demo: pyproject.toml | machine
+$(VENV)/installed-demo: pyproject.toml $(PINS) | machine
 	$(call install,demo)
 
-$(VENV)/installed-proof: pyproject.toml | machine
+$(VENV)/installed-proof: pyproject.toml $(PINS) | machine
 	$(call install,proof)
 
-$(VENV)/installed-docs: pyproject.toml
+$(VENV)/installed-docs: pyproject.toml $(PINS)
 	$(call install,docs)
 
-$(VENV)/installed-plot: pyproject.toml
+$(VENV)/installed-plot: pyproject.toml $(PINS)
 	$(call install,plot)
 
-$(VENV)/installed-pictures: pyproject.toml | machine
+$(VENV)/installed-pictures: pyproject.toml $(PINS) | machine
 	$(call install,pictures)
 	@touch $(VENV)/installed-dev
 
-$(VENV)/installed-dev: pyproject.toml | machine
+$(VENV)/installed-dev: pyproject.toml $(PINS) | machine
 	$(call install,dev)
 	@touch $(VENV)/installed-demo $(VENV)/installed-docs $(VENV)/installed-plot
 
