@@ -196,7 +196,7 @@ def _options() -> Iterator[Row]:
     )
     yield refused(
         part,
-        "an accumulation less: its values go",
+        "an accumulation less: the old one's values go",
         BARE.accumulate(n=Count()),
         "accumulation s",
         "forgets its values",
