@@ -5,6 +5,7 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
+from beamish.engine.state.state import State
 from beamish.engine.state.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.testing import TestStream
@@ -42,9 +43,11 @@ def test_bytes_are_those_of_accumulators_so_long_texts_fall_out_and_short_ones_s
     assert last_ones(pipeline.run(short)) == []
 
 
+SCHEMA = {None: pa.schema([("ts", pa.timestamp("us")), ("k", pa.string())])}
+
+
 def shard(pipeline, store):
-    schema = {None: pa.schema([("ts", pa.timestamp("us")), ("k", pa.string())])}
-    operator = pipeline.flow.bind(schema, shards=1).operator
+    operator = pipeline.flow.bind(SCHEMA, shards=1).operator
     return operator, operator.open(store)
 
 
@@ -101,6 +104,17 @@ def test_what_is_noted_of_a_key_goes_when_its_windows_would_have_expired():
     _, opened = shard(pipeline, store)
     opened.step([1010 * S], None, [])
     assert not any(name.startswith("fallen/s") for name in store)
+
+
+def test_what_fell_out_stays_out_without_a_budget_until_its_windows_would_have_expired():
+    store, kept = DictStore(), PLAIN.retain(windows=1)
+    step(kept, store, (1, "a"), (11, "a"), (21, "a"))
+    for pipeline in (PLAIN, PLAIN, kept, PLAIN):
+        assert step(pipeline, store, (2, "a"), (12, "b")) == [("DROPPED", False, 0), ("PANE", False, 10)]
+    _, opened = shard(PLAIN, store)
+    opened.step([1020 * S], None, [])
+    assert not any(name.startswith("fallen/s") for name in store)
+    assert State.open(PLAIN.flow.bind(SCHEMA, shards=1).operator.plan, store).fallen is None
 
 
 def test_fewer_windows_are_kept_than_without():

@@ -11,7 +11,7 @@ from beamish.upgrading.comparison import StoredStage, changes_of
 from tests.laws.test_carried_over import carried
 from tests.upgrades.carried import differences_after, in_two_runs, line
 from tests.upgrades.rows import PLAIN, ROWS
-from tests.upgrades.table import table
+from tests.upgrades.table import OF_SPARK, table
 
 GOES_ON = [row for row in ROWS if row.goes_on]
 REFUSED = [row for row in ROWS if not row.goes_on]
@@ -21,19 +21,18 @@ OF_RUNNER = ("stages", "inputs", "clock", "shards")
 
 @pytest.mark.parametrize("row", GOES_ON, ids=lambda row: row.change)
 def test_what_may_change_goes_on(row):
-    _, second = in_two_runs(row.then, row.now, row.script, row.first)
-    assert tuple(sorted(map(line, second))) == row.after
-    found = differences_after(row.then, row.now, row.script, row.first)
+    _, second = in_two_runs(row.then, row.now, row.script, row.first, row.types)
+    assert tuple(sorted(map(line, second))) == tuple(sorted(row.after))
+    found = differences_after(row.then, row.now, row.script, row.first, row.types)
     assert not [one for one in found if one.refused]
-    assert bool(found) is (row.then.flow != row.now.flow)
+    assert bool(found) is (row.then.flow != row.now.flow or row.types[0] != row.types[1])
     assert all(one.means and one.then != one.now for one in found)
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.change)
 def test_what_may_not_change_is_refused_with_both_values_and_what_to_do(row):
-    found = [
-        one for one in differences_after(row.then, row.now, row.script, row.first, shards=row.shards) if one.refused
-    ]
+    every = differences_after(row.then, row.now, row.script, row.first, row.types, row.shards)
+    found = [one for one in every if one.refused]
     assert row.refused in {one.what for one in found}
     said = next(one for one in found if one.what == row.refused)
     assert row.says in f"{said.now} {said.means}"
@@ -41,19 +40,29 @@ def test_what_may_not_change_is_refused_with_both_values_and_what_to_do(row):
     assert said.then != said.now or said.what == "state"
     if row.refused not in OF_RUNNER:
         with pytest.raises(bm.StateError):
-            in_two_runs(row.then, row.now, row.script, row.first)
+            in_two_runs(row.then, row.now, row.script, row.first, row.types)
 
 
 @pytest.mark.parametrize(
     "row", [row for row in REFUSED if row.refused not in ("stages", "inputs")], ids=lambda row: row.change
 )
 def test_what_is_carried_over_is_what_the_table_says(row):
-    if row.migrates:
-        _, second = carried(row.then, row.now, row.script, row.first, (2, 3))
-        assert second
-    else:
+    if row.migrated is None:
         with pytest.raises(bm.StateError):
-            carried(row.then, row.now, row.script, row.first, (2, 3))
+            carried(row.then, row.now, row.script, row.first, (2, 3), types=row.types)
+    else:
+        _, second = carried(row.then, row.now, row.script, row.first, (2, 3), types=row.types)
+        assert tuple(sorted(map(line, second))) == tuple(sorted(row.migrated))
+
+
+@pytest.mark.parametrize("row", GOES_ON, ids=lambda row: row.change)
+def test_what_may_change_may_change_as_it_is_carried_over(row):
+    _, second = carried(row.then, row.now, row.script, row.first, (2, 3), types=row.types)
+    assert tuple(sorted(map(line, second))) == tuple(sorted(row.after))
+
+
+def test_the_lines_that_are_of_spark_have_their_test_there(root):
+    assert f"def {OF_SPARK}(" in (root / "tests" / "spark" / "test_upgrades.py").read_text("utf-8")
 
 
 def test_the_page_has_the_table(root):

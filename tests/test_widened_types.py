@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pyarrow as pa
 import pytest
 
@@ -12,7 +14,8 @@ from beamish.kernels.widening import same_or_wider, widens
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
-from tests.upgrades.carried import Run
+from tests.laws.test_carried_over import carried
+from tests.upgrades.carried import Run, line
 from tests.upgrades.rows import BARE, PLAIN, rows_of
 
 EVERY = {
@@ -33,7 +36,8 @@ EVERY = {
     "most": a.MaxBy("v", "w"),
     "kept": a.Fold(0, max, "v", merge=max, result_type="bigint"),
 }
-PIPELINE = BARE.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1))).accumulate(**EVERY)
+EAGER = BARE.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1)))
+PIPELINE = EAGER.accumulate(**EVERY)
 SCRIPT = (
     TestStream()
     .add(rows_of((1, 7, 1), (2, 8, 2)))
@@ -89,6 +93,42 @@ def test_a_run_with_wider_columns_goes_on_as_if_they_had_always_been_wide(mode, 
         assert run(pipeline, then, now, cut) == whole
 
 
+_KEEPING = EAGER.accumulate(n=a.Count(), total=a.Sum("v"), all=a.Collect("w"))
+_OF_ROWS = _KEEPING.allowed_lateness(0)
+KEEPING = {
+    "retain": _KEEPING.retain(windows=1),
+    "retain rows": _KEEPING.retain(rows=3),
+    "deduplicate": _KEEPING.deduplicate("v"),
+    "deduplicate within": _KEEPING.deduplicate("v", "w", within="60 seconds"),
+    "rows": _OF_ROWS.window(bm.CountWindows(3)),
+    "rows of the stream": _OF_ROWS.window(bm.CountWindows(3, 1, over="stream")),
+    "rows retained": _OF_ROWS.window(bm.CountWindows(2, 1)).allowed_lateness(rows=9).retain(windows=1),
+}
+"""What keeps something beside the windows, or in them, by keys or other columns."""
+
+
+@pytest.mark.parametrize("pipeline", KEEPING.values(), ids=KEEPING)
+@pytest.mark.parametrize(
+    ("then", "now"), [(pa.int32(), pa.int64()), (DECIMAL, WIDER)], ids=["whole numbers", "decimals"]
+)
+def test_what_is_kept_beside_windows_is_read_as_the_wider_type(pipeline, then, now):
+    then, now = (schema(pipeline, of, of) for of in (then, now))
+    whole = run(pipeline, now, now, len(SCRIPT.events))
+    assert whole
+    for cut in (1, 3, 5):
+        assert run(pipeline, then, now, cut) == whole
+
+
+@pytest.mark.parametrize("pipeline", [PIPELINE, *KEEPING.values()], ids=["windows", *KEEPING])
+def test_wider_columns_are_carried_over_to_other_shards(pipeline):
+    narrow, wide = (dict.fromkeys("kvw", type_) for type_ in (pa.int32(), pa.int64()))
+    whole, both = (
+        [*chain(*carried(pipeline, pipeline, SCRIPT, 3, (2, shards), types=(then, wide)))]
+        for shards, then in ((2, wide), (3, narrow))
+    )
+    assert sorted(map(line, both)) == sorted(map(line, whole))
+
+
 def test_sessions_keep_what_they_took_back_and_gather_it():
     pipeline = PIPELINE.window(bm.Sessions(3)).accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE)
     then, now = schema(pipeline, pa.int16(), pa.int32()), schema(pipeline, pa.int64(), pa.int64())
@@ -104,15 +144,15 @@ def test_sessions_keep_what_they_took_back_and_gather_it():
         (PLAIN, (pa.int32(), pa.int32()), (pa.int64(), pa.int32())),
         (PLAIN, (pa.int32(), pa.int32()), (DECIMAL, pa.decimal128(30, 3))),
         (PLAIN, (pa.int32(), pa.int32()), (pa.int32(), pa.float64())),
-        (PLAIN.retain(windows=2), (pa.int32(), pa.int64()), (pa.int32(), pa.int32())),
-        (PLAIN.deduplicate("v", within="60 seconds"), (pa.int32(), pa.int64()), (pa.int32(), pa.int32())),
+        (PLAIN.retain(bytes=99), (pa.int32(), pa.int64()), (pa.int32(), pa.int32())),
+        (PLAIN.deduplicate("v", within="60 seconds"), (pa.int32(), pa.int32()), (pa.int64(), pa.int32())),
         (PLAIN.suppress(bm.UntilTimeLimit(15, clock="event")), (pa.int32(), pa.int32()), (pa.int32(), pa.int64())),
     ],
-    ids=["narrower key", "narrower", "another scale", "a fraction", "retained", "known again", "suppressed"],
+    ids=["narrower key", "narrower", "another scale", "a fraction", "kept by bytes", "known again", "suppressed"],
 )
 def test_what_cannot_be_read_as_the_other_type_is_refused(pipeline, key, value):
     then, now = (schema(pipeline, key[at], value[at]) for at in (0, 1))
-    with pytest.raises(bm.StateError, match=r"written with (keys|accumulation)"):
+    with pytest.raises(bm.StateError, match=r"written with (keys|accumulation|deduplication)"):
         run(pipeline, then, now, 3)
 
 

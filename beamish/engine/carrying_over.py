@@ -113,7 +113,7 @@ def _check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
 
 
 def _may_go(refused: Difference) -> bool:
-    return refused.what == "shards " or (refused.what.startswith("accumulation ") and refused.now is None)
+    return refused.what == "shards " or refused.is_taken_away
 
 
 def split(operator: Operator, store: DictStore) -> list[DictStore]:
@@ -170,7 +170,7 @@ def _beside(plan: WindowPlan) -> dict[str, Callable[[WindowPlan, Store], Kept]]:
     every: dict[str, tuple[bool, Callable[[WindowPlan, Store], Kept]]] = {
         remembered.NAME: (plan.ids_within_us is not None, open_ids),
         reaches.NAME: (plan.counts_rows, reaches.Reaches),
-        fallen.NAME: (plan.options.retention is not None, fallen.FallenWindows),
+        fallen.NAME: (True, fallen.FallenWindows),  # it stays when retain() is taken away
     }
     return {name: opened for name, (is_kept, opened) in every.items() if is_kept}
 

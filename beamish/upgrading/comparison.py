@@ -36,6 +36,7 @@ MEANINGS = {
     "late": "holds from the next batch on, for windows that are there too",
     "closing": "holds from the next batch on, for windows that are there too",
     "retained": "holds from the next row of a key on; what fell out before does not come back",
+    "forgotten": "holds from the next move of the watermark on; where it was not said before, as if each key's latest row had come there",
     "a pane holds": "holds from the next pane on",
     "dropped": "holds from the next batch on",
     "held": "holds for what is held too",
@@ -166,12 +167,8 @@ def _of_query(
             *brought,
             refused=True,
             means="it comes from a source of its own, and Spark takes no other number of sources; keep what needs the clock as it was (a "
-            "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or "
-            + (
-                "start from a new checkpoint"
-                if now > 1
-                else "carry the checkpoint over: bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
-            ),
+            "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or carry the checkpoint over: "
+            "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)",
         )
     counts = {one.shards for one in stored if one.shards is not None}
     if counts and counts != {shards}:

@@ -27,9 +27,10 @@ def migrate(
 ) -> None:
     """Carry the checkpoint of a stopped query over to a new one, from which a query goes on that is refused by the old one.
 
-    Carried over are another number of shards, accumulations that are taken away, wider types, and the clock that is needed or no longer
-    needed; and all that may change anyway. Offsets, the watermark, the numbers of batches and the query's id stay, so sources go on where
-    they were, and sinks know the query. The old checkpoint is only read. Spark's own partitions stay as many as they were.
+    The pipeline may have another number of shards, lack accumulations that were there, whose values go (one under another name begins with
+    no rows), have wider types, and need the clock or need it no longer; and all that may change anyway. Offsets, the watermark, the numbers
+    of batches and the query's id stay, so sources go on where they were, and sinks know the query. The old checkpoint is only read.
+    Spark's own partitions stay as many as they were.
 
     Not carried over are other stages before or after, and whatever else means something else now: that is refused, and the new folder
     is not there.

@@ -36,7 +36,7 @@ from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import busy, busy_scripts, suppressed
 from tests.strategies.windows import windowings, windows
-from tests.upgrades.carried import in_two_runs, line
+from tests.upgrades.carried import AS_THEY_COME, in_two_runs, line, typed
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
 
 few = settings(max_examples=max(settings().max_examples // 5, 1))
@@ -49,15 +49,15 @@ def carry_over(operator, stores):
     return [put_together(operator, [part[to] for part in parts]) for to in range(operator.shards)]
 
 
-def carried(pipeline, now, script, first, shards):
+def carried(pipeline, now, script, first, shards, *, types=AS_THEY_COME):
     """What comes of a script whose first events run in some shards, and the others in others; ``now``: the pipeline of these."""
-    rows = script_rows(pipeline.flow, script.events)
-    if not rows.any:
+    both = [typed(script_rows(pipeline.flow, script.events), of) for of in types]
+    if not both[0].any:
         return [], []
-    tables = {name: iter(of) for name, of in rows.tables.items()}
+    tables = {name: zip(*(rows.tables[name] for rows in both), strict=True) for name in both[0].tables}
     before, after = (
         _Node(one.flow.completed.bind(rows.schemas, shards=count), Variation(shards=count, round_trip=True))
-        for one, count in zip((pipeline, now), shards, strict=True)
+        for one, count, rows in zip((pipeline, now), shards, both, strict=True)
     )
     run, out = before, ([], [])
     for number, event in enumerate(script.events):
@@ -68,7 +68,7 @@ def carried(pipeline, now, script, first, shards):
                 new._given = [max(old._given) for _ in new._given]
             run = after
         step = as_step(event)
-        table = run.step(step, next(tables[step.input]) if step.rows else None)
+        table = run.step(step, next(tables[step.input])[run is after] if step.rows else None)
         out[run is after].extend(panes_from_table(table, run._operator.gives))
     return out
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import beamish as bm
@@ -100,6 +101,37 @@ def came(pipeline, input_, checkpoint, shards, *columns):
     writer = panes.writeStream.foreachBatch(lambda batch, _: out.extend(batch.select(*columns).collect()))
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
     return sorted(map(tuple, out))
+
+
+def test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others(spark, tmp_path, files, run_query):
+    input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6), row(3, "green", 7))
+    assert not any(run_query(PIPELINE, input_.stream(), shards=3))
+    input_.add(row(4, "red", 1), row(12, "red", 1))
+    name, out = "spark.sql.shuffle.partitions", str(tmp_path / "out")
+    before = spark.conf.get(name)
+    spark.conf.set(name, 5)
+    try:
+        with pytest.raises(bm.StateError, match=r"refused: shards\n    then  3\n    now   5"):
+            PIPELINE.apply(input_.stream(), checkpoint=tmp_path / "checkpoint")
+        panes = PIPELINE.apply(input_.stream(), shards=3, checkpoint=tmp_path / "checkpoint")
+        writer = panes.select("team", "count", "total").writeStream.format("parquet").option("path", out)
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+            operators = [operator for progress in query.recentProgress for operator in progress["stateOperators"]]
+        finally:
+            query.stop()
+    finally:
+        spark.conf.set(name, before)
+    assert {operator["numShufflePartitions"] for operator in operators} == {int(before)}
+    came = pa.concat_tables(map(pq.read_table, Path(out).glob("*.parquet"))).to_pylist()
+    assert sorted(tuple(one.values()) for one in came) == [("blue", 1, 6), ("green", 1, 7), ("red", 2, 6)]
+    with pytest.raises(Exception, match="_spark_metadata/0 doesn't exist"):
+        spark.read.parquet(out)
 
 
 @pytest.mark.deep

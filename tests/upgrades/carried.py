@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import attrs
 import pyarrow as pa
 
 import beamish as bm
@@ -18,13 +19,18 @@ from beamish.local import Variation, _Node
 from beamish.pane import Pane
 from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table
-from beamish.script.tables import script_rows
+from beamish.script.tables import ScriptRows, script_rows
 from beamish.spark.compile.stream import needs_ticks
 from beamish.testing import TestStream
 from beamish.upgrading.comparison import Change, StoredStage, changes_of
 
 SHARDS = 2
 Stores = list[Sequence[DictStore]]
+Types = Mapping[str, pa.DataType]
+"""Of columns, by name; the others have those that their values say."""
+BothTypes = tuple[Types, Types]
+"""In the first run and in the second."""
+AS_THEY_COME: BothTypes = ({}, {})
 
 
 class Run:
@@ -60,26 +66,48 @@ class Run:
         return list(self._root.stores())
 
 
+def typed(rows: ScriptRows, types: Types) -> ScriptRows:
+    """The rows of a script in columns of these types."""
+    tables = {name: [_cast(table, types) for table in of] for name, of in rows.tables.items()}
+    schemas = {name: _cast(schema.empty_table(), types).schema for name, schema in rows.schemas.items()}
+    return attrs.evolve(rows, tables=tables, schemas=schemas)
+
+
+def _cast(table: pa.Table, types: Types) -> pa.Table:
+    for at, name in enumerate(table.schema.names):
+        if name in types:
+            column = table[name]
+            if pa.types.is_decimal(types[name]):
+                column = column.cast(pa.int16())  # a longer one might have more digits than the decimal
+            table = table.set_column(at, name, column.cast(types[name]))
+    return table
+
+
 def in_two_runs(
-    then: bm.Pipeline, now: bm.Pipeline, script: TestStream, first: int, schemas: Any = None
+    then: bm.Pipeline, now: bm.Pipeline, script: TestStream, first: int, types: BothTypes = AS_THEY_COME
 ) -> tuple[list[Pane], list[Pane]]:
-    """What comes out of a script in two runs, the first of so many events; ``schemas``: of the columns in the second run."""
-    rows = script_rows(then.flow, script.events)
-    tables = {name: iter(of) for name, of in rows.tables.items()}
-    run, out = Run(then, rows.schemas), ([], [])  # type: tuple[Run, tuple[list[Pane], list[Pane]]]
+    """What comes out of a script in two runs, the first of so many events."""
+    both = [typed(script_rows(then.flow, script.events), of) for of in types]
+    tables = {name: zip(*(rows.tables[name] for rows in both), strict=True) for name in both[0].tables}
+    run, out = Run(then, both[0].schemas), ([], [])  # type: tuple[Run, tuple[list[Pane], list[Pane]]]
     for number, event in enumerate(script.events):
         if number == first:
-            run = Run(now, schemas or rows.schemas, run.stores)
-        step = as_step(event)
-        out[number >= first].extend(run.step(event, next(tables[step.input]) if step.rows else None))
+            run = Run(now, both[1].schemas, run.stores)
+        step, second = as_step(event), number >= first
+        out[second].extend(run.step(event, next(tables[step.input])[second] if step.rows else None))
     return out
 
 
-def differences_after(
-    then: bm.Pipeline, now: bm.Pipeline, script: TestStream, first: int, *, shards: int = SHARDS, schemas: Any = None
+def differences_after(  # noqa: PLR0917 - the parts of a row, in its order
+    then: bm.Pipeline,
+    now: bm.Pipeline,
+    script: TestStream,
+    first: int,
+    types: BothTypes = AS_THEY_COME,
+    shards: int = SHARDS,
 ) -> list[Change]:
     """What ``check_upgrade`` says of a checkpoint that the first run has left."""
-    rows = script_rows(then.flow, script.events)
+    rows, of_now = (typed(script_rows(then.flow, script.events), of) for of in types)
     tables = {name: iter(of) for name, of in rows.tables.items()}
     run = Run(then, rows.schemas)
     for event in script.events[:first]:
@@ -88,7 +116,7 @@ def differences_after(
     stored = [
         StoredStage.of(noted(said, stores)) for said, stores in zip(descriptions(run.flow), run.stores, strict=True)
     ]
-    given = schemas or rows.schemas
+    given = of_now.schemas
     missing = {source.name: next(iter(given.values())) for source in now.flow.sources if source.name not in given}
     flow = now.flow.completed.bind({**given, **missing}, shards=SHARDS)
     return changes_of(stored, flow, shards=shards, clock=(needs_ticks(run.flow), needs_ticks(flow)))

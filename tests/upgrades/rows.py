@@ -1,4 +1,4 @@
-"""The changes between two runs, one a row; docs/upgrading.md has them as a table (``python -m tests.upgrades.rows`` prints it)."""
+"""The changes between two runs, one a row; docs/upgrading.md has them as a table (``python -m tests.upgrades.table`` prints it)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import beamish as bm
 from beamish import triggers as t
-from beamish.accumulations import Count, Max, Min, Sum
+from beamish.accumulations import Count, InnerJoin, Max, Min, Sum
 from beamish.testing import TestStream
-from tests.upgrades.carried import SHARDS
+from tests.upgrades.carried import AS_THEY_COME, SHARDS, BothTypes
 
 BOUND = bm.BoundedOutOfOrderness(0)
 
@@ -23,15 +24,17 @@ class Row:
 
     Attributes:
         part: of what it is.
-        change: in words.
+        change: in words; after a colon what becomes of it, where it goes on or is carried over.
         then, now: the pipelines.
         script: what is run.
         first: so many of its events in the first run.
         after: what comes out in the second run, as ``carried.line`` writes it, sorted; None: it is refused.
         refused: what for, as ``Change.what``; empty: it is not.
         says: words that stand in the refusal.
-        migrates: whether ``bm.migrate`` carries the checkpoint over, where it is refused.
+        migrated: what comes out in the second run after ``bm.migrate``; None: that refuses it too.
         shards: with how many shards the second run is to be.
+        types: of columns in both runs.
+        stands_for: the line of the table that it has in common with others; empty: it has its own.
     """
 
     part: str
@@ -43,8 +46,10 @@ class Row:
     after: tuple[str, ...] | None = None
     refused: str = ""
     says: str = ""
-    migrates: bool = False
+    migrated: tuple[str, ...] | None = None
     shards: int = SHARDS
+    types: BothTypes = AS_THEY_COME
+    stands_for: str = ""
 
     @property
     def goes_on(self) -> bool:
@@ -69,17 +74,24 @@ PLAIN = BARE.accumulate(n=Count(), s=Sum("v"))
 RETRACTING = PLAIN.accumulating_and_retracting()
 NAMED = PLAIN.window({"tens": bm.FixedWindows(10)})
 SESSIONS = PLAIN.window(bm.Sessions(5))
-SCRIPT = (
-    TestStream()
-    .add(rows_of((1, "a", 1), (2, "b", 2)))
-    .advance_watermark_to(10)
-    .add(rows_of((11, "a", 4), (4, "a", 8)))
-    # the second run
-    .add(rows_of((12, "a", 16), (5, "b", 32)))
-    .advance_watermark_to(20)
-    .add(rows_of((13, "a", 64), (21, "b", 128)))
-    .advance_watermark_to(40)
-)
+
+
+def script_of(a: Any, b: Any) -> TestStream:
+    """Of two keys."""
+    return (
+        TestStream()
+        .add(rows_of((1, a, 1), (2, b, 2)))
+        .advance_watermark_to(10)
+        .add(rows_of((11, a, 4), (4, a, 8)))
+        # the second run
+        .add(rows_of((12, a, 16), (5, b, 32)))
+        .advance_watermark_to(20)
+        .add(rows_of((13, a, 64), (21, b, 128)))
+        .advance_watermark_to(40)
+    )
+
+
+SCRIPT, OF_NUMBERS = script_of("a", "b"), script_of(1, 2)
 FIRST = 3
 USUAL = ("a 10-20 n=2 s=20 ON_TIME", "a 10-20 n=3 s=84 LATE", "b 0-10 n=2 s=34 LATE", "b 20-30 n=1 s=128 ON_TIME")
 
@@ -96,9 +108,9 @@ def refused(
     says: str = "",
     *,
     then: bm.Pipeline = PLAIN,
-    migrates: bool = False,
+    migrated: tuple[str, ...] | None = None,
 ) -> Row:
-    return Row(part, change, then, now, SCRIPT, FIRST, None, what, says, migrates)
+    return Row(part, change, then, now, SCRIPT, FIRST, None, what, says, migrated)
 
 
 def _options() -> Iterator[Row]:
@@ -156,7 +168,6 @@ def _options() -> Iterator[Row]:
         "b 20-30 n=1 s=128 least=128 ON_TIME",
     )
     yield carried(part, "`deduplicate` said: rows are known from then on", PLAIN.deduplicate("v"), *USUAL)
-    yield carried(part, "`retain` said", RETRACTING.retain(windows=9), *_retained(), then=RETRACTING)
     yield carried(
         part,
         "a windowing more, beside named ones: it begins with the next rows",
@@ -173,7 +184,8 @@ def _options() -> Iterator[Row]:
         part, "the gap of sessions", PLAIN.window(bm.Sessions(6)), "window", "Sessions(gap=6000000)", then=SESSIONS
     )
     yield refused(part, "the keys", PLAIN.key_by("v"), "keys", "v: int64")
-    yield refused(part, "a key more or less", PLAIN.key_by("k", "v"), "keys", "v: int64")
+    yield refused(part, "a key more", PLAIN.key_by("k", "v"), "keys", "v: int64")
+    yield refused(part, "a key fewer", PLAIN, "keys", "['k: string']", then=PLAIN.key_by("k", "v"))
     yield refused(part, "the mode", PLAIN.discarding(), "mode", "discarding")
     yield refused(
         part,
@@ -182,9 +194,26 @@ def _options() -> Iterator[Row]:
         "timestamp combiner",
         "earliest",
     )
-    yield refused(part, "an accumulation less", BARE.accumulate(n=Count()), "accumulation s", "none", migrates=True)
     yield refused(
-        part, "an accumulation renamed", BARE.accumulate(n=Count(), t=Sum("v")), "accumulation s", "none", migrates=True
+        part,
+        "an accumulation less: the old one's values go",
+        BARE.accumulate(n=Count()),
+        "accumulation s",
+        "forgets its values",
+        migrated=("a 10-20 n=2 ON_TIME", "a 10-20 n=3 LATE", "b 0-10 n=2 LATE", "b 20-30 n=1 ON_TIME"),
+    )
+    yield refused(
+        part,
+        "an accumulation renamed: the old one's values go, the new one begins with no rows",
+        BARE.accumulate(n=Count(), t=Sum("v")),
+        "accumulation s",
+        "forgets its values",
+        migrated=(
+            "a 10-20 n=2 t=16 ON_TIME",
+            "a 10-20 n=3 t=80 LATE",
+            "b 0-10 n=2 t=32 LATE",
+            "b 20-30 n=1 t=128 ON_TIME",
+        ),
     )
     yield refused(
         part, "an accumulation of another kind", BARE.accumulate(n=Count(), s=Max("v")), "accumulation s", "Max"
@@ -192,13 +221,18 @@ def _options() -> Iterator[Row]:
     yield refused(
         part, "an accumulation of another column", BARE.accumulate(n=Count(), s=Sum("w")), "accumulation s", "'w'"
     )
+    known = PLAIN.deduplicate("v")
+    yield refused(part, "`deduplicate` taken away", PLAIN, "deduplication", "none", then=known)
+    yield refused(
+        part, "`deduplicate` of other columns", PLAIN.deduplicate("v", "w"), "deduplication", "w int64", then=known
+    )
     yield refused(
         part,
-        "`deduplicate` taken away, or of other columns",
-        PLAIN.deduplicate("v", "w"),
+        "`deduplicate`, its `within`",
+        PLAIN.deduplicate("v", within="60 seconds"),
         "deduplication",
-        "w int64",
-        then=PLAIN.deduplicate("v"),
+        "within",
+        then=known,
     )
     for name, now in (
         ("where", PLAIN.where(pc.field("v") > 0)),
@@ -208,22 +242,171 @@ def _options() -> Iterator[Row]:
         yield refused(part, f"`{name}`", now, "conditions and computed columns", name)
     yield refused(part, "from one window option to several named ones", NAMED, "state", "without a name")
     yield refused(part, "from several named ones to one window option", PLAIN, "state", "'tens'", then=NAMED)
-    yield refused(
+    both = PLAIN.window({"tens": bm.FixedWindows(10), "all": bm.FixedWindows(1000)})
+    yield refused(part, "a windowing taken away", NAMED, "state", "'all'", then=both)
+    renamed = PLAIN.window({"ten": bm.FixedWindows(10)})
+    yield refused(part, "a windowing renamed", renamed, "state", "'tens'", then=NAMED)
+
+
+LATE = PLAIN.allowed_lateness(1000)
+FALLING = (
+    TestStream()
+    .add(rows_of((1, 1, 1), (11, 1, 2), (21, 1, 4)))
+    .advance_watermark_to(22)
+    # the second run
+    .add(rows_of((2, 1, 8), (12, 1, 16)))
+    .add(rows_of((31, 1, 32)))
+    .advance_watermark_to(50)
+)
+FELL = ("1 20-30 n=1 s=4 ON_TIME", "1 30-40 n=1 s=32 ON_TIME")
+"""What comes where the windows of 0 to 20 fell out in the first run."""
+FALLS = (
+    "1 0-10 n=2 s=9 LATE",
+    "1 10-20 n=2 s=18 LATE",
+    "1 20-30 n=1 s=4 EARLY",
+    "1 30-40 n=1 s=32 ON_TIME",
+)
+"""And where only the latest window stays from the second run on."""
+
+
+def _kept() -> Iterator[Row]:
+    part = "a stage of windows"
+
+    def row(change: str, then: bm.Pipeline, now: bm.Pipeline, after: tuple[str, ...]) -> Row:
+        return Row(part, change, then, now, FALLING, 2, after)
+
+    one, three = LATE.retain(windows=1), LATE.retain(windows=3)
+    yield row("`retain` said: from the next row of a key on", LATE, one, FALLS)
+    yield row("`retain` of less: from the next row of a key on", three, one, FALLS)
+    yield row("`retain` of more: what fell out does not come back", one, three, FELL)
+    yield row("`retain` no longer: what fell out does not come back", one, LATE, FELL)
+    part = "the global window"
+    forever = PLAIN.window(bm.GlobalWindow()).trigger(t.Repeatedly(t.AfterCount(1)))
+    short, long = forever.forget_after("10 seconds"), forever.forget_after("100 seconds")
+    script = (
+        TestStream()
+        .add(rows_of((1, "a", 1)))
+        .advance_watermark_to(2)
+        # the second run
+        .advance_watermark_to(11.5)
+        .add(rows_of((3, "a", 2)))
+        .advance_watermark_to(14)
+        .add(rows_of((15, "a", 4)))
+        .advance_watermark_to(30)
+    )
+    stays = ("a - n=2 s=3 EARLY", "a - n=3 s=7 EARLY")
+    goes = (
+        *("a - n=1 s=1 ON_TIME", "a - n=1 s=2 EARLY", "a - n=1 s=2 ON_TIME"),
+        *("a - n=1 s=4 EARLY", "a - n=1 s=4 ON_TIME"),
+    )
+    for change, then, now, after in (
+        (
+            "`forget_after` said: as if each key's latest row had come when it was",
+            forever,
+            short,
+            (*stays, "a - n=3 s=7 ON_TIME"),
+        ),
+        ("a longer `forget_after`", short, long, stays),
+        ("a shorter `forget_after`", long, short, goes),
+        ("`forget_after` no longer", short, forever, stays),
+    ):
+        yield Row(part, change, then, now, script, 2, after)
+
+
+def _errors() -> Iterator[Row]:
+    part = "a stage of windows"
+    script = (
+        TestStream()
+        .add(rows_of((1, "a", 1)))
+        .advance_watermark_to(2)
+        .add(rows_of((3, "a", 2**63 - 1)))
+        .add(rows_of((5, "a", 2)))
+        .advance_watermark_to(10)
+    )
+    dropping = PLAIN.on_error("drop")
+    yield Row(
         part,
-        "a windowing taken away, or renamed",
-        PLAIN.window({"ten": bm.FixedWindows(10)}),
-        "state",
-        "'tens'",
-        then=NAMED,
+        "`on_error`, from fail to drop",
+        PLAIN,
+        dropping,
+        script,
+        2,
+        ("a 0-10 n=2 s=3 ON_TIME", "a 0-10 ts=3.0 k=a v=9223372036854775807 w=-9223372036854775807 UNKNOWN"),
     )
+    yield Row(part, "`on_error`, from drop to fail", dropping, PLAIN, script, 3, ("a 0-10 n=2 s=3 ON_TIME",))
+    what, over = "rows that are kept for on_error('drop')", "over panes that are taken back"
+    fails, drops = (RETRACTING.then(one) for one in (SECOND, SECOND.on_error("drop")))
+    yield refused(part, f"`on_error`, from fail to drop, {over}", drops, what, "all", then=fails)
+    yield refused(part, f"`on_error`, from drop to fail, {over}", fails, what, "none", then=drops)
 
 
-def _retained() -> tuple[str, ...]:
-    return (
-        "-a 10-20 n=2 s=20 ON_TIME",
-        "-b 0-10 n=1 s=2 ON_TIME",
-        *USUAL,
+THREES = bm.Pipeline().event_time("ts", BOUND).key_by("k").window(bm.CountWindows(3)).accumulate(n=Count(), s=Sum("v"))
+IN_THREES = TestStream().add(rows_of((1, 1, 1), (2, 1, 2))).add(rows_of((3, 1, 4)))
+
+
+def _of_rows() -> Iterator[Row]:
+    part = "windows of rows"
+
+    def row(change: str, now: bm.Pipeline, says: str, then: bm.Pipeline = THREES) -> Row:
+        return Row(part, change, then, now, IN_THREES, 1, None, "window", says)
+
+    yield row("their size", THREES.window(bm.CountWindows(4)), "CountWindows(size=4)")
+    yield row("how far apart they begin", THREES.window(bm.CountWindows(3, 1)), "period=1")
+    yield row("`idle`", THREES.window(bm.CountWindows(3, idle="1 day")), "idle")
+    in_time = THREES.window(bm.FixedWindows(10))
+    yield row("windows of time in their place", in_time, "FixedWindows")
+    yield row("them in the place of windows of time", THREES, "CountWindows", in_time)
+
+
+INTS, LONGS = (dict.fromkeys("kvw", type_) for type_ in (pa.int32(), pa.int64()))
+SHORT, LONG, FINE = (dict.fromkeys("kvw", pa.decimal128(*digits)) for digits in ((10, 2), (20, 2), (20, 3)))
+AGAIN = TestStream().add(rows_of((1, 1, 1))).add(rows_of((3, 1, 1), (4, 1, 2))).advance_watermark_to(10)
+
+
+def _types() -> Iterator[Row]:
+    part = "types of columns"
+    wider = "`int` to `bigint`"
+
+    def goes_on(change: str, of: bm.Pipeline, script: TestStream, first: int, *after: str) -> Row:
+        return Row(part, change, of, of, script, first, tuple(sorted(after)), types=(INTS, LONGS))
+
+    by_number = tuple(line.replace("a ", "1 ").replace("b ", "2 ") for line in USUAL)
+    yield goes_on(f"{wider}, of a key and of what an accumulation reads", PLAIN, OF_NUMBERS, FIRST, *by_number)
+    in_decimals = (
+        "1.00 10-20 n=2 s=20.00 ON_TIME",
+        "1.00 10-20 n=3 s=84.00 LATE",
+        "2.00 0-10 n=2 s=34.00 LATE",
+        "2.00 20-30 n=1 s=128.00 ON_TIME",
     )
+    yield Row(
+        part,
+        "`decimal(10,2)` to `decimal(20,2)` of these",
+        PLAIN,
+        PLAIN,
+        OF_NUMBERS,
+        FIRST,
+        in_decimals,
+        types=(SHORT, LONG),
+    )
+    yield goes_on(f"{wider} under `retain(windows=, rows=)`", LATE.retain(windows=1), FALLING, 2, *FALLS[2:])
+    once = "1 0-10 n=2 s=3 ON_TIME"
+    yield goes_on(f"{wider} of what `deduplicate` knows rows by", PLAIN.deduplicate("v"), AGAIN, 1, once)
+    for_a_time = PLAIN.deduplicate("v", within="60 seconds")
+    yield goes_on("the same with `within`", for_a_time, AGAIN, 1, once)
+    yield goes_on(f"{wider} in windows of rows", THREES, IN_THREES, 1, "1 n=3 s=7 ON_TIME")
+
+    def is_refused(change: str, of: bm.Pipeline, types: BothTypes, what: str, says: str) -> Row:
+        return Row(part, change, of, of, OF_NUMBERS, FIRST, None, what, says, types=types)
+
+    both = INTS, LONGS
+    yield is_refused(f"{wider} under a suppress", SUPPRESSED, both, "keys", "k: int64")
+    yield is_refused(f"{wider} under `retain(bytes=)`", PLAIN.retain(bytes=999), both, "keys", "k: int64")
+    yield is_refused(f"{wider} in a versioned table", TABLE, both, "state", "int64")
+    yield is_refused(f"{wider} in rows once each", ONCE, both, "state", "int64")
+    yield is_refused("`bigint` to `int`", PLAIN, (LONGS, INTS), "keys", "k: int32")
+    of_values = {"v": pa.int32()}, {"v": pa.float64()}
+    yield is_refused("`int` to `double`", PLAIN, of_values, "accumulation s", "double")
+    yield is_refused("a decimal of another scale", PLAIN, (SHORT, FINE), "keys", "decimal128(20, 3)")
 
 
 def _of_sessions() -> tuple[str, ...]:
@@ -307,7 +490,8 @@ def _chains() -> Iterator[Row]:
         for now_words, now in kinds.items():
             if then is not now:
                 change = f"{now_words} in the place of {then_words}"
-                yield refused(part, change, now, "state", "forgotten", then=then)
+                row = refused(part, change, now, "state", "forgotten", then=then)
+                yield attrs.evolve(row, stands_for="a stage of another kind in the place of one")
 
 
 def _turned() -> bm.Pipeline:
@@ -372,18 +556,17 @@ def _tables() -> Iterator[Row]:
 def _clock() -> Iterator[Row]:
     part = "the query"
     waiting = PLAIN.trigger(t.AfterWatermark(early=t.AfterProcessingTime("5 seconds"), late=t.AfterCount(1)))
-    yield refused(
-        part, "a trigger of processing time, where there was none", waiting, "clock", "bm.migrate", migrates=True
-    )
-    yield refused(
-        part, "no trigger of processing time any more", PLAIN, "clock", "bm.migrate", then=waiting, migrates=True
-    )
     idle = PLAIN.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout="1 minute"))
-    yield refused(part, "`idle_timeout` said, or no longer", idle, "clock", "bm.migrate", migrates=True)
     lag = PLAIN.event_time("ts", bm.ProcessingTimeLag("1 minute"))
-    yield refused(
-        part, "`ProcessingTimeLag` in the place of a watermark of rows", lag, "clock", "bm.migrate", migrates=True
-    )
+    for change, then, now in (
+        ("a trigger of processing time, where there was none", PLAIN, waiting),
+        ("no trigger of processing time any more", waiting, PLAIN),
+        ("`idle_timeout` said", PLAIN, idle),
+        ("`idle_timeout` no longer", idle, PLAIN),
+        ("`ProcessingTimeLag` in the place of a watermark of rows", PLAIN, lag),
+        ("a watermark of rows in the place of `ProcessingTimeLag`", lag, PLAIN),
+    ):
+        yield refused(part, change, now, "clock", "bm.migrate", then=then, migrated=USUAL)
 
 
 def _side() -> bm.Pipeline:
@@ -418,17 +601,37 @@ def _merges() -> Iterator[Row]:
     turned, renamed = _merged(right=_side(), left=_side()), _merged(left=_side(), other=_side())
     yield Row(part, "the order of its inputs", MERGED, turned, OF_TWO, 2, None, "inputs", "right, left")
     yield Row(part, "the name of an input", MERGED, renamed, OF_TWO, 2, None, "inputs", "left, other")
-    yield Row(
-        part,
-        "an input more or less",
-        MERGED,
-        _merged(left=_side(), right=_side(), more=_side()),
-        OF_TWO,
-        2,
-        None,
-        "inputs",
-        "more",
-    )
+    three = _merged(left=_side(), right=_side(), more=_side())
+    of_three = OF_TWO.add(rows_of((5, "a", 8)), input="more")
+    yield Row(part, "an input more", MERGED, three, OF_TWO, 2, None, "inputs", "more")
+    yield Row(part, "an input fewer", three, MERGED, of_three, 2, None, "inputs", "left, right")
+
+    def pairs(**how: Any) -> bm.Pipeline:
+        return (
+            bm.merge(left=_side(), right=_side())
+            .window(bm.FixedWindows(10))
+            .discarding()
+            .accumulate(p=InnerJoin("left", "right", **how))
+        )
+
+    for change, then, now, says in (
+        ("`once` said", {}, {"once": True}, "once=True"),
+        ("`once` no longer", {"once": True}, {}, "InnerJoin(left='left', right='right')"),
+        (
+            "`keep_rows` of a join",
+            {"once": True, "keep_rows": {"left": 5}},
+            {"once": True, "keep_rows": {"left": 9}},
+            "9",
+        ),
+        (
+            "`keep_for` of a join",
+            {"once": True, "keep_for": {"left": 5}},
+            {"once": True, "keep_for": {"left": 9}},
+            "9000000",
+        ),
+        ("`keep_for` no longer", {"once": True, "keep_for": {"left": 5}}, {"once": True}, "once=True"),
+    ):
+        yield Row(part, change, pairs(**then), pairs(**now), OF_TWO, 2, None, "accumulation p", says)
 
     def join(**how: Any) -> bm.Pipeline:
         left = bm.Pipeline().event_time("ts", BOUND)
@@ -461,9 +664,21 @@ def _query() -> Iterator[Row]:
         None,
         "shards",
         ".apply(df, shards=2)",
-        migrates=True,
+        migrated=USUAL,
         shards=3,
     )
 
 
-ROWS: list[Row] = [*_query(), *_clock(), *_options(), *_suppressed(), *_chains(), *_tables(), *_merges()]
+ROWS: list[Row] = [
+    *_query(),
+    *_clock(),
+    *_options(),
+    *_errors(),
+    *_kept(),
+    *_of_rows(),
+    *_types(),
+    *_suppressed(),
+    *_chains(),
+    *_tables(),
+    *_merges(),
+]

@@ -7,38 +7,30 @@ from itertools import groupby
 from tests.upgrades.rows import ROWS, Row
 
 _HEAD = "| what changes between two runs | |\n|---|---|"
-_ALSO = {
-    "the query": (
-        "| `spark.sql.shuffle.partitions`, with `shards=` said | goes on; Spark keeps the number of the first run |",
-        "| trigger and sink of the query (`writeStream`) | goes on |",
-    ),
-    "a stage of windows": (
-        "| a wider type of a key, or of what an accumulation reads: `int` to `bigint`, `decimal(10,2)` to `decimal(20,2)` | goes on |",
-        "| a wider type of these under a suppress, `retain` or `deduplicate`, or in windows of rows | refused |",
-        "| any other type of these | refused |",
-    ),
-    "a chain": ("| a stage of another kind in the place of one | refused |",),
-}
-"""What other tests show: test_widened_types.py, spark/test_upgrades.py; and rows that are one line."""
+_ON_SPARK = (
+    "| `spark.sql.shuffle.partitions`, with `shards=` said | goes on; Spark keeps the number of the first run |",
+    "| trigger and sink of the query (`writeStream`) | goes on; of a file sink that begins later Spark does not read the folder, others do |",
+)
+OF_SPARK = "test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others"
+"""The test of these lines, in tests/spark/test_upgrades.py."""
 
 
 def table() -> str:
     """All rows, part by part."""
     lines = [_HEAD]
     for part, rows in groupby(ROWS, key=lambda row: row.part):
-        lines += [
-            f"| **{part}** | |",
-            *(_line(row) for row in rows if "in the place of" not in row.change or row.migrates),
-        ]
-        lines += _ALSO.get(part, ())
+        lines += [f"| **{part}** | |", *dict.fromkeys(map(_line, rows))]
+        lines += _ON_SPARK if part == "the query" else ()
     return "\n".join(lines)
 
 
 def _line(row: Row) -> str:
-    change, _, becomes = row.change.partition(": ")
+    change, _, becomes = (row.stands_for or row.change).partition(": ")
     if row.goes_on:
         return f"| {change} | goes on{f': {becomes}' if becomes else ''} |"
-    return f"| {change} | refused{'; `bm.migrate` carries it over' if row.migrates else ''} |"
+    if row.migrated is None:
+        return f"| {change} | refused |"
+    return f"| {change} | refused; `bm.migrate` carries {f'the rest over: {becomes}' if becomes else 'it over'} |"
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.kernels.widening import same_or_wider
 from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "ids"
@@ -76,7 +77,7 @@ class RememberedIds:
     """The ids of a shard.
 
     Args:
-        schema: the columns of an id.
+        schema: the columns of an id; what is stored may have narrower types.
         within_us: how long after its event time an id is remembered, microseconds.
         store: the shard's.
         policy: how they are cut into segments.
@@ -91,7 +92,7 @@ class RememberedIds:
         self._within_us = within_us
         self._segments = _HashedSegments(store, NAME, ("until_us",))
         then = self._segments.about.get("of", self._of)
-        if then != self._of:
+        if not same_or_wider(then, self._of, " "):
             raise StateError(
                 f"the checkpoint remembers rows by {', '.join(then)}, the pipeline now by {', '.join(self._of)}: keep the old one, or "
                 "start from a new checkpoint"
@@ -151,9 +152,8 @@ class RememberedIds:
             at = came.among(hashes)
             if len(at):
                 rows = self._segments.read(number).take(pa.array(at))
-                found.append(
-                    rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us)).select(self._schema.names)
-                )
+                rows = rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us))
+                found.append(rows.select(self._schema.names).cast(self._schema))
         return pa.concat_tables(found)
 
     def save(self, watermark_us: int) -> None:

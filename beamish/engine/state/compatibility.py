@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from beamish.kernels.widening import same_or_wider
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
+_BETWEEN = re.compile(r", (?!-?\d+\))")
+"""What stands between columns, and not in ``decimal128(10, 2)``."""
 KINDS = {
     INDEX: "a stage with windows",
     WINDOWINGS: "a stage with several windowings",
@@ -142,6 +145,11 @@ class Difference:
     now: Any
 
     @property
+    def is_taken_away(self) -> bool:
+        """Whether it is an accumulation that is there no more; one under another name is another."""
+        return self.what.startswith("accumulation ") and self.now is None
+
+    @property
     def then_in_words(self) -> str:
         """What it was, much as one would write it."""
         return _words(self.then)
@@ -155,11 +163,13 @@ class Difference:
     def fix(self) -> str:
         """What to do."""
         carry = (
-            "carry the checkpoint over without it (bm.migrate)" if self.now is None else "start from a new checkpoint"
+            "carry the checkpoint over without it (bm.migrate), which forgets its values"
+            if self.is_taken_away
+            else "start from a new checkpoint"
         )
         return (
-            f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped "
-            "and further accumulations may change; deduplicate() may be added)"
+            f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped, "
+            "on_error, retain, forget_after and further accumulations may change; deduplicate() may be added)"
         )
 
     def __str__(self) -> str:
@@ -202,26 +212,30 @@ def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Differ
 def _is_wider(plan: WindowPlan, of: Difference) -> bool:
     """Whether a part of an identity differs only in types that hold all that they held, and what is kept can be read as these.
 
-    What lies by keys of its own beside the windows is not.
+    What a suppress holds is not; and how many bytes a key may keep counts those of the types.
     """
-    if (
-        plan.suppressed
-        or plan.counts_rows
-        or plan.options.retention is not None
-        or plan.options.deduplication is not None
-    ):
+    retention = plan.options.retention
+    if plan.suppressed or (retention is not None and retention.bytes is not None):
         return False
     what, then, now = of.what, of.then, of.now
     if what == "keys ":
         return same_or_wider(then, now, ": ")
+    if what == "deduplication ":
+        return now is not None and _known_by_wider(then, now)
     if not what.startswith("accumulation ") or then is None or now is None:
         return False
     return same_identity(then["is"], now["is"]) and same_or_wider(then["reads"], now["reads"], " ")
 
 
+def _known_by_wider(then: str, now: str) -> bool:
+    """Whether rows are known again by the same call, of columns of wider types (``plan/identity.py``)."""
+    (call, _, columns), (own, _, others) = then.partition(" of "), now.partition(" of ")
+    return call == own and same_or_wider(_BETWEEN.split(columns), _BETWEEN.split(others), " ")
+
+
 def _words(identity: Any) -> str:
     """An identity much as one would write what it is of."""
-    if identity is None:
+    if identity is None or identity == {}:
         return "none"
     if isinstance(identity, Mapping) and "reads" in identity:
         return f"{_words(identity['is'])} of {', '.join(identity['reads']) or 'rows'}"

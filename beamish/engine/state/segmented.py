@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ class Segmented(Generic[R]):
 
     Args:
         segments: what is stored.
-        none: no records of this kind.
+        none: no records of this kind; what is stored may have narrower types than its cells (kernels/widening.py).
 
     Attributes:
         segments: what is stored.
@@ -46,7 +47,11 @@ class Segmented(Generic[R]):
         for number in self.segments.known(numbers):
             if number not in self._read:
                 self._read.add(number)
-                self._append(self._none.of_stored(self.segments.read(number)), number)
+                self._append(self._as_wide(self._none.of_stored(self.segments.read(number))), number)
+
+    def _as_wide(self, records: R) -> R:
+        schema = self._none.cells.schema
+        return records if records.cells.schema == schema else attrs.evolve(records, cells=records.cells.cast(schema))
 
     def load_where(self, wanted: Flags) -> None:
         """Read segments, of flags for the entries of the index."""

@@ -5,7 +5,7 @@ What is stored where: stored_tables.py; what the index says: index.py; how windo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -72,7 +72,7 @@ class State:
         numbered: number of rows that were given a number so far, where they are numbered.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
-        fallen: where keys keep only so much, the latest window of each that fell out; else None.
+        fallen: where keys keep only so much, or did, the latest window of each that fell out; else None.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
@@ -107,7 +107,7 @@ class State:
         stored = read_index_entry(store)
         remembered = None if plan.ids_within_us is None else open_ids(plan, store)
         reaches = Reaches(plan, store) if plan.counts_rows else None
-        fallen = FallenWindows(plan, store) if plan.options.retention is not None else None
+        fallen = _open_fallen(plan, store, {} if stored is None else stored[1])
         if stored is None:
             check_unnamed(store)
             check_new(store, INDEX)
@@ -314,10 +314,17 @@ class State:
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
             **({"by_key": True} if self.plan.retains else {}),
+            **({"fell_out": True} if self.fallen is not None and not self.fallen.is_empty else {}),
             **({"numbered": self.numbered} if self.plan.numbers_rows else {}),
             **({"forget_after_us": self.plan.forget_after_us} if self.plan.forgets else {}),
         }
         write_index_entry(self.store, self.index, about)
+
+
+def _open_fallen(plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> FallenWindows | None:
+    """What fell out of the keys of a shard, whose index says this; None: nothing did, and nothing will."""
+    noted = about.get("by_key", False) or about.get("fell_out", False)  # the former alone where retain() was said last
+    return FallenWindows(plan, store) if plan.retains or noted else None
 
 
 def open_ids(plan: WindowPlan, store: Store) -> RememberedIds:

@@ -1,5 +1,7 @@
 """The latest window of each key that fell out of what it keeps (retention.py).
 
+It is noted on when the pipeline no longer says ``retain``: a window that fell out came out, and would come out again with less.
+
 columns (one entry per key):
     start, end  int64: the window, by (end, start); microseconds, or numbers of rows
 """
@@ -45,6 +47,11 @@ class FallenWindows:
     def __init__(self, plan: WindowPlan, store: Store) -> None:
         self._plan = plan
         self._noted = KeyedRecords(plan.key_schema, Fallen, store, NAME)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is noted, as of the last time it was written."""
+        return self._noted.next_due is None
 
     def stored(self) -> Fallen:
         """All that is noted."""
