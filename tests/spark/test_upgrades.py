@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import Count, Sum
+from beamish.spark.checkpoint import entries_of, stores_of
+from beamish.spark.operator.notes import NOTE
 
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
 BARE = (
@@ -74,6 +77,10 @@ def test_a_checkpoint_says_what_may_go_on_before_an_offset_is_written(spark, fil
     ]
     again = tmp_path / "again"
     bm.migrate(spark, checkpoint, again, waiting, shards=3)
+    stored = entries_of(spark, str(again), None, 0).collect()
+    notes = [json.loads(store[NOTE]) for store in stores_of(stored).values()]
+    assert len(notes) == 3
+    assert all(note["word"] and note["sums"] for note in notes)
     input_.add(row(15, "red", 1), row(40, "blue", 2))
     panes = []
 
