@@ -14,6 +14,7 @@ from beamish.accumulations.columnar import ListColumnar
 from beamish.errors import OptionError
 from beamish.kernels.arrays import Flags
 from beamish.kernels.buffers import column_of, list_lengths, plain, plain_type, struct_column, valid
+from beamish.kernels.codes import normalise
 
 _ALL_KEYS = 1_000_000
 
@@ -22,7 +23,7 @@ _ALL_KEYS = 1_000_000
 class CollectSet(ListColumnar):
     """The distinct values of a column that are not null, in Spark's sort order (Spark: ``collect_set``).
 
-    -0.0 and 0.0 are one value, and so are all NaN.
+    -0.0 and 0.0 are one value, which comes out as 0.0, and so are all NaN.
 
     Args:
         column: of any type with an order (all but maps).
@@ -41,6 +42,9 @@ class CollectSet(ListColumnar):
 
     def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
         check_orderable(name, self, types)
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return normalise(state[0])
 
 
 @attrs.frozen(init=False, repr=False)

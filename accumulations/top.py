@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.arguments import check_orderable, column_field, count_field
 from beamish.accumulations.columnar import Columnar, ListColumnar
-from beamish.kernels.buffers import flags, plain, plain_type, struct_column, valid
+from beamish.kernels.buffers import flags, list_column, list_lengths, plain, plain_type, struct_column, valid
+from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.lists import gather_lists, items_of, lift_items
 from beamish.kernels.order import Keys, sort_keys
@@ -80,7 +81,7 @@ class TopNByKey(Columnar):
 
     Args:
         n: the number of keys, at least 1.
-        key: the column to tell apart by; null is a key.
+        key: the column to tell apart by; null is a key, and -0.0 and 0.0 are one, which comes out as 0.0.
         value: the column to compare. Both are of any type with an order (all but maps).
 
     Returns:
@@ -120,6 +121,10 @@ class TopNByKey(Columnar):
 
     def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
         return [self._top(*items_of(state[0], groups))]
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        keys, values = state[0].flatten().flatten()
+        return list_column(struct_column([normalise(keys), values], ["key", "value"]), list_lengths(state[0]))
 
     def _top(self, items: pa.Array, groups: Groups) -> pa.Array:
         # A key among the first n of all is among the first n of the part that holds its greatest value.

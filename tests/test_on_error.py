@@ -162,6 +162,17 @@ def test_what_raises_for_a_pane_stops_the_query_and_keeps_nothing():
         DROPS.accumulate(total=NoValue()).run(TestStream().add(rows(1)))
 
 
+def test_an_expression_that_fails_says_what_can_be_done_about_it():
+    ratio = pc.divide(pc.field("n"), pc.field("x"))
+    panes = DROPS.accumulate(n=Count(), x=Sum("x"))
+    for pipeline in (panes.with_columns(ratio=ratio), panes.having(ratio >= 0)):
+        with pytest.raises(bm.UserFunctionError, match=r"divide by zero; .* begin a new one"):
+            pipeline.run(TestStream().add(rows(0)))
+    fails = DROPS.where(pc.divide(pc.field("ts"), pc.field("x")) >= 0).on_error("fail").accumulate(n=Count())
+    with pytest.raises(bm.UserFunctionError, match=r"divide by zero; say \.on_error\('drop'\) and restart"):
+        fails.run(TestStream().add(rows(0)))
+
+
 def test_windowings_and_a_suppress_drop_too():
     pipeline = DROPS.window({"a": bm.FixedWindows(10), "b": bm.Sessions(2)}).accumulate(total=Sum("x"))
     panes = pipeline.run(TestStream().add(rows(MOST, 1)))

@@ -12,19 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from beamish.kernels.buffers import plain
+from beamish.kernels.buffers import list_column, list_lengths, plain, valid
 from beamish.kernels.groups import Groups
 from beamish.kernels.hashing import hash_values
 
 
 def normalise(column: pa.Array) -> pa.Array:
-    """A key column with -0.0 as 0.0 and every NaN as the same NaN, floats inside structs included."""
+    """A column with -0.0 as 0.0 and every NaN as the same NaN, floats inside structs and lists included."""
     if pa.types.is_floating(column.type):
         positive = pc.add(column, pa.scalar(0.0, column.type))
         return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), column.type), positive)
     if pa.types.is_struct(column.type) and column.type.num_fields:
         children = [normalise(child) for child in column.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(column.type), mask=column.is_null())
+    if pa.types.is_list(column.type):
+        return list_column(normalise(column.flatten()), list_lengths(column), valid(column), column.type)
     return column
 
 

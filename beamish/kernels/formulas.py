@@ -66,8 +66,8 @@ class Formula:
             return False
         return True
 
-    def computed(self, where: str, table: pa.Table) -> pa.Array:
-        """Its values, for a running query.
+    def computed(self, where: str, table: pa.Table, *, way_out: str) -> pa.Array:
+        """Its values, for a running query; ``way_out``: what to do if there are none.
 
         Raises:
             UserFunctionError: it fails on a value.
@@ -76,7 +76,7 @@ class Formula:
             return self.of(table)
         except pa.ArrowException as error:
             raised = f"{where}: {HIDDEN if values_are_hidden() else _said(error)}"
-            result = UserFunctionError(f"{raised}; change it and restart from the checkpoint; no data was lost")
+            result = UserFunctionError(f"{raised}; {way_out}")
             result.raised = raised
             raise result from cause(error)
 

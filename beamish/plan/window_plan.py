@@ -146,7 +146,10 @@ class WindowPlan:
     def only_wanted(self, rows: pa.Table) -> pa.Table:
         """The rows that ``where`` keeps."""
         where = self.options.where
-        return rows if where is None else rows.filter(where.computed(f"where({where!r})", rows).cast(pa.bool_()))
+        if where is None:
+            return rows
+        way_out = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
+        return rows.filter(where.computed(f"where({where!r})", rows, way_out=way_out).cast(pa.bool_()))
 
     @property
     def is_global(self) -> bool:

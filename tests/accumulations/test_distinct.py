@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish.accumulations import CollectSet, CountDistinct
+from beamish.accumulations import CollectSet, CountDistinct, TopNByKey
 from beamish.errors import OptionError
 from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
 from tests.accumulations.test_min_max import KINDS, order
@@ -20,6 +20,21 @@ def test_zeros_are_one_value_and_so_are_all_nan():
     given_values = [0.0, -0.0, math.nan, -math.nan, 1.0]
     assert_same(value(CollectSet("x"), given_values, pa.float64()), [0.0, 1.0, math.nan])
     assert value(CountDistinct("x"), given_values, pa.float64()) == 3
+
+
+@pytest.mark.parametrize("given_values", [[-0.0], [0.0, -0.0], [-0.0, 0.0]])
+def test_of_the_zeros_the_positive_one_comes_out_whichever_came(given_values):
+    assert repr(value(CollectSet("x"), given_values, pa.float32())) == "[0.0]"
+    lists = [None, [], *([None, one] for one in given_values)]
+    assert repr(value(CollectSet("x"), lists, pa.list_(pa.float64()))) == "[[], [None, 0.0]]"
+    structs = [{"a": one, "b": None} for one in given_values]
+    type_ = pa.struct([("a", pa.float64()), ("b", pa.list_(pa.float32()))])
+    assert repr(value(CollectSet("x"), structs, type_)) == "[{'a': 0.0, 'b': None}]"
+    rows = [(0, 0, one, -0.0) for one in given_values]
+    assert (
+        repr(values(TopNByKey(2, "k", "x"), rows, pa.float64(), pa.float64(), groups=1))
+        == "[[{'key': 0.0, 'value': -0.0}]]"
+    )
 
 
 def test_count_distinct_of_several_columns_leaves_out_rows_with_a_null():

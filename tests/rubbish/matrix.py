@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import FractionalType
 
 import beamish as bm
 from beamish import accumulations as a
@@ -42,6 +43,10 @@ ACCUMULATIONS: dict[str, tuple[Any, str]] = {
     "top": (lambda c: a.TopN(3, c), "slice(sort_array(collect_list({c}), false), 1, 3)"),
     "median": (a.Median, "percentile({c}, 0.5)"),
 }
+ORDERED = (a.Min, a.Max, a.TopN, a.Median)
+"""These order values, and 0.0 equals -0.0: which of the two comes where both did is not said (docs/semantics.md#keys), nor does Spark say it."""
+FLOATS = ("float", "double")
+_BOTH_ZEROS = "size(collect_set(CAST({c} AS string)) FILTER (WHERE {c} = 0)) > 1"
 NUMBERS = [name for name in TYPES if name.endswith("int") or name.startswith(("float", "double", "decimal"))]
 
 
@@ -100,25 +105,30 @@ def spark_cannot(rows: DataFrame, cell: Cell) -> bool:
 
 
 def by_sql(rows: DataFrame, window: str, taken: list[Cell]) -> pa.Table:
-    """The same by plain Spark SQL."""
+    """The same by plain Spark SQL, and of each type of floats whether both zeros came."""
     of = WINDOWS[window][1]
     groups = ["k"] if of is None else ["k", of().alias("window")]
-    return rows.groupBy(*groups).agg(*(F.expr(cell.sql).alias(cell.name) for cell in taken)).toArrow()
+    if window == "sessions" and isinstance(rows.schema["k"].dataType, FractionalType):
+        rows = rows.withColumn("k", F.expr("IF(k = 0, abs(k), k)"))  # session_window takes 0.0 and -0.0 for two keys
+    both = [F.expr(_BOTH_ZEROS.format(c=f"v_{name}")).alias(f"both_zeros_{name}") for name in FLOATS]
+    return rows.groupBy(*groups).agg(*(F.expr(cell.sql).alias(cell.name) for cell in taken), *both).toArrow()
 
 
-def canon(value: Any) -> Any:
-    """A value by which equal ones are found: NaN is one, and so is zero."""
+def canon(value: Any, *, one_zero: bool = False) -> Any:
+    """A value by which equal ones are found: NaN is one; 0.0 and -0.0 are only if there is ``one_zero``."""
     if isinstance(value, float):
-        return "NaN" if math.isnan(value) else value + 0.0
+        if value == 0 and math.copysign(1, value) < 0:
+            return 0.0 if one_zero else "-0.0"
+        return "NaN" if math.isnan(value) else value
     if isinstance(value, dict):
-        return {name: canon(one) for name, one in value.items()}
+        return {name: canon(one, one_zero=one_zero) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [canon(one) for one in value]
+        return [canon(one, one_zero=one_zero) for one in value]
     return value
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    ours, theirs = canon(ours), canon(theirs)
+    """Whether two canonical values are, floats but for rounding."""
     if isinstance(ours, float) and isinstance(theirs, float):
         return ours == theirs or math.isclose(ours, theirs, rel_tol=1e-9)
     return bool(ours == theirs)
@@ -126,22 +136,27 @@ def same(ours: Any, theirs: Any) -> bool:
 
 def differences(ours: pa.Table, theirs: pa.Table, taken: list[Cell]) -> list[str]:
     """What differs, in words."""
+    found: list[str] = []
 
-    def by_group(out: pa.Table) -> dict[str, dict[str, Any]]:
-        found = {}
+    def by_group(out: pa.Table, whose: str) -> dict[str, dict[str, Any]]:
+        groups: dict[str, dict[str, Any]] = {}
         for row in out.to_pylist():
             window = row.get("window") or {"start": None}
             bounds = None if window["start"] is None else (window["start"].isoformat(), window["end"].isoformat())
-            found[repr((canon(row["k"]), bounds))] = row
-        return found
+            at = repr((canon(row["k"]), bounds))
+            if at in groups:
+                found.append(f"group {at[:80]} comes twice, {whose}")
+            groups[at] = row
+        return groups
 
-    mine, spark_s = by_group(ours), by_group(theirs)
-    found = [f"group {at} is only {'ours' if at in mine else 'Sparks'}" for at in mine.keys() ^ spark_s.keys()]
+    mine, spark_s = by_group(ours, "ours"), by_group(theirs, "Sparks")
+    found += [f"group {at[:80]} is only {'ours' if at in mine else 'Sparks'}" for at in mine.keys() ^ spark_s.keys()]
     for at in mine.keys() & spark_s.keys():
         for cell in taken:
-            x, y = mine[at][cell.name], spark_s[at][cell.name]
-            if cell.name.startswith("collect_set"):
-                x, y = sorted(map(repr, canon(x))), sorted(map(repr, canon(y)))
+            one_zero = isinstance(cell.accumulation, ORDERED) and spark_s[at].get(f"both_zeros_{cell.type}", False)
+            x, y = (canon(row[cell.name], one_zero=one_zero) for row in (mine[at], spark_s[at]))
+            if isinstance(cell.accumulation, a.CollectSet):
+                x, y = sorted(map(repr, x)), sorted(map(repr, y))
             if not same(x, y):
                 found.append(f"{cell.name} in {at[:80]}: {repr(x)[:200]}, Spark: {repr(y)[:200]}")
     for cell in taken:

@@ -36,6 +36,8 @@ def _ints(bits: int) -> list[Any]:
 
 
 _FLOATS = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1.5]
+_ALONE = [None, -0.0, -0.0, -0.0, -0.0]
+"""As the last of a float's: there is a fixed window in which -0.0 is all there is."""
 _TIMES = [
     "0001-01-01T00:00:00",
     "9999-12-31T23:59:59.999999",
@@ -51,8 +53,8 @@ TYPES: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
     "smallint": (pa.int16(), _ints(16)),
     "int": (pa.int32(), _ints(32)),
     "bigint": (pa.int64(), _ints(64)),
-    "float": (pa.float32(), [*_FLOATS, 3.4028234663852886e38, 1.401298464324817e-45]),
-    "double": (pa.float64(), [*_FLOATS, 1.7976931348623157e308, 5e-324]),
+    "float": (pa.float32(), [*_FLOATS, 3.4028234663852886e38, 1.401298464324817e-45, *_ALONE]),
+    "double": (pa.float64(), [*_FLOATS, 1.7976931348623157e308, 5e-324, *_ALONE]),
     "decimal_10_2": (pa.decimal128(10, 2), [Decimal("99999999.99"), Decimal("-99999999.99"), Decimal("0.00")]),
     "decimal_38_0": (pa.decimal128(38, 0), [Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(1)]),
     "decimal_38_38": (
@@ -81,20 +83,26 @@ SECONDS = 3
 
 
 def table(key: str) -> pa.Table:
-    """Rows of each key of a type: in ``ts`` the event time, in ``k`` the key, and a column of each type with all of its values."""
+    """Rows of each key of a type: in ``ts`` the event time, in ``k`` the key, and a column of each type with all of its values.
+
+    0.0 and -0.0 are one key, to which 0.0 brings one row without values: with all of them the sums would be too great.
+    """
     key_type, keys = TYPES[key]
-    # 0.0 and -0.0 are one key, whose sums would be of both
-    all_keys = [*(one for one in keys[:6] if repr(one) != "0.0"), None]
-    count = len(all_keys) * ROWS_PER_KEY
+    by_words = {repr(one): one for one in [*keys, None]}
+    zero = by_words.pop("0.0", None)
     start = dt.datetime(2024, 2, 29, 23, 59, 50, tzinfo=UTC)
-    place = [number % ROWS_PER_KEY for number in range(count)]
+    rows = [
+        (one, at, start + dt.timedelta(seconds=SECONDS * at + 20 * (at > 9)))
+        for one in by_words.values()
+        for at in range(ROWS_PER_KEY)
+    ]
+    if zero is not None:
+        rows.append((zero, ROWS_PER_KEY, start + dt.timedelta(seconds=1)))
     columns: dict[str, pa.Array] = {
-        "ts": pa.array(
-            [start + dt.timedelta(seconds=SECONDS * at + 20 * (at > 9)) for at in place], pa.timestamp("us", "UTC")
-        ),
-        "k": pa.array([one for one in all_keys for _ in range(ROWS_PER_KEY)], key_type),
+        "ts": pa.array([ts for _, _, ts in rows], pa.timestamp("us", "UTC")),
+        "k": pa.array([one for one, _, _ in rows], key_type),
     }
     for name, (type_, values) in TYPES.items():
         cycle = [None, *values]
-        columns[f"v_{name}"] = pa.array([cycle[at % len(cycle)] if at < len(cycle) else None for at in place], type_)
+        columns[f"v_{name}"] = pa.array([cycle[at] if at < len(cycle) else None for _, at, _ in rows], type_)
     return pa.table(columns)

@@ -61,7 +61,10 @@ def in_a_stream(spark, folder, key, window, taken=TAKEN):
     parts = [rows.slice(0, half), rows.slice(0, 0), rows.slice(half)]
     if window == "global":
         out = streamed(spark, folder, pipeline.trigger(Always()).accumulating(), *parts)
-        last_panes = {repr(row["k"]): place for place, row in enumerate(out.to_pylist())}
+        panes = out.to_pylist()
+        numbered = {(repr(row["k"]), row["pane"]["index"]) for row in panes}
+        assert len(numbered) == len(panes), "a group comes twice"
+        last_panes = {repr(row["k"]): place for place, row in enumerate(panes)}
         out = out.take(pa.array(last_panes.values()))
     else:
         out = streamed(spark, folder, pipeline, *parts, last)
@@ -75,6 +78,19 @@ END = pa.array([1_900_000_000_000_000], pa.timestamp("us", "UTC"))
 @pytest.mark.parametrize("key", ["struct"])
 def test_a_stream_of_rubbish_gives_what_sparks_own_aggregates_give(spark, tmp_path, key):
     assert in_a_stream(spark, tmp_path, key, "fixed", TAKEN[::9]) == []
+
+
+def test_the_comparison_finds_a_group_that_comes_twice_and_the_sign_of_a_zero():
+    cell = next(cell for cell in TAKEN if cell.name == "first_double")
+
+    def found(ours, theirs):
+        tables = (pa.table({"k": [k for k, _ in rows], cell.name: [x for _, x in rows]}) for rows in (ours, theirs))
+        return differences(*tables, [cell])
+
+    assert found([("a", -0.0), ("b", 1.0)], [("b", 1.0), ("a", -0.0)]) == []
+    assert found([("a", 1.0), ("a", 1.0)], [("a", 1.0)]) == ["group ('a', None) comes twice, ours"]
+    assert found([("a", -0.0)], [("a", 0.0)]) == ["first_double in ('a', None): '-0.0', Spark: 0.0"]
+    assert len(found([(-0.0, 1.0)], [(0.0, 1.0)])) == 2
 
 
 @pytest.mark.deep

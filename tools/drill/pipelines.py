@@ -38,6 +38,8 @@ _TIMED = (
 )
 _TABLE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(5)).key_by("k").versions(100)
 _BOTH = bm.merge(a=_ROWS, b=_ROWS)
+_PATIENT = _ROWS.event_time("ts", bm.BoundedOutOfOrderness(20, idle_timeout="1 day"))
+"""Its watermark is not the query's; the clock never moves it, so that runs can be compared."""
 
 
 @attrs.frozen
@@ -72,6 +74,23 @@ DRILLED: dict[str, Drilled] = {
     ),
     "outer join": Drilled(
         _BOTH.window(bm.FixedWindows(20)).allowed_lateness(40).accumulating().accumulate(p=LeftOuterJoin("a", "b"))
+    ),
+    "watermarks of their own": Drilled(
+        bm.merge(a=_ROWS, b=_PATIENT)
+        .window(bm.FixedWindows(20))
+        .allowed_lateness(40)
+        .trigger(AfterWatermark(early=AfterCount(2), late=Always()))
+        .accumulating()
+        .with_dropped()
+        .accumulate(n=Count(), a=Sum("x").of("a"), b=Sum("x").of("b"))
+    ),
+    "merged stages": Drilled(
+        bm.merge(a=_TIMED.discarding().accumulate(n=Count()), b=_TIMED.discarding().accumulate(n=Count()))
+        .window(bm.FixedWindows(60))
+        .allowed_lateness(60)
+        .trigger(AfterWatermark(late=Always()))
+        .accumulating()
+        .accumulate(a=Sum("n").of("a"), b=Sum("n").of("b"))
     ),
     "each pair once": Drilled(
         _BOTH.window(bm.FixedWindows(20))

@@ -1,4 +1,8 @@
-"""What is promised of a query whose batches Spark cut in another way: what the engine gives in process for these batches, row by row."""
+"""What is promised of a query whose batches Spark cut in another way: what the engine gives in process for these batches, row by row.
+
+The checkpoint notes the query's watermark and the clock. Where each source has a watermark of its own (docs/spark-notes.md#watermark-reports), it is
+computed anew from the rows: what a batch brings counts from the next one on.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from beamish.instants import instant_us
 from beamish.local import Variation, _Leaf, _Node
 from beamish.script.events import Step
 from beamish.script.tables import script_rows
-from beamish.spark.compile.stream import needs_reports
+from beamish.source import Source
+from beamish.spark.compile.stream import needs_reports, needs_ticks
 from beamish.testing import TestStream
-from tools.drill.cuts import Batch, cuts
+from tools.drill.cuts import cuts, moving
 from tools.drill.pipelines import DRILLED
 from tools.drill.query import Query
 
@@ -33,8 +39,8 @@ class _Given:
         return table
 
 
-def promised(query: Query) -> list[dict[str, Any]] | None:
-    """The rows that the batches of its checkpoint give; None: its shards have watermarks that the checkpoint does not note.
+def promised(query: Query) -> list[dict[str, Any]]:
+    """The rows that the batches of its checkpoint give.
 
     Number ``sequence`` of a row depends on the order of a shard's rows, which cuts decide.
     """
@@ -43,28 +49,36 @@ def promised(query: Query) -> list[dict[str, Any]] | None:
     script = TestStream()
     for batch in batches:
         for name, chunks in zip(names, batch.chunks, strict=True):
-            if given := [row for chunk in chunks for row in _rows(query, chunk, name)]:
+            if given := _given(query, chunks, name):
                 script = script.add(given, input=name)
     rows = script_rows(flow, script.events)
     bound = flow.bind(rows.schemas, shards=_SHARDS)
-    if needs_reports(bound) or bound.needs_clock:
-        return None
+    if not needs_ticks(bound):
+        batches = moving(batches)
+    own = needs_reports(bound) and len(names) > 1
     root = _Node(bound, Variation(round_trip=True))
-    leaves = {
-        name: _Given(_steps(query, batches, number, name, rows.tables[name])) for number, name in enumerate(names)
-    }
+    leaves = {}
+    for number, source in enumerate(flow.sources):
+        given_by = [_given(query, batch.chunks[number], source.name) for batch in batches]
+        watermarks_us = _own_us(source, given_by) if own else [batch.watermark_ms * 1000 or None for batch in batches]
+        left = iter(rows.tables[source.name])
+        tables = [next(left) if given else None for given in given_by]
+        leaves[source.name] = _Given(zip(tables, watermarks_us, strict=True))
     for node in root.nodes():
         node._inputs = [leaves[one._source.name] if isinstance(one, _Leaf) else one for one in node._inputs]  # type: ignore[misc]  # noqa: SLF001
-    return [row for _ in batches for row in root.step(Step(), None).to_pylist()]
+    return [row for batch in batches for row in root.step(Step(clock_us=batch.clock_us), None).to_pylist()]
 
 
-def _steps(
-    query: Query, batches: Sequence[Batch], number: int, name: str | None, tables: Sequence[pa.Table]
-) -> Iterator[tuple[pa.Table | None, int | None]]:
-    left = iter(tables)
-    for batch in batches:
-        has_rows = any(_rows(query, chunk, name) for chunk in batch.chunks[number])
-        yield next(left) if has_rows else None, batch.watermark_ms * 1000 or None
+def _own_us(source: Source, given_by: Sequence[Sequence[dict[str, Any]]]) -> list[int | None]:
+    """Where a source's own watermark is said to be at each batch, by the rows of the one before."""
+    assert source.watermark is not None  # noqa: S101 - all of the drill's have one
+    delay = dt.timedelta(microseconds=source.watermark.delay.us)
+    said = [instant_us("ts", max(row["ts"] for row in rows) - delay) if rows else None for rows in given_by]
+    return [None, *said[:-1]]
+
+
+def _given(query: Query, chunks: Sequence[int], side: str | None) -> list[dict[str, Any]]:
+    return [row for chunk in chunks for row in _rows(query, chunk, side)]
 
 
 def _rows(query: Query, chunk: int, side: str | None) -> list[dict[str, Any]]:

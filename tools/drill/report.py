@@ -27,7 +27,7 @@ class Report:
         anew: checkpoints that were thrown away since their query was killed while it noted its first batch.
         compared: runs that were compared with one that was never killed, by query.
         rows: of those.
-        cut: runs whose batches were cut in another way (see docs/reliability.md), and compared by what is promised.
+        cut: of these, runs whose batches were cut in another way (docs/reliability.md), compared with what these batches give in process.
         wrong: what was found.
     """
 
@@ -69,7 +69,7 @@ class Report:
         print(
             f"{time.monotonic() - self.begun:6,.0f} s: {self.rounds} rounds, {self.kills} kills, "
             f"{sum(self.beside.values())} of queries, {self.starts} starts, {sum(self.compared.values())} runs compared, "
-            f"{self.found} differences",
+            f"{self.found} differences; {sum(self.cut.values())} of the runs were cut in another way",
             flush=True,
         )
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import random
 import time
-from collections import Counter
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 import attrs
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
-from tools.drill.cuts import cuts
+from tools.drill.comparing import compare
 from tools.drill.how import CLUSTER, LOCAL, How
 from tools.drill.life import Life
-from tools.drill.pipelines import DRILLED, lasting, write_rows
-from tools.drill.promised import promised
+from tools.drill.pipelines import write_rows
 from tools.drill.query import Query
 from tools.drill.report import Report
 
@@ -72,7 +64,7 @@ class Round:
             killed, self.how, kills=_KILLS_PER_CHUNK * self.how.chunks
         ):
             for one, other in zip(alone, killed, strict=True):
-                self._compare(one, other)
+                compare(one, other, self.report, in_order=self.how.master != CLUSTER)
 
     def _draw(self, name: str) -> Query:
         sink, source = self.chance.choice(self.how.sinks), self.chance.choice(self.how.sources)
@@ -93,78 +85,3 @@ class Round:
                 return False
             after = life.killed_at
         return True
-
-    def _compare(self, alone: Query, killed: Query) -> None:
-        """What came out of both."""
-        self.report.compared[killed.title] += 1
-        came, of_alone = _came(killed), _came(alone)
-        self.report.rows[killed.title] += len(came)
-        if self.how.master == CLUSTER:
-            came, of_alone = _ranked(came), _ranked(of_alone)
-        wrong = _differences("left alone", of_alone, came)
-        if wrong and cuts(alone) != cuts(killed):
-            self.report.cut[killed.title] += 1
-            one, other = next(pair for pair in zip_longest(cuts(alone), cuts(killed)) if pair[0] != pair[1])
-            print(f"{killed.title}: cut in another way: {other}, left alone {one}", flush=True)
-            if not (DRILLED[killed.name].by_clock or (rows := promised(killed)) is None):
-                wrong = _differences("in process", _bare(rows), _bare(came))
-            else:
-                wrong = []
-        if wrong:
-            noted = [f"{query.folder.name}: {batch}" for query in (alone, killed) for batch in cuts(query)]
-            self.report.say_wrong(killed.title, "\n".join([*wrong, *noted]))
-
-
-def _differences(what: str, whole: Sequence[Any], came: Sequence[Any]) -> list[str]:
-    """Lines about rows that are missing, and others that came."""
-    missing, more = (Counter(map(repr, rows)) for rows in (whole, came))
-    both = missing & more
-    missing, more = missing - both, more - both
-    if not (missing or more):
-        return []
-    return [
-        f"of {len(whole)} rows ({what}) {missing.total()} are missing, {more.total()} came that are others",
-        *(f"- {row}" for row in sorted(missing)[:6]),
-        *(f"+ {row}" for row in sorted(more)[:6]),
-    ]
-
-
-def _came(query: Query) -> list[dict[str, Any]]:
-    """The rows that came out of a query, of which all is promised."""
-    rows = [_plain(row) for row in ds.dataset(_files(query), format="parquet").to_table().to_pylist()]
-    return lasting(rows) if DRILLED[query.name].by_clock else rows
-
-
-def _plain(value: Any) -> Any:
-    """A value with its times as text, however a file holds them."""
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, dt.datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).isoformat()
-    return value
-
-
-def _ranked(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows numbered within their key, since which key's come first is up to the order in which executors give what they read."""
-    numbered, count = [], Counter[str]()
-    for row in sorted(rows, key=lambda row: int(row["pane"]["sequence"]) if row.get("pane") else 0):
-        number = count[key := repr(row.get("k"))]
-        count[key] += 1
-        numbered.append({**row, "pane": {**row["pane"], "sequence": number}} if row.get("pane") else row)
-    return numbered
-
-
-def _bare(rows: Sequence[dict[str, Any]]) -> list[Any]:
-    """Rows without the numbers that the order of a shard's rows gives."""
-    return [_plain({**row, "pane": {**row["pane"], "sequence": None}} if row.get("pane") else row) for row in rows]
-
-
-def _files(query: Query) -> list[str]:
-    """The files of what came out: those that the sink has noted."""
-    if query.sink == "batches":
-        return [str(path) for path in sorted(query.out.glob("[0-9]*")) if pq.read_metadata(path).num_rows]
-    logs = (query.out / "_spark_metadata").glob("[0-9]*")
-    noted = {json.loads(line)["path"] for log in logs for line in log.read_text().splitlines()[1:]}
-    return sorted(path.removeprefix("file://") for path in noted)
