@@ -56,5 +56,8 @@ def test_with_a_suppress_they_are_about_what_it_lets_through():
 
 def test_a_formula_that_fails_on_a_value_says_which_and_stops():
     broken = PLAYS.with_columns(share=pc.field("total") / (N - 1))
-    with pytest.raises(bm.UserFunctionError, match=r"with_columns\(share=.*divide by zero; a checkpoint does not take another expression: begin a new one"):
+    with pytest.raises(
+        bm.UserFunctionError,
+        match=r"with_columns\(share=.*divide by zero; a checkpoint does not take another expression: begin a new one",
+    ):
         broken.run(TestStream().add(ROWS[:1]))

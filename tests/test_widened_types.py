@@ -10,9 +10,15 @@ import pytest
 import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
+from beamish.engine.stage_facts import stage_facts
+from beamish.engine.state import DictStore
+from beamish.engine.state.compatibility import _columns_in
+from beamish.engine.state.takes import TAKES, note_takes, widest
 from beamish.kernels.widening import same_or_wider, widens
+from beamish.plan.relation import Relation
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
+from beamish.spark.kept_windows import _plan_of
 from beamish.testing import TestStream
 from tests.laws.test_carried_over import carried
 from tests.upgrades.carried import Run, line
@@ -58,6 +64,14 @@ def schema(pipeline, key, value):
     return pa.schema([(field.name, types.get(field.name, field.type)) for field in before])
 
 
+def typed(table, of):
+    """The rows with the types of a schema."""
+    columns = [
+        table[name].cast(of.field(name).type) if name in of.names else table[name] for name in table.schema.names
+    ]
+    return pa.table(columns, names=table.schema.names)
+
+
 def run(pipeline, then, now, cut):
     """What comes out, the columns of another type after so many events."""
     tables = iter(script_rows(pipeline.flow, SCRIPT.events).tables[None])
@@ -68,12 +82,7 @@ def run(pipeline, then, now, cut):
         of = then if number < cut else now
         rows = None
         if as_step(event).rows:
-            table = next(tables)
-            columns = [
-                table[name].cast(of.field(name).type) if name in of.names else table[name]
-                for name in table.schema.names
-            ]
-            rows = pa.table(columns, names=table.schema.names)
+            rows = typed(next(tables), of)
         out += runs.step(event, rows)
     return out
 
@@ -172,3 +181,58 @@ def test_which_types_are_wider():
     assert same_or_wider(["a: int8", "b: string"], ["a: int16", "b: string"], ": ")
     assert not same_or_wider(["a: int8"], ["b: int16"], ": ")
     assert not same_or_wider(["a: int8"], ["a: int16", "b: int8"], ": ")
+    assert same_or_wider(["user id int8"], ["user id int16"], " ")
+    assert not same_or_wider(["user id int8"], ["user no int16"], " ")
+
+
+def test_columns_are_told_apart_also_beside_types_with_commas():
+    assert _columns_in("a int64, s struct<x: int8, y: int8>, t timestamp[us, tz=UTC], d decimal128(10, 2)") == [
+        "a int64",
+        "s struct<x: int8, y: int8>",
+        "t timestamp[us, tz=UTC]",
+        "d decimal128(10, 2)",
+    ]
+    assert _columns_in("a int64") == ["a int64"]
+
+
+def test_of_what_shards_noted_the_widest_columns_count_and_those_that_came_later():
+    store = DictStore()
+
+    def noted(**types):
+        note_takes(store, [Relation(event_time="ts", schema=pa.schema(types))])
+        return store[TAKES]
+
+    narrow, wide = noted(a=pa.int32(), b=pa.string()), noted(a=pa.int64(), b=pa.string())
+    more, other = noted(c=pa.int8(), b=pa.string(), a=pa.int64()), noted(z=pa.string())
+    for stored, expected in (([narrow, wide], wide), ([wide, narrow, narrow], wide), ([wide, more, narrow], more)):
+        assert widest(stored) == widest([expected])
+    assert widest([narrow, other]) == widest([narrow])
+    assert widest([]) is None
+
+
+@pytest.mark.parametrize("wide_first", [False, True])
+def test_shards_that_were_not_called_since_are_read_as_wide_too(wide_first):
+    pipeline = EAGER.accumulate(total=a.Sum("v"), all=a.Collect("v"))
+    then, now = schema(pipeline, pa.int32(), pa.int32()), schema(pipeline, pa.int64(), pa.int64())
+    script = TestStream().add(rows_of(*((1, key, key) for key in range(9))))
+    (event,), (rows,) = script.events, script_rows(pipeline.flow, script.events).tables[None]
+    before = Run(pipeline, {None: then})
+    before.step(event, typed(rows, then))
+    narrow = [DictStore(store) for store in before.stores[0]]
+    after = Run(pipeline, {None: now}, before.stores)
+    after.step(event, typed(rows, now))
+    wide = after.stores[0]
+    both = {0: narrow[0], 1: wide[1]}
+    notes = dict(reversed(both.items())) if wide_first else both
+    facts = stage_facts(notes)
+    assert len(facts.unknown) == 1, "but for the description, which is Spark's to keep"
+    read = [facts.reader.read(store) for store in notes.values()]
+    assert all(table.num_rows and table.schema.field("key").type == pa.struct({"k": pa.int64()}) for table in read)
+    assert all(table["values"].to_pylist()[0]["all"] for table in read)
+    assert _plan_of(pipeline.flow, [], {shard: _noted(store) for shard, store in notes.items()}).key_schema.types == [
+        pa.int64()
+    ]
+
+
+def _noted(store):
+    return DictStore({**store, "spark": b'{"shards": 2}'})

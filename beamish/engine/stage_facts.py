@@ -14,7 +14,7 @@ from beamish.engine.state.compatibility import check_format
 from beamish.engine.state.reading import read_index
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS, segment_name
-from beamish.engine.state.takes import TAKES, schemas_in
+from beamish.engine.state.takes import TAKES, widest
 from beamish.engine.window_facts import WindowReader
 from beamish.engine.windowing.several import under
 from beamish.kernels.identity import same_identity
@@ -227,19 +227,17 @@ def _plan(
     plan: WindowPlan | None,
 ) -> ReadPlan | None:
     """The plan of a windowing; None: no shard says one."""
-    found = next(((shard, index) for (shard, of), index in known.items() if of == name), None)
-    if found is None:
+    shards = [shard for shard, of in known if of == name]
+    if not shards:
         return None
-    shard, index = found
+    noted = (under(name, notes[shard]).get(TAKES) for shard in shards)
+    schemas = widest(stored for stored in noted if stored is not None)
+    index = known[shards[0], name]
     check_format(index.about["format"])
     stored, changeable = index.about["identity"], index.about["changeable"]
     own = plan if plan is None or name is None else plan.windowings.get(name)
     if own is not None and same_identity(changeable, own.changeable):
         return ReadPlan(own)
-    takes = under(name, notes[shard]).get(TAKES)
-    schemas = None
-    if takes is not None:
-        schemas = schemas_in(json.loads(takes))
     return read_plan(stored, changeable, schemas, about)
 
 

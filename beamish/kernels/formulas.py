@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 
 from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, values_are_hidden
 
+NO_OTHER = "a checkpoint does not take another expression: begin a new one, with an expression that takes every value"
+"""What to do where an expression fails on what cannot be dropped."""
+
 
 @attrs.frozen(eq=False, repr=False)
 class Formula:

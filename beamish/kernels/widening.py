@@ -25,7 +25,10 @@ def widens(then: str, now: str) -> bool:
 
 def same_or_wider(then: Sequence[str], now: Sequence[str], mark: str) -> bool:
     """Whether columns are the same, but for types that hold all that they held; each is its name, the mark and its type."""
-    if len(then) != len(now):
-        return False
-    both = [(own.partition(mark), other.partition(mark)) for own, other in zip(then, now, strict=True)]
-    return all(own == other or (own[0] == other[0] and widens(own[2], other[2])) for own, other in both)
+    return len(then) == len(now) and all(_is_as_wide(*both, mark) for both in zip(then, now, strict=True))
+
+
+def _is_as_wide(then: str, now: str, mark: str) -> bool:
+    # A name may hold the mark too.
+    types = (at.end() for at in re.finditer(re.escape(mark), now))
+    return then == now or any(then[:at] == now[:at] and widens(then[at:], now[at:]) for at in types)

@@ -16,7 +16,7 @@ from beamish.accumulations.arguments import is_number
 from beamish.deduplication import Deduplication
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import plain_type
-from beamish.kernels.formulas import check_condition
+from beamish.kernels.formulas import NO_OTHER, check_condition
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
@@ -148,7 +148,8 @@ class WindowPlan:
         where = self.options.where
         if where is None:
             return rows
-        way_out = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
+        drop = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
+        way_out = NO_OTHER if self.signed else drop  # of rows that are taken back each is kept, which it was not
         return rows.filter(where.computed(f"where({where!r})", rows, way_out=way_out).cast(pa.bool_()))
 
     @property

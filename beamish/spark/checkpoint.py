@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -55,25 +55,33 @@ def shard_with(entries: DataFrame, name: str) -> DictStore | None:
     return store
 
 
-def stores_of(rows: Iterable[Row]) -> dict[int, DictStore]:
+def _any(_: str) -> bool:
+    return True
+
+
+def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = _any) -> dict[int, DictStore]:
     """Entries that were collected (``shard``, ``name``, ``value``), as the stores of their shards; those without a value are left out.
 
+    Args:
+        rows: the entries, notes of shards among them.
+        asked: which of a shard's entries were asked for.
+
     Raises:
-        StateError: one is not what was written.
+        StateError: one is not what was written, or was lost.
     """
     entries: dict[int, dict[str, bytes]] = {}
     for row in rows:
         of_shard = entries.setdefault(row.shard, {})
         if row["value"] is not None:
             of_shard[row["name"]] = bytes(row["value"])
-    return {shard: opened(own, shard) for shard, own in entries.items()}
+    return {shard: opened(own, shard, asked) for shard, own in entries.items()}
 
 
-def store_of(entries: pa.Table) -> DictStore:
-    """Entries of one shard, its note among them, as its store.
+def store_of(entries: pa.Table, asked: Callable[[str], bool] = _any) -> DictStore:
+    """Entries of one shard, its note among them, as its store; ``asked`` as in ``stores_of``.
 
     Raises:
-        StateError: one is not what was written.
+        StateError: one is not what was written, or was lost.
     """
     names, values = entries["name"].to_pylist(), entries["value"].to_pylist()
-    return opened(dict(zip(names, values, strict=True)), entries["shard"][0].as_py())
+    return opened(dict(zip(names, values, strict=True)), entries["shard"][0].as_py(), asked)

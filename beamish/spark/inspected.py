@@ -5,7 +5,8 @@ Everything is as of one committed batch, so a query that runs meanwhile changes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +26,10 @@ from beamish.watermarks import NO_WATERMARK_US
 
 _NOTES = rf"^(.+/)?({'|'.join(NOTES)})$"
 _REACHES = r"^(.+/)?reaches/"
+
+
+def _is_note(name: str) -> bool:
+    return re.search(_NOTES, name) is not None
 
 
 @attrs.frozen(eq=False)
@@ -53,12 +58,12 @@ class StoredStage:
         reader, plan = self.facts.reader, self.facts.plan
         assert plan is not None  # noqa: S101 - it is asked for as a stage of windows
         wanted = [one for one in self.facts.segments if one.start_us < span[1] and one.end_us > span[0]]
-        entries = self._needed(wanted)
+        entries, asked = self._needed(wanted)
         if plan.keys and set(plan.keys) <= key.keys():
             entries = entries.where(F.col("shard") == shard_of_key(plan, key))
 
         def windows(of_shard: pa.Table) -> pa.Table:
-            return reader.read(store_of(of_shard))
+            return reader.read(store_of(of_shard, asked))
 
         found = entries.groupBy("shard").applyInArrow(windows, spark_schema(reader.schema))
         if not plan.counts_rows:
@@ -77,19 +82,27 @@ class StoredStage:
             return None
         first = min(with_windows, key=lambda one: (one.due_us, one.clock_due_us, one.entry, one.shard))
         reader = self.facts.reader
+        entries, asked = self._needed([first])
 
         def windows(of_shard: pa.Table) -> pa.Table:
-            return reader.read(store_of(of_shard))
+            return reader.read(store_of(of_shard, asked))
 
-        entries = self._needed([first]).where(F.col("shard") == first.shard)
-        return entries.groupBy("shard").applyInArrow(windows, spark_schema(reader.schema))
+        return (
+            entries.where(F.col("shard") == first.shard)
+            .groupBy("shard")
+            .applyInArrow(windows, spark_schema(reader.schema))
+        )
 
-    def _needed(self, segments: Sequence[SegmentFacts]) -> DataFrame:
-        """The entries that must be read for the windows of some segments."""
+    def _needed(self, segments: Sequence[SegmentFacts]) -> tuple[DataFrame, Callable[[str], bool]]:
+        """The entries that must be read for the windows of some segments, perhaps with others; and whether one of a name is."""
         name = F.col("name")
         names = {one.entry for one in segments}
+
+        def is_needed(name: str) -> bool:
+            return name in names or _is_note(name)
+
         of_windows = name.rlike(r"^(.+/)?s-?\d+$") if len(names) > MOST_NAMES else name.isin(list(names))
-        return self.entries.where(name.rlike(_NOTES) | name.rlike(_REACHES) | of_windows)
+        return self.entries.where(name.rlike(_NOTES) | name.rlike(_REACHES) | of_windows), is_needed
 
 
 @attrs.frozen(eq=False)
@@ -211,7 +224,7 @@ def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, fl
     entries = entries_of(spark, checkpoint, batch.number, operator)
     value = F.when(F.col("name").rlike(_NOTES), F.col("value")).alias("value")
     rows = entries.select("shard", "name", F.length("value").alias("size"), value).collect()
-    notes = stores_of(rows)
+    notes = stores_of(rows, _is_note)
     plan = next(plans_of(flow, notes), None) if flow is not None else None
     sizes = [(row.shard, row["name"], row["size"]) for row in rows]
     return StoredStage(operator, entries, stage_facts(notes, plan=plan, query_us=batch.watermark_us), sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import reduce
 from typing import Any
@@ -134,19 +135,20 @@ class _StoredWindows:
         names = list(stage.options.window.windowings) if stage.options.window is not None else []
         under = [f"{name}/" for name in names] or [""]
         entries_of_notes = [NOTE, WINDOWINGS, *(f"{place}{entry}" for place in under for entry in (INDEX, TAKES))]
-        notes = stores_of(entries.where(F.col("name").isin(entries_of_notes)).collect())
+        rows = entries.where(F.col("name").isin(entries_of_notes)).collect()
+        notes = stores_of(rows, entries_of_notes.__contains__)
         return cls(_plan_of(of, names, notes), entries, notes)
 
     def windows(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
         """Those that overlap a span, of keys with some values."""
         plan, schema = self.plan, kept_schema(self.plan)
         check_key(key_names(schema.names), key)
-        rows = self.needed(span_us, key).groupBy("shard")
+        entries, needed = self.needed(span_us, key)
 
         def windows(of_shard: pa.Table) -> pa.Table:
-            return kept_windows(plan, store_of(of_shard), span_us)
+            return kept_windows(plan, store_of(of_shard, needed.__contains__), span_us)
 
-        found = rows.applyInArrow(windows, spark_schema(schema))
+        found = entries.groupBy("shard").applyInArrow(windows, spark_schema(schema))
         return reduce(lambda df, name: df.where(column(name).eqNullSafe(F.lit(key[name]))), key, found)
 
     def rows(self, span: tuple[int, int], key: Mapping[str, Any], of: str | None) -> DataFrame:
@@ -154,22 +156,22 @@ class _StoredWindows:
         plan, schema = self.plan, rows_schema(self.plan, of)
         check_key(plan.output_key_schema.names, key, "rows")
         holds = all(one.window.holds_its_rows for one in plan.windowings.values() or (plan,))
-        entries = self.needed(span if holds else (-END_OF_TIME_US, END_OF_TIME_US), key).groupBy("shard")
+        entries, needed = self.needed(span if holds else (-END_OF_TIME_US, END_OF_TIME_US), key)
 
         def rows(of_shard: pa.Table) -> pa.Table:
-            return kept_rows(plan, store_of(of_shard), span, of)
+            return kept_rows(plan, store_of(of_shard, needed.__contains__), span, of)
 
-        found = entries.applyInArrow(rows, spark_schema(schema))
+        found = entries.groupBy("shard").applyInArrow(rows, spark_schema(schema))
         return reduce(lambda df, name: df.where(column(name).eqNullSafe(F.lit(key[name]))), key, found)
 
-    def needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> DataFrame:
-        """The entries that must be read."""
+    def needed(self, span_us: tuple[int, int], key: Mapping[str, Any]) -> tuple[DataFrame, AbstractSet[str]]:
+        """The entries that must be read, perhaps with others, and their names."""
         needed = {name for store in self.notes.values() for name in (*store, *self._segments(store, span_us))}
         entries = self.entries.where(F.col("name").isin(list(needed))) if len(needed) <= MOST_NAMES else self.entries
         names = self.plan.key_schema.names
         if not names or not set(names) <= key.keys():
-            return entries
-        return entries.where(F.col("shard") == shard_of_key(self.plan, key))
+            return entries, needed
+        return entries.where(F.col("shard") == shard_of_key(self.plan, key)), needed
 
     def _segments(self, store: DictStore, span_us: tuple[int, int]) -> Iterator[str]:
         """The entries of a shard in which there are windows of a span."""
@@ -187,12 +189,12 @@ def _plan_of(of: Flow, names: list[str], notes: Mapping[int, DictStore]) -> Wind
         StateError: they hold no windows, or those of another stage.
     """
     under = f"{names[0]}/" if names else ""
-    shard = next((store for store in notes.values() if f"{under}{INDEX}" in store), None)
-    if shard is None:
+    shards = [store for store in notes.values() if f"{under}{INDEX}" in store]
+    if not shards:
         raise StateError("state: the checkpoint has no windows of such a stage")
-    takes = noted_takes(StoreUnder(names[0], shard) if names else shard, of.takes)
-    operator: Operator = of.stage.bind(takes, shards=noted_shards(shard))
-    operator.open(DictStore(shard))  # compares what the state is of
+    takes = noted_takes([StoreUnder(names[0], shard) if names else shard for shard in shards], of.takes)
+    operator: Operator = of.stage.bind(takes, shards=noted_shards(shards[0]))
+    operator.open(DictStore(shards[0]))  # compares what the state is of
     return window_plan(operator)
 
 

@@ -27,7 +27,6 @@ from beamish.kernels.reserved import WATERMARK
 from beamish.spark.checkpoint import entries_of, has_other_operators, store_of
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
-from beamish.spark.operator.notes import check_none_is_lost
 from beamish.spark.operator.processor import OUTPUT
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
@@ -107,7 +106,6 @@ def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, byt
 
     def parts(of_shard: pa.Table) -> pa.Table:
         shard, store = of_shard["shard"][0].as_py(), store_of(of_shard)
-        check_none_is_lost(store, shard)
         rows = [
             {"to": ids[to], "of": shard, "name": name, "value": value}
             for to, part in enumerate(split(operator, store))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import functions as F
 
 from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore
-from beamish.engine.state.takes import TAKES, schemas_in
+from beamish.engine.state.takes import TAKES, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.spark.checkpoint import entries_of, operators, stores_of
@@ -26,6 +27,10 @@ from beamish.spark.session import shard_count
 
 _BULK = r"(^|/)[a-z]-?\d+$"
 """The entries of segments: they say nothing of what the stage is."""
+
+
+def _is_no_segment(name: str) -> bool:
+    return re.search(_BULK, name) is None
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +61,7 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
     stages = []
     for operator in operators(spark, checkpoint):
         rows = entries_of(spark, checkpoint, batch, operator).where(~F.col("name").rlike(_BULK))
-        stages.append((operator, stores_of(rows.collect())))
+        stages.append((operator, stores_of(rows.collect(), _is_no_segment)))
     stages.sort(key=_place)
     in_flight = any(one.number > batch for one in batches)
     return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight)
@@ -162,10 +167,9 @@ def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
 
 def _noted(notes: Mapping[int, DictStore]) -> list[pa.Schema] | None:
     """The columns of each input of a stage."""
-    entries: list[Any] = [
+    return widest(
         value for store in notes.values() for name, value in store.items() if name.rpartition("/")[2] == TAKES
-    ]
-    return schemas_in(json.loads(entries[0])) if entries else None
+    )
 
 
 def _give_columns(name: str | None, why: str) -> OptionError:

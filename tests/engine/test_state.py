@@ -340,6 +340,6 @@ def test_windowings_with_names_and_one_without_do_not_take_each_others_state_for
 def test_state_of_a_stage_with_another_number_of_inputs_is_refused():
     store, one = DictStore(), Relation(event_time="ts", schema=pa.schema([("ts", pa.int64())]))
     note_takes(store, [one])
-    assert noted_takes(store, [one]) == [one]
+    assert noted_takes([store], [one]) == [one]
     with pytest.raises(StateError, match="a stage with 1 inputs, the pipeline's has 2"):
-        noted_takes(store, [one, one])
+        noted_takes([store], [one, one])

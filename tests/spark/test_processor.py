@@ -18,7 +18,6 @@ from beamish.spark.operator.notes import (
     NOTE,
     About,
     ShardNote,
-    check_none_is_lost,
     new_note,
     opened,
     read_note,
@@ -236,10 +235,14 @@ def test_a_value_of_an_earlier_batch_and_a_lost_one_are_refused():
 def test_a_lost_entry_is_noticed_where_all_of_a_shard_is_read():
     spark = Spark(PIPELINE)
     spark.batch(0, 15, 25)
-    check_none_is_lost(plain(spark.state), 0)
     del spark.state["s0",]
     with pytest.raises(bm.StateError, match=r"'s0' of shard 0 is not what was written .it was lost"):
-        check_none_is_lost(plain(spark.state), 0)
+        plain(spark.state)
+    entries = {name: value for (name,), (value,) in spark.state.items()}
+    assert "s0" not in opened(entries, 0, asked=lambda name: name != "s0")
+    del entries[NOTE]
+    with pytest.raises(bm.StateError, match=r"'spark' of shard 0 .* it was lost"):
+        opened(entries, 0)
 
 
 def test_a_note_of_a_later_version_is_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,8 +16,6 @@ from beamish.kernels.widening import same_or_wider
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
-_BETWEEN = re.compile(r", (?!-?\d+\))")
-"""What stands between columns, and not in ``decimal128(10, 2)``."""
 KINDS = {
     INDEX: "a stage with windows",
     WINDOWINGS: "a stage with several windowings",
@@ -169,7 +166,8 @@ class Difference:
         )
         return (
             f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped, "
-            "on_error, retain, forget_after and further accumulations may change; deduplicate() may be added)"
+            "on_error (not over panes that are taken back), retain, forget_after and further accumulations may change; deduplicate() may be "
+            "added)"
         )
 
     def __str__(self) -> str:
@@ -230,7 +228,18 @@ def _is_wider(plan: WindowPlan, of: Difference) -> bool:
 def _known_by_wider(then: str, now: str) -> bool:
     """Whether rows are known again by the same call, of columns of wider types (``plan/identity.py``)."""
     (call, _, columns), (own, _, others) = then.partition(" of "), now.partition(" of ")
-    return call == own and same_or_wider(_BETWEEN.split(columns), _BETWEEN.split(others), " ")
+    return call == own and same_or_wider(_columns_in(columns), _columns_in(others), " ")
+
+
+def _columns_in(words: str) -> list[str]:
+    """Columns with their types, which commas stand between, and in types."""
+    columns, depth, begin = [], 0, 0
+    for at, sign in enumerate(words):
+        depth += (sign in "<([") - (sign in ">)]")
+        if depth == 0 and words.startswith(", ", at):
+            columns.append(words[begin:at])
+            begin = at + 2
+    return [*columns, words[begin:]]
 
 
 def _words(identity: Any) -> str:

@@ -76,6 +76,7 @@ class State:
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
+        retyped: whether types are wider than those it was written with, or an accumulation is new.
         relaid: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
@@ -94,6 +95,7 @@ class State:
     held: dict[str, Any] | None = None
     changed: bool = False
     is_new: bool = False
+    retyped: bool = False
     relaid: bool = False
     rewrites: bool = False
 
@@ -134,6 +136,7 @@ class State:
         state = cls(
             plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, reaches, fallen, held, changed
         )
+        state.retyped = not same_identity(about["identity"], plan.identity)
         state.relaid = about.get("by_key", False) != plan.retains
         state.relaid |= about.get("forget_after_us") != plan.forget_after_us
         return state
@@ -243,9 +246,9 @@ class State:
             self.reaches.save()
         if self.fallen is not None:
             self.fallen.save(self.clocks.watermark_us if together is None else together)
-        if self.is_new:
+        if self.is_new or self.retyped:
             note_takes(self.store, self.plan.takes)
-        self.changed = self.is_new = self.relaid = self.rewrites = False
+        self.changed = self.is_new = self.retyped = self.relaid = self.rewrites = False
         self._save_index()
 
     def _write(

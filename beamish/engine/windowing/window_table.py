@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 
 from beamish.engine.windowing.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
 from beamish.instants import END_OF_TIME_US
+from beamish.kernels.buffers import cast
 from beamish.plan.window_plan import WindowPlan
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
@@ -100,7 +101,7 @@ def columns_under(table: pa.Table, prefix: str, schema: pa.Schema, new: pa.Table
     for field in schema:
         if prefix + field.name in table.schema.names:
             column = table[prefix + field.name]
-            columns.append(column if column.type == field.type else column.cast(field.type))
+            columns.append(column if column.type == field.type else cast(column.combine_chunks(), field.type))
         elif new is None:
             columns.append(pa.nulls(table.num_rows, field.type))
         else:

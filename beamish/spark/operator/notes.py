@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -89,7 +89,11 @@ def _note_of(stored: bytes) -> ShardNote:
 def write_note(store: Store, shard: int, note: ShardNote) -> None:
     """Store a note."""
     later = ("word", "about", "sums")  # notes of before have none
-    said = {name: value for name, value in attrs.asdict(note).items() if name not in later or value is not None}
+    said = {
+        name: value
+        for name, value in attrs.asdict(note, recurse=False).items()
+        if name not in later or value is not None
+    }
     written = json.dumps(said).encode()
     store.put(NOTE, written if note.word is None else seal(written, shard, NOTE))
 
@@ -105,28 +109,25 @@ def _plain(stored: bytes, shard: int) -> bytes:
     return stored if whole else unseal(stored, shard, NOTE)
 
 
-def opened(entries: Mapping[str, bytes], shard: int) -> DictStore:
+def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool] = lambda _: True) -> DictStore:
     """Entries of a shard, its note among them, without their seals.
 
+    Args:
+        entries: the values.
+        shard: its id.
+        asked: which entries there are to be, of those that the shard has.
+
     Raises:
-        StateError: one is not what was written.
+        StateError: one is not what was written, or was lost.
     """
     if NOTE not in entries:
-        return DictStore(entries)
+        check_last(None, shard, NOTE, {NOTE: 0})
     note = _plain(entries[NOTE], shard)
     store = _note_of(note).sealed(DictStore(entries), shard)
+    for name in filter(asked, store.sums or ()):
+        if name not in entries:
+            store.get(name)
     return DictStore({name: store.get(name) or b"" for name in entries if name != NOTE} | {NOTE: note})
-
-
-def check_none_is_lost(store: DictStore, shard: int) -> None:
-    """Check that all entries of a shard are in a store that ``opened`` gave.
-
-    Raises:
-        StateError: one is not.
-    """
-    sums = _note_of(store[NOTE]).sums or {}
-    for name in sums.keys() - store.keys():
-        check_last(None, shard, name, sums)
 
 
 @attrs.frozen
