@@ -33,7 +33,7 @@ def run(spark: SparkSession, program: str, folder: str) -> dict[str, list[float]
     """Run a program over the files; of each measure its value in each batch."""
     rows = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1).parquet(folder)
     result, mode = PROGRAMS[program](rows)
-    before = _executions(spark)
+    before = {one.executionId() for one in _executions(spark)}
     with tempfile.TemporaryDirectory(prefix="beamish-bench-") as checkpoint:
         writer = result.writeStream.format("noop").outputMode(mode).option("checkpointLocation", checkpoint)
         query = writer.trigger(availableNow=True).start()
@@ -45,8 +45,8 @@ def run(spark: SparkSession, program: str, folder: str) -> dict[str, list[float]
             found[f"phase: {phase}"].append(batch["durationMs"].get(phase, 0))
         for name, value in _of_state(batch["stateOperators"]).items():
             found[f"state: {name}"].append(value)
-    executions = _executions(spark)[len(before) :][COLD:]
-    for execution in executions:
+    executions = [one for one in _executions(spark) if one.executionId() not in before]
+    for execution in executions[COLD:]:
         for name, value in _metrics(spark, execution).items():
             found[f"plan: {name}"].append(value)
     return found
