@@ -85,6 +85,7 @@ def test_a_checkpoint_answers_as_the_script_does_by_time_key_and_batch(spark, tm
         TOTALS.accumulate(other=Sum("v")).key_by("v").state(spark, tmp_path / "checkpoint").windows()
 
 
+@pytest.mark.deep
 def test_a_stage_of_a_chain_is_found_by_its_number(spark, tmp_path):
     SCRIPT.trace_on_spark(spark, TWO, shards=2, checkpoint=tmp_path)
     for stage in (1, 2):

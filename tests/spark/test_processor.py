@@ -241,7 +241,7 @@ def test_a_lost_entry_is_noticed_where_all_of_a_shard_is_read():
     entries = {name: value for (name,), (value,) in spark.state.items()}
     assert "s0" not in opened(entries, 0, asked=lambda name: name != "s0")
     del entries[NOTE]
-    with pytest.raises(bm.StateError, match=r"'spark' of shard 0 .* it was lost"):
+    with pytest.raises(bm.StateError, match=r"'spark' of shard 0 .*it was lost"):
         opened(entries, 0)
 
 

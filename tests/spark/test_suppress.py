@@ -159,6 +159,7 @@ def test_a_full_buffer_stops_the_query_and_a_larger_one_goes_on_from_the_checkpo
     assert [(pane.key["k"], pane.values["v"]) for pane in panes] == [("a", 1), ("b", 2), ("c", 3)]
 
 
+@pytest.mark.deep
 def test_a_suppress_that_holds_something_may_not_go_but_may_be_added_and_changed(spark, tmp_path, rows, panes_of):
     totals = SOURCE.window(bm.FixedWindows(10)).trigger(AfterWatermark(early=AfterCount(1))).accumulating()
     totals = totals.accumulate(n=Count())

@@ -205,6 +205,7 @@ def test_changes_that_are_held_go_on_in_other_shards(spark, tmp_path, files):
     assert sorted(out) == [("blue", 2), ("green", 2), ("red", 3), ("white", 2)]
 
 
+@pytest.mark.deep
 def test_a_join_with_a_versioned_table_goes_on_in_other_shards(spark, tmp_path, files):
     """The table, rows that wait until the watermark is past them, and rows that came out and are corrected."""
     orders = files(ts=pa.timestamp("us", "UTC"), team=pa.string(), score=pa.int64())

@@ -53,6 +53,7 @@ def test_several_windowings_give_on_spark_what_they_give_in_process(spark):
     assert not differences(pipeline.run(script), on_spark, pipeline)
 
 
+@pytest.mark.deep
 def test_a_windowing_may_be_added_and_none_taken_away(spark, files, run_query):
     input_ = files(**COLUMNS).add(row(1, "red", 5)).add(row(70, "red", 6))
     assert shown(run_query(counts(MINUTE), input_.stream())) == [("minute", "red", 1)]
