@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.engine.state import DictStore
-from beamish.spark.operator.notes import opened
+from beamish.spark.operator.notes import every, opened
 
 
 def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:
@@ -55,11 +55,7 @@ def shard_with(entries: DataFrame, name: str) -> DictStore | None:
     return store
 
 
-def _any(_: str) -> bool:
-    return True
-
-
-def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = _any) -> dict[int, DictStore]:
+def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = every) -> dict[int, DictStore]:
     """Entries that were collected (``shard``, ``name``, ``value``), as the stores of their shards; those without a value are left out.
 
     Args:
@@ -77,7 +73,7 @@ def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = _any) -> dict[
     return {shard: opened(own, shard, asked) for shard, own in entries.items()}
 
 
-def store_of(entries: pa.Table, asked: Callable[[str], bool] = _any) -> DictStore:
+def store_of(entries: pa.Table, asked: Callable[[str], bool] = every) -> DictStore:
     """Entries of one shard, its note among them, as its store; ``asked`` as in ``stores_of``.
 
     Raises:

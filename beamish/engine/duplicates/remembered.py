@@ -26,6 +26,7 @@ from beamish.engine.state.store import Store
 from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import cast_table
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.kernels.widening import same_or_wider
 from beamish.watermarks import NO_WATERMARK_US
@@ -153,7 +154,7 @@ class RememberedIds:
             if len(at):
                 rows = self._segments.read(number).take(pa.array(at))
                 rows = rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us))
-                found.append(rows.select(self._schema.names).cast(self._schema))
+                found.append(cast_table(rows.select(self._schema.names), self._schema))
         return pa.concat_tables(found)
 
     def save(self, watermark_us: int) -> None:

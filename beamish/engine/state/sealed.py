@@ -43,7 +43,7 @@ def unseal(sealed: bytes, shard: int, name: str, word: str = "") -> bytes:
     value = sealed[:-_LENGTH]
     if sealed[-_LENGTH:] != _MARK + _checksum(value, shard, name, word):
         why = "its checksum is wrong: it was damaged, cut short, or is of another entry, shard or query"
-        raise _is_not_what_was_written(shard, name, why)
+        raise not_as_written(shard, name, why)
     return value
 
 
@@ -60,10 +60,11 @@ def check_last(sealed: bytes | None, shard: int, name: str, sums: Mapping[str, i
     """
     there = None if sealed is None else _sum_of(sealed)
     if there != sums.get(name):
-        raise _is_not_what_was_written(shard, name, "it was lost" if there is None else "it is of an earlier batch")
+        raise not_as_written(shard, name, "it was lost" if there is None else "it is of an earlier batch")
 
 
-def _is_not_what_was_written(shard: int, name: str, why: str) -> StateError:
+def not_as_written(shard: int, name: str, why: str) -> StateError:
+    """The error of an entry that is not what was written."""
     return StateError(
         f"the state store's entry {name!r} of shard {shard} is not what was written ({why}): "
         "restore the checkpoint from a copy, or start from a new one"

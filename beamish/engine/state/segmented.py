@@ -12,6 +12,7 @@ import pyarrow as pa
 from beamish.engine.state.records import Records
 from beamish.engine.state.segment_store import SegmentStore
 from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import cast_table
 
 R = TypeVar("R", bound=Records)
 
@@ -51,7 +52,11 @@ class Segmented(Generic[R]):
 
     def _as_wide(self, records: R) -> R:
         schema = self._none.cells.schema
-        return records if records.cells.schema == schema else attrs.evolve(records, cells=records.cells.cast(schema))
+        return (
+            records
+            if records.cells.schema == schema
+            else attrs.evolve(records, cells=cast_table(records.cells, schema))
+        )
 
     def load_where(self, wanted: Flags) -> None:
         """Read segments, of flags for the entries of the index."""

@@ -15,7 +15,7 @@ import attrs
 
 from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore, Store
-from beamish.engine.state.sealed import SealedStore, check_last, is_sealed, new_word, seal, unseal
+from beamish.engine.state.sealed import SealedStore, is_sealed, new_word, not_as_written, seal, unseal
 from beamish.errors import StateError
 
 NOTE = "spark"
@@ -109,7 +109,12 @@ def _plain(stored: bytes, shard: int) -> bytes:
     return stored if whole else unseal(stored, shard, NOTE)
 
 
-def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool] = lambda _: True) -> DictStore:
+def every(_: str) -> bool:
+    """Asks for all entries of a shard."""
+    return True
+
+
+def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool] = every) -> DictStore:
     """Entries of a shard, its note among them, without their seals.
 
     Args:
@@ -121,7 +126,7 @@ def opened(entries: Mapping[str, bytes], shard: int, asked: Callable[[str], bool
         StateError: one is not what was written, or was lost.
     """
     if NOTE not in entries:
-        check_last(None, shard, NOTE, {NOTE: 0})
+        raise not_as_written(shard, NOTE, "it was lost")
     note = _plain(entries[NOTE], shard)
     store = _note_of(note).sealed(DictStore(entries), shard)
     for name in filter(asked, store.sums or ()):
