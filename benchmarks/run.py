@@ -69,6 +69,7 @@ class Workload:
 _BY_HAND: dict[str, Any] = {"peer_has": {"rows": 1_500_000, "files": 3}, "most_rounds": 1}
 _BY_HAND_MANY: dict[str, Any] = {"peer_has": {"rows": 1_000_000, "files": 2}, "most_rounds": 1}
 _FEW: dict[str, Any] = {"keys": 1000, "files": 100, "kind": "few", "figure": "batch_ms"}
+_LONG: dict[str, Any] = {"rows": 12_000_000, "files": 24}  # a JVM that compiles no more
 _NONE: dict[str, Any] = {**_FEW, "rows": 200_000, "kind": "no rows"}
 _RETAINED: dict[str, Any] = {"kind": "retained", "files": 0}
 _LOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
@@ -285,9 +286,9 @@ WORKLOADS = [
     Workload("Q3", "ms per batch without rows", "beamish", "Spark update", 1.1, **_NONE),
     Workload("Q3i", "Q3 with an idle timeout", "beamish with a clock", "Spark update", 1.1, **_NONE),
     Workload("Q3f", "Q3 beside its floor", "beamish", "floor of two stages", 0, **_NONE),
-    _shape(1, "1,000 windows per batch", keys=200),
-    _shape(2, "10,000 windows per batch", keys=2_000),
-    _shape(3, "20,000 windows per batch", keys=4_000),
+    _shape(1, "1,000 windows per batch", keys=200, **_LONG),
+    _shape(2, "10,000 windows per batch", keys=2_000, **_LONG),
+    _shape(3, "20,000 windows per batch", keys=4_000, **_LONG),
     _shape(4, "390,000 windows per batch", keys=200_000),
     _shape(5, "1,300,000 windows per batch", keys=400_000, rows=12_000_000, files=6),
     _shape(6, "keys of 4 letters", key="4 letters"),
@@ -301,9 +302,9 @@ WORKLOADS = [
     _shape(14, "1,000 bytes nobody asks for", other=1000),
     _shape(15, "8 shuffle partitions", **_partitions(8)),
     _shape(16, "200 shuffle partitions", **_partitions(200), rows=2_000_000, files=4),
-    _floor("X1", keys=200),
-    _floor("X2", keys=2_000),
-    _floor("X3", keys=4_000),
+    _floor("X1", keys=200, **_LONG),
+    _floor("X2", keys=2_000, **_LONG),
+    _floor("X3", keys=4_000, **_LONG),
     _floor("X12", other=10),
     _floor("X15", **_partitions(8)),
     _floor("X16", **_partitions(200), rows=2_000_000, files=4),

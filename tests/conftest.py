@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.local_files import set_no_permissions
 from tests.warm import server as warm
 
 ROOT = Path(__file__).parent.parent
@@ -58,7 +59,7 @@ def start_spark():
 
     streaming = "org.apache.spark.sql.execution.streaming"
     managers = streaming if pyspark.__version__.startswith("4.0.") else f"{streaming}.checkpointing"
-    return (
+    spark = (
         SparkSession.builder.master("local[2, 2]")  # a task that failed runs once more, as on a cluster
         .appName("beamish-tests")
         .config("spark.sql.streaming.stateStore.providerClass", f"{streaming}.state.RocksDBStateStoreProvider")
@@ -70,6 +71,8 @@ def start_spark():
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
+    set_no_permissions(spark)
+    return spark
 
 
 @pytest.fixture(scope="session")
