@@ -19,7 +19,7 @@ from beamish.engine.operator import Operator, Shard
 from beamish.engine.state.store import Store
 from beamish.errors import ColumnError
 from beamish.kernels.arrays import Flags
-from beamish.kernels.formulas import NO_OTHER, Formula, check_condition
+from beamish.kernels.formulas import ANOTHER, NO_OTHER, Formula, check_condition
 from beamish.pane import PaneChange, PaneKind
 from beamish.plan.relation import Relation
 
@@ -71,13 +71,14 @@ class RefinedOperator(Operator):
         """The output of the stage as it comes out; dropped rows as they are."""
         if not panes.num_rows:
             return self.gives.schema.empty_table()  # type: ignore[union-attr]
+        way_out = NO_OTHER if self.gives.retracts else ANOTHER
         is_dropped = pc.equal(panes["pane"].combine_chunks().field("kind"), str(PaneKind.DROPPED))
         for name, formula in self.derived.items():
-            values = formula.computed(f"with_columns({name}={formula!r})", panes, way_out=NO_OTHER)
+            values = formula.computed(f"with_columns({name}={formula!r})", panes, way_out=way_out)
             values = pc.if_else(is_dropped, pa.scalar(None, values.type), values)
             panes = panes.add_column(panes.schema.get_field_index("pane"), pa.field(name, values.type), values)
         if self.having is not None:
-            kept = self.having.computed(f"having({self.having!r})", panes, way_out=NO_OTHER)
+            kept = self.having.computed(f"having({self.having!r})", panes, way_out=way_out)
             kept = pc.fill_null(pc.or_kleene(is_dropped, kept.cast(pa.bool_())), False)  # noqa: FBT003 - it is Arrow's
             panes = _apart(panes, np.asarray(kept)).filter(kept)
         return panes

@@ -13,6 +13,8 @@ from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, 
 
 NO_OTHER = "a checkpoint does not take another expression: begin a new one, with an expression that takes every value"
 """What to do where an expression fails on what cannot be dropped."""
+ANOTHER = "say one that takes every value, and start the query again from the same checkpoint"
+"""What to do where one fails on panes that are not taken back."""
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -54,7 +54,10 @@ def _known_by(options: WindowOptions, ids: pa.Schema) -> str | None:
 
 
 def _formulas(options: WindowOptions) -> dict[str, Any]:
-    """What decides which rows are taken and which panes come out; what was kept before cannot be known anew."""
+    """What decides which rows are taken and which panes come out; what was kept before cannot be known anew.
+
+    The two of panes may change all the same where panes are not taken back (``engine/state/compatibility.py``).
+    """
     own = {"where": options.where, "having": options.having, "with_columns": dict(options.derived)}
     return {name: identity(formula) for name, formula in own.items() if formula}
 

@@ -38,6 +38,8 @@ MEANINGS = {
     "retained": "holds from the next row of a key on; what fell out before does not come back",
     "forgotten": "holds from the next move of the watermark on; where it was not said before, as if each key's latest row had come there",
     "a pane holds": "holds from the next pane on",
+    "columns": "holds from the next pane on",
+    "having": "holds from the next pane on",
     "dropped": "holds from the next batch on",
     "held": "holds for what is held too",
     "buffer": "holds from the next batch on",
@@ -45,14 +47,15 @@ MEANINGS = {
 }
 """What becomes of a stage whose line of this subject differs, where the state is not refused."""
 _LINES_OF = {
-    "window ": "windows",
-    "keys ": "rows",
-    "mode ": "a pane holds",
-    "timestamp combiner ": "timestamp",
-    "deduplication ": "duplicates",
-    "inputs ": "takes",
+    "window": ["windows"],
+    "keys": ["rows"],
+    "mode": ["a pane holds"],
+    "timestamp combiner": ["timestamp"],
+    "conditions and computed columns": ["columns", "having"],
+    "deduplication": ["duplicates"],
+    "inputs": ["takes"],
 }
-"""The line that says the same as a part of a stage's identity."""
+"""The lines that say the same as a part of a stage's identity."""
 
 
 @attrs.frozen
@@ -197,7 +200,7 @@ def _joined(stages: Sequence[str]) -> str:
 def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Mapping[str, Any]) -> Iterator[Change]:
     refused = list(_refused(number, stored, flow))
     yield from refused
-    said_already = {_LINES_OF.get(f"{change.what} ") for change in refused}
+    said_already = [line for change in refused for line in _LINES_OF.get(change.what, [])]
     readable = all(change.what != "state" for change in refused)
     if readable and isinstance(unsuppressed(flow.stage), WindowStage):
         yield from _taken_up(number, stored, window_plan(flow.operator))

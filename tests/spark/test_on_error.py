@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -9,6 +10,7 @@ from beamish.accumulations import Count, Sum
 from beamish.triggers import Always
 
 MOST = 2**63 - 1
+SCHEMA = "ts timestamp, team string, score long"
 PIPELINE = (
     bm.Pipeline()
     .event_time("ts", bm.BoundedOutOfOrderness(0))
@@ -24,31 +26,52 @@ def at(second, score):
     return datetime(2024, 3, 1, 0, 0, second, tzinfo=UTC), "red", score
 
 
-def test_a_query_that_a_sum_stopped_goes_on_from_its_checkpoint_when_it_drops(spark, tmp_path):
-    schema, out = "ts timestamp, team string, score long", []
-    for rows in ([at(1, MOST), at(2, -1)], [at(3, 5), at(4, 1)]):
-        spark.createDataFrame(rows, schema).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+@pytest.fixture
+def run_on(spark, tmp_path):
+    """Runs a pipeline over what is left of two batches; gives the panes of each batch of all runs; batches without rows may follow."""
 
     def run(pipeline):
-        rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
         writer = rows.transform(pipeline).writeStream.option("checkpointLocation", str(tmp_path / "to"))
         writer = writer.foreachBatch(lambda panes, _: out.append(panes.toArrow())).trigger(availableNow=True)
         writer.start().awaitTermination()
+        return out
 
+    def begin(*batches):
+        for rows in batches:
+            spark.createDataFrame(rows, SCHEMA).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+        return run
+
+    out = []
+    return begin
+
+
+def test_a_query_that_a_sum_stopped_goes_on_from_its_checkpoint_when_it_drops(run_on):
+    run = run_on([at(1, MOST), at(2, -1)], [at(3, 5), at(4, 1)])
     with pytest.raises(Exception, match=r"on_error\('drop'\) and restart") as stopped:
         run(PIPELINE)
     assert isinstance(bm.errors.of(stopped.value), bm.NumericOverflowError)
-    (first,) = out
+    first, second, *_ = run(PIPELINE.on_error("drop"))
     assert first["total"].to_pylist() == [MOST - 1]
-    run(PIPELINE.on_error("drop"))
-    dropped, _, pane = out[1].to_pylist()
+    dropped, _, pane = second.to_pylist()
     assert (dropped["dropped"]["reason"], dropped["dropped"]["row"]["score"], dropped["team"]) == ("error", 5, "red")
     assert "does not fit bigint" in dropped["dropped"]["message"]
     assert (pane["total"], pane["plays"]) == (MOST, 3)
 
 
+def test_a_query_that_an_expression_stopped_goes_on_from_its_checkpoint_with_another(run_on):
+    run = run_on([at(1, 4)], [at(2, -4)])
+    panes = PIPELINE.accumulating()
+    with pytest.raises(Exception, match=r"divide by zero; .* from the same checkpoint"):
+        run(panes.with_columns(per=pc.divide(pc.field("plays") * 8, pc.field("total"))))
+    per = pc.divide(pc.field("plays") * 8.0, pc.field("total"))
+    first, second, *_ = run(panes.with_columns(per=per).having(pc.field("plays") > 0))
+    assert first["per"].to_pylist() == [2]
+    assert [(row["plays"], row["total"], row["per"]) for row in second.to_pylist()] == [(2, 0, float("inf"))]
+
+
 def test_a_batch_drops_what_sparks_own_sum_would_stop_at(spark):
-    rows = spark.createDataFrame([at(1, MOST), at(2, 7), at(3, 0)], "ts timestamp, team string, score long")
+    rows = spark.createDataFrame([at(1, MOST), at(2, 7), at(3, 0)], SCHEMA)
     out = rows.transform(PIPELINE.on_error("drop"))
     assert bm.dropped(out).select("score").collect() == [(7,)]
     assert [tuple(one) for one in bm.panes(out).select("total", "plays").collect()] == [(MOST, 2)]

@@ -234,12 +234,28 @@ def _options() -> Iterator[Row]:
         "within",
         then=known,
     )
+    conditions = "conditions and computed columns"
+    yield refused(part, "`where`", PLAIN.where(pc.field("v") > 0), conditions, "where")
+    many, more = (PLAIN.having(pc.field("n") > least) for least in (1, 2))
+    three = ("a 10-20 n=3 s=84 LATE",)
+    yield carried(part, "`having` said: from the next pane on", more, *three)
+    yield carried(part, "another `having`: from the next pane on", more, *three, then=many)
+    yield carried(part, "`having` no longer: from the next pane on", PLAIN, *USUAL, then=more)
+    double, half = (PLAIN.with_columns(other=of) for of in (pc.field("s") * 2, pc.divide(pc.field("s"), 2)))
+    halves = (
+        "a 10-20 n=2 s=20 other=10 ON_TIME",
+        "a 10-20 n=3 s=84 other=42 LATE",
+        "b 0-10 n=2 s=34 other=17 LATE",
+        "b 20-30 n=1 s=128 other=64 ON_TIME",
+    )
+    yield carried(part, "`with_columns` said: from the next pane on", half, *halves)
+    yield carried(part, "other `with_columns`: from the next pane on", half, *halves, then=double)
+    yield carried(part, "`with_columns` no longer: from the next pane on", PLAIN, *USUAL, then=double)
     for name, now in (
-        ("where", PLAIN.where(pc.field("v") > 0)),
-        ("having", PLAIN.having(pc.field("n") > 1)),
-        ("with_columns", PLAIN.with_columns(double=pc.field("s") * 2)),
+        ("having", RETRACTING.having(pc.field("n") > 1)),
+        ("with_columns", RETRACTING.with_columns(double=pc.field("s") * 2)),
     ):
-        yield refused(part, f"`{name}`", now, "conditions and computed columns", name)
+        yield refused(part, f"`{name}`, where panes are taken back", now, conditions, name, then=RETRACTING)
     yield refused(part, "from one window option to several named ones", NAMED, "state", "without a name")
     yield refused(part, "from several named ones to one window option", PLAIN, "state", "'tens'", then=NAMED)
     both = PLAIN.window({"tens": bm.FixedWindows(10), "all": bm.FixedWindows(1000)})
@@ -442,6 +458,8 @@ def _suppressed() -> Iterator[Row]:
     )
     smaller = PLAIN.suppress(bm.UntilTimeLimit(15, clock="event"), buffer=bm.Buffer(max_records=1))
     yield carried(_held, "a smaller buffer", smaller, "a 0-10 n=2 s=9 LATE", *held, then=SUPPRESSED)
+    less = PLAIN.having(pc.field("s") < 10).suppress(bm.UntilTimeLimit(15, clock="event"))
+    yield carried(_held, "`having` said: of what is held too", less, "a 0-10 n=2 s=9 LATE", then=SUPPRESSED)
     yield refused(_held, "taken away while it holds something", PLAIN, "state", "holds", then=SUPPRESSED)
     yield refused(
         _held,

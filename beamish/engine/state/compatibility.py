@@ -166,8 +166,8 @@ class Difference:
         )
         return (
             f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped, "
-            "on_error (not over panes that are taken back), retain, forget_after and further accumulations may change; deduplicate() may be "
-            "added)"
+            "on_error (not over panes that are taken back), with_columns and having (not of panes that are taken back), retain, forget_after "
+            "and further accumulations may change; deduplicate() may be added)"
         )
 
     def __str__(self) -> str:
@@ -202,9 +202,17 @@ def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Differ
             each = [(f"accumulation {name}=", of, now.get(name)) for name, of in then.items()]
         elif what == "deduplication" and not then:
             continue  # rows are known again from now on
+        elif what == "conditions and computed columns" and not plan.options.retracts:
+            # What came out is not taken back, so other panes may come out from now on.
+            each = [(f"{what} ", _of_rows(then), _of_rows(now))]
         else:
             each = [(f"{what} ", then, now)]
         yield from (Difference(*one) for one in each if not same_identity(*one[1:]))
+
+
+def _of_rows(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of rows, without those of panes (``plan/identity.py``)."""
+    return {name: of for name, of in conditions.items() if name == "where"}
 
 
 def _is_wider(plan: WindowPlan, of: Difference) -> bool:
