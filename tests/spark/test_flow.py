@@ -110,14 +110,11 @@ TREES = {
 }
 
 
+SAMPLE = ("two aggregates by key and window", "a side that follows the clock")  # the others in ``make test-deep``
+
+
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=[pytest.mark.deep] if name in ("a source beside a stage", "a merge of a merge") else []
-        )
-        for name in TREES
-    ],
+    "name", [pytest.param(name, marks=[] if name in SAMPLE else [pytest.mark.deep]) for name in TREES]
 )
 def test_a_tree_gives_on_spark_what_it_gives_in_process_event_by_event(spark, name):
     pipeline, script = TREES[name]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 FEWER_TEXTS = ("CAST(n AS DATE)", "CAST(n AS TIMESTAMP)")
 """Spark reads more texts as times than a script does: ``'2024'``, ``'2024-1-1'``, with time zones."""
 SCHEMA = pa.schema(COLUMNS)
-FEW = settings(max_examples=3, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+FEW = settings(max_examples=2, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
 
 
 def test_every_function_is_compared():

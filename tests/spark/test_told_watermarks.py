@@ -1,5 +1,7 @@
 """Stages after a merge whose inputs' watermarks depend on the clock: the merge tells them its watermark."""
 
+import pytest
+
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.testing import TestStream
@@ -47,6 +49,7 @@ SCRIPT = (
 )
 
 
+@pytest.mark.deep
 def test_stages_after_a_merge_with_idle_inputs_follow_its_watermark(spark):
     first = merged(bm.BoundedOutOfOrderness(0, idle_timeout=20), bm.BoundedOutOfOrderness(0, idle_timeout=20))
     chain = first.then(TOTALS.accumulating_and_retracting()).then(HOURS)

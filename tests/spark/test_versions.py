@@ -64,7 +64,13 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("pipeline", SHAPES.values(), ids=SHAPES)
+SAMPLE = ("the left's watermark alone", "early", "panes as its table")  # the others in ``make test-deep``
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [pytest.param(join, id=name, marks=[] if name in SAMPLE else [pytest.mark.deep]) for name, join in SHAPES.items()],
+)
 def test_a_join_gives_on_spark_what_it_gives_in_process_with_a_restart(spark, by_key, pipeline):
     on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(3,))
     for (event, panes), (_, expected) in zip(on_spark, SCRIPT.trace(pipeline), strict=True):
