@@ -76,7 +76,7 @@ class State:
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
         is_new: whether nothing was stored yet.
-        retyped: whether types are wider than those it was written with, or an accumulation is new.
+        retyped: whether types are wider than those it was written with, an accumulation is new, or other panes come out.
         relaid: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
