@@ -165,7 +165,7 @@ class AsOfTwin:
         for rows in (came, [*self.waiting, *self.kept]):
             equal = [one for one in rows if one.equals(row)]
             if equal:
-                gone = min(equal, key=lambda one: one.panes)
+                gone = min(equal, key=lambda one: (one.panes, one.panes_not_early))
                 yield from taken_back(gone)
                 for among in (came, self.waiting, self.kept):
                     among[:] = [one for one in among if one is not gone]
@@ -263,8 +263,8 @@ class AsOfTwin:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """By time, then by the columns in Spark's order."""
-    return sorted(rows, key=lambda row: row.place)
+    """By time, then by the columns in Spark's order; of equal ones that first of which fewer panes came."""
+    return sorted(rows, key=lambda row: (row.place, row.panes, row.panes_not_early))
 
 
 def taken_back(row: Row) -> Iterator[Pane]:

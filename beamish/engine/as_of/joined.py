@@ -12,7 +12,6 @@ from beamish.engine.as_of.left_rows import LeftRows
 from beamish.engine.pane_columns import (
     EARLY,
     PANE_KIND,
-    RETRACTION_KIND,
     make_block,
     pane_column,
     timestamp_column,
@@ -50,7 +49,7 @@ class Joined:
         rows: as they were when they came out: ``panes`` counts this one, ``timing`` is its.
         matches: what they meet.
         is_last: bool, one per row.
-        of: int64, one per row: a number that a row's retraction and its pane share.
+        of: int64, one per row: a number that a row's retraction and its pane share; equal rows come out in its order.
     """
 
     kind: int
@@ -69,10 +68,8 @@ def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
         return schema.empty_table()
     rows = LeftRows.concat([part.rows for part in parts])
     kind = np.concatenate([np.full(len(part.rows), part.kind) for part in parts])
-    retracts = kind == RETRACTION_KIND
-    # Equal rows one after the other, each with its own retraction and pane; they may differ in how many panes came of them.
-    number, of = rows["panes"] + retracts, np.concatenate([part.of for part in parts])
-    order = sort_order([ranks(rows.order()), number, of, (kind == PANE_KIND).astype(np.int64)])
+    of = np.concatenate([part.of for part in parts])
+    order = sort_order([ranks(rows.order()), of, (kind == PANE_KIND).astype(np.int64)])
     rows, kind = rows.take(order), kind[order]
     of, is_pane = of[order], kind == PANE_KIND
     pairs = (of[:-1] == of[1:]) & ~is_pane[:-1] & is_pane[1:]
