@@ -87,7 +87,9 @@ def _close_panes(a: Pane, b: Pane, options: Said) -> bool:
     return all(
         abs(a.values[name] - b.values[name]) <= 1 + 5 * accumulation.rsd * a.values[name]
         for name, accumulation in options.accumulations.items()
-        if isinstance(accumulation, ApproxCountDistinct) and a.kind is not PaneKind.DROPPED
+        if isinstance(accumulation, ApproxCountDistinct)
+        and a.kind is not PaneKind.DROPPED
+        and name in {*a.values, *b.values}  # a window that is closed has none
     )
 
 

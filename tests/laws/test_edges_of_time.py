@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beamish.local import Variation
-from tests.agreement import agree, agree_otherwise
+from tests.agreement import agree_otherwise
 from tests.laws import test_forgetting, test_retention
-from tests.laws.test_suppress import some_buffers
+from tests.laws.test_suppress import agree, some_buffers
 from tests.strategies import chains, changes, flows, merges, pipelines, scripts, suppress, versions
 from tests.strategies.edges import edges
 
@@ -23,18 +23,20 @@ KINDS = {
     "rows once": (pipelines.rows_once(), scripts.scripts),
     "keys forgotten": (test_forgetting.forgetting(), scripts.scripts),
     "windows that fall out": (test_retention.retaining(), scripts.scripts),
-    "suppressed": (
-        suppress.suppressed(pipelines.pipelines(), buffers=some_buffers),
-        scripts.scripts,
-    ),
-    "changes": (changes.changes(buffers=some_buffers), changes.scripts),
+    "suppressed": (suppress.suppressed(pipelines.pipelines(), buffers=suppress.patient), scripts.scripts),
+    "changes": (changes.changes(buffers=suppress.patient), changes.scripts),
 }
-every_kind = pytest.mark.parametrize("kind", KINDS)
+OF_ONE_SHARD = {
+    "suppressed, with limits": (suppress.suppressed(pipelines.pipelines(), buffers=some_buffers), scripts.scripts),
+    "changes, with limits": (changes.changes(buffers=some_buffers), changes.scripts),
+}
+"""What each shard does at a limit of its own depends on how many there are."""
+every_kind = pytest.mark.parametrize("kind", KINDS | OF_ONE_SHARD)
 
 
 def at_the_edge(data, kind):
     """A pipeline and a script of a kind, moved to an edge of time and made as much longer."""
-    some, scripts_of = KINDS[kind]
+    some, scripts_of = (KINDS | OF_ONE_SHARD)[kind]
     pipeline, edge = data.draw(some), data.draw(edges)
     moved = edge.pipeline(pipeline)
     moved.flow.check()

@@ -83,7 +83,7 @@ class Edge:
         us = self.place(round(seconds * 1_000_000))
         if self.keeps:  # exact to the microsecond
             return instant(us)
-        return us // 1_000_000
+        return us // 1_000_000 if us >= 0 else -(-us // 1_000_000)  # none before the first that there is
 
 
 def _within(us: int, most: int) -> int:
