@@ -51,8 +51,8 @@ def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int
     codes_now = folded.by_key.of[folded.kept][counting]
     now = met(plan, rows, changes, find_at(codes_now, changes["from_us"], changes["to_us"], code, time_us))
     values_then = folded.value[:old][both["counts"][:old]]
-    other = np.flatnonzero(_differs(then, now, values_then, folded.value[folded.kept][counting]))
-    other = other[rows.take(other).by_panes()]
+    differs = _differs(then, now, values_then, folded.value[folded.kept][counting])
+    other = rows.by_panes(np.flatnonzero(differs))
     at, rows, then, now = at[other], rows.take(other), then.take(other), now.take(other)
     taken, number = np.flatnonzero(rows["shown"]), np.arange(len(rows))
     never_last = np.zeros(len(rows), dtype=bool)

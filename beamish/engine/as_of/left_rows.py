@@ -58,9 +58,9 @@ class LeftRows(Records):
         windowless = self["windowless"].astype(np.int64)
         return [self["time_us"], *value_keys(self.own), windowless, self["end_us"], self["start_us"]]
 
-    def by_panes(self) -> Ints:
-        """The order by how many panes came of each, then by how many of these when it was due: that of equal rows."""
-        return np.lexsort((self["later_panes"], self["panes"]))
+    def by_panes(self, at: Ints) -> Ints:
+        """Some, by how many panes came of each, then by how many of these when it was due: the order of equal rows."""
+        return at[np.lexsort((self["later_panes"][at], self["panes"][at]))]
 
 
 def cells_schema(plan: AsOfPlan) -> pa.Schema:

@@ -41,7 +41,7 @@ def taken_back(removes: LeftRows, waiting: LeftTable, kept: LeftTable) -> tuple[
         return removes, none
     least, greatest = int(removes["time_us"].min()), int(removes["time_us"].max())
     waits, keeps = waiting.load(least, greatest), kept.load(least, greatest)
-    keeps = keeps[kept.rows.take(keeps).by_panes()]
+    keeps = kept.rows.by_panes(keeps)
     there = LeftRows.concat([waiting.rows.take(waits), kept.rows.take(keeps), removes])
     equal = _equal(there)
     count = len(waits) + len(keeps)
