@@ -5,17 +5,25 @@ Their workers spend as little on memory as ours (``beamish/spark/worker_memory.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+import beamish as bm
+from beamish.engine.state import DictStore
+from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.spark.operator.map_store import state_of
+from beamish.spark.operator.pane_rows import panes_to_rows, plain_schema
 from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.rows.types import arrow_type, spark_schema
 from beamish.spark.worker_memory import spare_memory
 
 _NOTHING = b"0" * 1000
@@ -44,6 +52,27 @@ def three_pairs(df: DataFrame) -> DataFrame:
     for _ in range(3):
         rows = _called(rows.mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
     return rows
+
+
+def answered(df: DataFrame, pipeline: bm.Pipeline, panes: int, segments: Sequence[int]) -> DataFrame:
+    """The two stages, with an answer as large as ours in each batch.
+
+    Args:
+        df: the rows.
+        pipeline: whose panes they are.
+        panes: how many leave in a batch, all alike.
+        segments: how many bytes each value has that a shard reads and writes in a batch.
+    """
+    schema = pa.schema([(field.name, arrow_type(field.dataType)) for field in df.schema])
+    operator = pipeline.flow.bind({None: schema}, shards=1).operator
+    row = {"ts": datetime(2026, 1, 1, tzinfo=UTC), "k": "key1000", "x": 1, EVENT_TIME: 0}
+    rows = pa.Table.from_pylist([row], schema.append(pa.field(EVENT_TIME, pa.int64())))
+    pane = operator.open(DictStore()).step([None], None, [payload for _, payload in operator.pack(0, rows)])
+    answer = _Answer(to_bytes(pane), panes // _shards(df), [b"0" * size for size in segments])
+    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
+    return packed.groupBy("shard").transformWithStateInPandas(
+        answer, outputStructType=spark_schema(plain_schema(pane.schema)), outputMode="Append", timeMode="EventTime"
+    )
 
 
 def one_stage(df: DataFrame) -> DataFrame:
@@ -92,3 +121,21 @@ class _OneGetOnePut(StatefulProcessor):
         self._shard.getValue(("index",))
         self._shard.updateValue(("index",), (_NOTHING,))
         yield pd.DataFrame({"n": [1]})
+
+
+class _Answer(StatefulProcessor):
+    def __init__(self, pane: bytes, panes: int, segments: Sequence[bytes]) -> None:
+        self._pane, self._panes, self._segments = pane, panes, segments
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_memory()
+        self._shard = state_of(handle)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        for _ in rows:
+            pass
+        for number, segment in enumerate(self._segments):
+            self._shard.getValue((str(number),))
+            self._shard.updateValue((str(number),), (segment,))
+        pane = from_bytes(self._pane)
+        yield from panes_to_rows(pane.take(np.zeros(self._panes, np.int64)))

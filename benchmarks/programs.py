@@ -15,7 +15,7 @@ from by_hand import (
     rows_by_hand,
     transform_with_state,
 )
-from floor import one_stage, packed_and_counted, three_pairs, two_stages
+from floor import answered, one_stage, packed_and_counted, three_pairs, two_stages
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -325,5 +325,6 @@ PROGRAMS: dict[str, Program] = {
     "floor": lambda df: (packed_and_counted(df), "append"),
     "floor of two stages": lambda df: (two_stages(df), "append"),
     "floor of three pairs of stages": lambda df: (three_pairs(df), "append"),
+    "floor with X3's answer": lambda df: (answered(df, _EARLY.accumulating(), 36_000, [33_000] * 9), "append"),
     "floor of one stage": lambda df: (one_stage(df), "append"),
 }

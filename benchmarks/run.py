@@ -305,6 +305,9 @@ WORKLOADS = [
     _floor("X1", keys=200, **_LONG),
     _floor("X2", keys=2_000, **_LONG),
     _floor("X3", keys=4_000, **_LONG),
+    Workload(
+        "X3a", "X3 beside its floor with panes, state", "beamish", "floor with X3's answer", 0, keys=4_000, **_LONG
+    ),
     _floor("X12", other=10),
     _floor("X15", **_partitions(8)),
     _floor("X16", **_partitions(200), rows=2_000_000, files=4),
