@@ -116,13 +116,21 @@ def test_the_drill_finds(tmp_path, change):
     assert found_by_the_drill(tmp_path, "fixed windows", CHANGES[change]) == (1, 0)
 
 
-@pytest.mark.parametrize("name", ["fixed windows", "by the clock", "watermarks of their own", "merged stages"])
+@pytest.mark.parametrize(
+    "name", ["fixed windows", "by the clock", "watermarks of their own", "merged stages", "rows, each once"]
+)
 def test_the_drill_knows_what_batches_that_are_cut_otherwise_give(tmp_path, name):
     found = [
         found_by_the_drill(tmp_path / str(place), name, change, CUT_OTHERWISE, clock=place)
         for place, change in enumerate([lambda rows: rows, lambda rows: rows[:-1]])
     ]
     assert found == [(0, 1), (1, 1)]
+
+
+def test_rows_each_once_are_known_as_the_query_gives_them(tmp_path):
+    (tmp_path / "runs").mkdir()
+    rows = promised(ran(tmp_path / "runs" / "alone", "rows, each once", CUT))
+    assert {tuple(row) for row in rows} == {("ts", "k", "x", "t", "side")}
 
 
 def test_rows_may_come_in_another_order_in_a_file(tmp_path):
