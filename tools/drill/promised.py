@@ -67,8 +67,8 @@ def promised(query: Query) -> list[dict[str, Any]]:
     for node in root.nodes():
         node._inputs = [leaves[one._source.name] if isinstance(one, _Leaf) else one for one in node._inputs]  # type: ignore[misc]  # noqa: SLF001
     came = [row for batch in batches for row in root.step(Step(clock_us=batch.clock_us), None).to_pylist()]
-    names = bound.stage.names_of_rows(bound.operator.takes)
-    return [{name: row[name] for name in names} for row in came] if names else came
+    columns = bound.stage.names_of_rows(bound.operator.takes)
+    return [{name: row[name] for name in columns} for row in came] if columns else came
 
 
 def _own_us(source: Source, given_by: Sequence[Sequence[dict[str, Any]]]) -> list[int | None]:
