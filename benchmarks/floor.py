@@ -123,13 +123,9 @@ class _OneGetOnePut(StatefulProcessor):
         yield pd.DataFrame({"n": [1]})
 
 
-class _Answer(StatefulProcessor):
+class _Answer(_OneGetOnePut):
     def __init__(self, pane: bytes, panes: int, segments: Sequence[bytes]) -> None:
         self._pane, self._panes, self._segments = pane, panes, segments
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        spare_memory()
-        self._shard = state_of(handle)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         for _ in rows:
