@@ -24,6 +24,7 @@ from beamish.spark.operator.map_store import state_of
 from beamish.spark.operator.pane_rows import panes_to_rows, plain_schema
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import arrow_type, spark_schema
+from beamish.spark.sources.heartbeats import heartbeats, register
 from beamish.spark.worker_memory import spare_memory
 
 _NOTHING = b"0" * 1000
@@ -44,6 +45,15 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
 def two_stages(df: DataFrame) -> DataFrame:
     """A map, then a ``transformWithState`` with one get and one put per shard: the floor of small batches."""
     return _called(_rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
+
+
+def with_heartbeats(df: DataFrame) -> DataFrame:
+    """The two stages, where each shard gets the heartbeats of a clock too."""
+    register(df.sparkSession)
+    each = F.explode(F.array(*map(F.lit, shard_ids(_shards(df)))))
+    ticks = heartbeats(df.sparkSession).select(each.alias("shard"), F.lit(None).cast("binary").alias("payload"))
+    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
+    return _called(packed.unionByName(ticks).groupBy("shard"))
 
 
 def three_pairs(df: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from by_hand import (
     rows_by_hand,
     transform_with_state,
 )
-from floor import answered, one_stage, packed_and_counted, three_pairs, two_stages
+from floor import answered, one_stage, packed_and_counted, three_pairs, two_stages, with_heartbeats
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -234,6 +234,11 @@ def _brought(df: DataFrame) -> tuple[DataFrame, str]:
     return _COUNTED.window(numbers).apply(df.withColumn("i", F.unix_millis("ts"))), "append"
 
 
+def _answered(thousands: int) -> Program:
+    """What ``beamish`` reads, writes and gives in a batch that touches so many thousand windows, without the work."""
+    return lambda df: (answered(df, _EARLY.accumulating(), 1_800 * thousands, [1_650 * thousands] * 9), "append")
+
+
 PROGRAMS: dict[str, Program] = {
     "beamish changelog spark": _changelog("spark"),
     "beamish changelog upsert": _changelog("upsert"),
@@ -324,7 +329,10 @@ PROGRAMS: dict[str, Program] = {
     "transformWithState": lambda df: (transform_with_state(df), "append"),
     "floor": lambda df: (packed_and_counted(df), "append"),
     "floor of two stages": lambda df: (two_stages(df), "append"),
+    "floor of two stages with a clock": lambda df: (with_heartbeats(df), "append"),
     "floor of three pairs of stages": lambda df: (three_pairs(df), "append"),
-    "floor with X3's answer": lambda df: (answered(df, _EARLY.accumulating(), 36_000, [33_000] * 9), "append"),
+    "floor with X1's answer": _answered(1),
+    "floor with X2's answer": _answered(10),
+    "floor with X3's answer": _answered(20),
     "floor of one stage": lambda df: (one_stage(df), "append"),
 }
