@@ -1,6 +1,7 @@
 """Floors: rows taken through Python stages like ours whose functions do nothing. What is left is Spark's own.
 
-Their workers spend as little on memory as ours (``beamish/spark/worker_memory.py``).
+Their workers spend as little on memory as ours (``beamish/spark/worker_memory.py``), and wait as little
+(``beamish/spark/worker_sockets.py``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import arrow_type, spark_schema
 from beamish.spark.sources.heartbeats import heartbeats, register
 from beamish.spark.worker_memory import spare_memory
+from beamish.spark.worker_sockets import Acknowledged, AcknowledgedFunction
 
 _NOTHING = b"0" * 1000
 
@@ -36,7 +38,7 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
     def total(_key: Any, frames: Iterator[Any], _state: Any) -> Iterator[Any]:
         yield from frames
 
-    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
+    packed = _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary")
     return packed.groupBy("shard").applyInPandasWithState(
         total, "shard int, payload binary", "n int", "append", "NoTimeout"
     )
@@ -44,7 +46,9 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
 
 def two_stages(df: DataFrame) -> DataFrame:
     """A map, then a ``transformWithState`` with one get and one put per shard: the floor of small batches."""
-    return _called(_rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
+    return _called(
+        _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary").groupBy("shard")
+    )
 
 
 def with_heartbeats(df: DataFrame) -> DataFrame:
@@ -52,7 +56,7 @@ def with_heartbeats(df: DataFrame) -> DataFrame:
     register(df.sparkSession)
     each = F.explode(F.array(*map(F.lit, shard_ids(_shards(df)))))
     ticks = heartbeats(df.sparkSession).select(each.alias("shard"), F.lit(None).cast("binary").alias("payload"))
-    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
+    packed = _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary")
     return _called(packed.unionByName(ticks).groupBy("shard"))
 
 
@@ -60,7 +64,9 @@ def three_pairs(df: DataFrame) -> DataFrame:
     """The same three times, one after the other: the floor of three stages."""
     rows = _rows(df)
     for _ in range(3):
-        rows = _called(rows.mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
+        rows = _called(
+            rows.mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary").groupBy("shard")
+        )
     return rows
 
 
@@ -79,7 +85,7 @@ def answered(df: DataFrame, pipeline: bm.Pipeline, panes: int, segments: Sequenc
     rows = pa.Table.from_pylist([row], schema.append(pa.field(EVENT_TIME, pa.int64())))
     pane = operator.open(DictStore()).step([None], None, [payload for _, payload in operator.pack(0, rows)])
     answer = _Answer(to_bytes(pane), panes // _shards(df), [b"0" * size for size in segments])
-    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
+    packed = _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary")
     return packed.groupBy("shard").transformWithStateInPandas(
         answer, outputStructType=spark_schema(plain_schema(pane.schema)), outputMode="Append", timeMode="EventTime"
     )
@@ -120,7 +126,10 @@ def _counted(shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
     return count
 
 
-class _OneGetOnePut(StatefulProcessor):
+class _OneGetOnePut(Acknowledged, StatefulProcessor):
+    def __init__(self) -> None:
+        self._value = _NOTHING
+
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_memory()
         self._shard = state_of(handle)
@@ -129,12 +138,13 @@ class _OneGetOnePut(StatefulProcessor):
         for _ in rows:
             pass
         self._shard.getValue(("index",))
-        self._shard.updateValue(("index",), (_NOTHING,))
+        self._shard.updateValue(("index",), (self._value,))
         yield pd.DataFrame({"n": [1]})
 
 
 class _Answer(_OneGetOnePut):
     def __init__(self, pane: bytes, panes: int, segments: Sequence[bytes]) -> None:
+        super().__init__()
         self._pane, self._panes, self._segments = pane, panes, segments
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803

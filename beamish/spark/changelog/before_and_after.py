@@ -20,6 +20,7 @@ from beamish.kernels.reserved import PREFIX
 from beamish.plan.relation import Follows
 from beamish.spark.changelog.pane_table import PaneTable
 from beamish.spark.rows.columns import column
+from beamish.spark.worker_sockets import AcknowledgedFunction
 
 _KEY = PREFIX + "key"
 
@@ -35,7 +36,7 @@ def with_images(table: PaneTable, fields: Sequence[str]) -> DataFrame:
     if table.rows.isStreaming:
         data = rows.schema["data"].dataType
         out = t.StructType([t.StructField("change", t.StringType()), *(t.StructField(name, data) for name in _IMAGES)])
-        return rows.select("change", "data").mapInArrow(neighbours(table.call), out)
+        return rows.select("change", "data").mapInArrow(AcknowledgedFunction(neighbours(table.call)), out)
     ordered = Window.partitionBy(_KEY).orderBy("sequence")
     earlier = F.lag("change").over(ordered), F.lag("data").over(ordered)
     deletes, updates = F.col("change") == "DELETE", F.col("change") == "UPDATE_AFTER"

@@ -42,6 +42,7 @@ from beamish.spark.rows.types import pane_schema, spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.session import check_least_watermark, warn_of_single_batches
 from beamish.spark.sources.heartbeats import heartbeats, register
+from beamish.spark.worker_sockets import AcknowledgedFunction
 
 
 def panes_of_stream(
@@ -84,7 +85,7 @@ def panes_of_stream(
     )
     if as_rows:
         return known(operated.select(*panes_of_rows(flow.operator.gives.schema, schema)), schema)
-    return operated.mapInArrow(panes_from_bytes, schema)
+    return operated.mapInArrow(AcknowledgedFunction(panes_from_bytes), schema)
 
 
 def has_querys_watermark(flow: BoundFlow) -> bool:
@@ -145,7 +146,10 @@ def _operated(
             reports=reports,
             hands_on=reports,
             observed=observed and f"{observed}.{number}",
-        ).mapInArrow(pane_packer(operator, number, streaming=True, read=panes_from_bytes), spark_schema(PACKED))
+        ).mapInArrow(
+            AcknowledgedFunction(pane_packer(operator, number, streaming=True, read=panes_from_bytes)),
+            spark_schema(PACKED),
+        )
         if isinstance(taken, BoundFlow)
         else _packed(operator, number, rows[taken.name], report=own, call_all=own or observed is not None)
         for number, taken in enumerate(flow.inputs)
@@ -189,17 +193,21 @@ def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) ->
         if isinstance(taken, Source) and taken.name in initial:
             operator = flow.operator
             rows = select_read(operator, number, initial[taken.name], report=False)
-            return rows.mapInArrow(source_packer(operator, number), spark_schema(PACKED)).groupBy("shard")
+            return rows.mapInArrow(AcknowledgedFunction(source_packer(operator, number)), spark_schema(PACKED)).groupBy(
+                "shard"
+            )
     return None
 
 
 def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool, call_all: bool) -> DataFrame:
     """The payloads of a source's rows, or of panes that another query gave."""
     if operator.takes[number].is_panes:
-        return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
+        return rows.df.mapInArrow(
+            AcknowledgedFunction(pane_packer(operator, number, streaming=True, read=iter)), spark_schema(PACKED)
+        )
     calls = shard_ids(operator.shards) if call_all else (FIRST_SHARD,)
     selected = select_read(operator, number, rows, report=report)
-    return selected.mapInArrow(source_packer(operator, number, calls=calls), spark_schema(PACKED))
+    return selected.mapInArrow(AcknowledgedFunction(source_packer(operator, number, calls=calls)), spark_schema(PACKED))
 
 
 def wakes_of(operator: Operator, *, reports: bool) -> Wakes:

@@ -30,6 +30,7 @@ from beamish.spark.operator.pane_rows import panes_to_rows
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 from beamish.spark.worker_memory import spare_memory
+from beamish.spark.worker_sockets import Acknowledged
 
 OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
 OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
@@ -52,7 +53,7 @@ class Wakes(enum.Enum):
     """Heartbeats, or calls by the stage below: no timer is needed."""
 
 
-class ShardProcessor(StatefulProcessor):
+class ShardProcessor(Acknowledged, StatefulProcessor):
     """One micro-batch of one partition.
 
     Args:

@@ -19,6 +19,7 @@ from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
+from beamish.spark.worker_sockets import Acknowledged
 
 TICKS = t.StructType([t.StructField("clock_us", t.LongType())])
 _EVERY_US = 1_000_000
@@ -39,7 +40,7 @@ class HeartbeatSource(DataSource):
         return HeartbeatReader()
 
 
-class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are ``{"tick": number of the heartbeat, "clock_us": its clock}``."""
 
     def __init__(self) -> None:
