@@ -45,7 +45,7 @@ def acknowledge() -> None:
     """Acknowledge what has come over this process's TCP connections."""
     if _ACKNOWLEDGE is None or not _FILES.is_dir():
         return
-    for number in map(int, os.listdir(_FILES)):
+    for number in [int(file.name) for file in _FILES.iterdir()]:
         try:
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 _acknowledge(number, _ACKNOWLEDGE)

@@ -16,6 +16,7 @@ from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
+from beamish.spark.worker_sockets import Acknowledged
 
 
 class ScriptSource(DataSource):
@@ -35,7 +36,7 @@ class ScriptSource(DataSource):
         return from_bytes(base64.b64decode(self.options["rows"]))
 
 
-class ScriptReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ScriptReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are ``{"batch": number of batches handed out}``."""
 
     def __init__(self, rows: pa.Table, batches: int) -> None:
