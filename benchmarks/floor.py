@@ -38,7 +38,7 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
     def total(_key: Any, frames: Iterator[Any], _state: Any) -> Iterator[Any]:
         yield from frames
 
-    packed = _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary")
+    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
     return packed.groupBy("shard").applyInPandasWithState(
         total, "shard int, payload binary", "n int", "append", "NoTimeout"
     )
@@ -46,9 +46,7 @@ def packed_and_counted(df: DataFrame) -> DataFrame:
 
 def two_stages(df: DataFrame) -> DataFrame:
     """A map, then a ``transformWithState`` with one get and one put per shard: the floor of small batches."""
-    return _called(
-        _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary").groupBy("shard")
-    )
+    return _called(_rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
 
 
 def with_heartbeats(df: DataFrame) -> DataFrame:
@@ -56,7 +54,7 @@ def with_heartbeats(df: DataFrame) -> DataFrame:
     register(df.sparkSession)
     each = F.explode(F.array(*map(F.lit, shard_ids(_shards(df)))))
     ticks = heartbeats(df.sparkSession).select(each.alias("shard"), F.lit(None).cast("binary").alias("payload"))
-    packed = _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary")
+    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
     return _called(packed.unionByName(ticks).groupBy("shard"))
 
 
@@ -64,9 +62,7 @@ def three_pairs(df: DataFrame) -> DataFrame:
     """The same three times, one after the other: the floor of three stages."""
     rows = _rows(df)
     for _ in range(3):
-        rows = _called(
-            rows.mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary").groupBy("shard")
-        )
+        rows = _called(rows.mapInArrow(_counted(_shards(df)), "shard int, payload binary").groupBy("shard"))
     return rows
 
 
@@ -85,7 +81,7 @@ def answered(df: DataFrame, pipeline: bm.Pipeline, panes: int, segments: Sequenc
     rows = pa.Table.from_pylist([row], schema.append(pa.field(EVENT_TIME, pa.int64())))
     pane = operator.open(DictStore()).step([None], None, [payload for _, payload in operator.pack(0, rows)])
     answer = _Answer(to_bytes(pane), panes // _shards(df), [b"0" * size for size in segments])
-    packed = _rows(df).mapInArrow(AcknowledgedFunction(_counted(_shards(df))), "shard int, payload binary")
+    packed = _rows(df).mapInArrow(_counted(_shards(df)), "shard int, payload binary")
     return packed.groupBy("shard").transformWithStateInPandas(
         answer, outputStructType=spark_schema(plain_schema(pane.schema)), outputMode="Append", timeMode="EventTime"
     )
@@ -123,12 +119,12 @@ def _counted(shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
         payloads = pa.array([str(rows).encode()] * shards, pa.binary())
         yield pa.record_batch({"shard": ids, "payload": payloads})
 
-    return count
+    return AcknowledgedFunction(count)
 
 
 class _OneGetOnePut(Acknowledged, StatefulProcessor):
     def __init__(self) -> None:
-        self._value = _NOTHING
+        self._value = _NOTHING  # what has no state is not told that it is unpickled
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_memory()

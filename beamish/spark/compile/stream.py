@@ -147,7 +147,7 @@ def _operated(
             hands_on=reports,
             observed=observed and f"{observed}.{number}",
         ).mapInArrow(
-            AcknowledgedFunction(pane_packer(operator, number, streaming=True, read=panes_from_bytes)),
+            pane_packer(operator, number, streaming=True, read=panes_from_bytes),
             spark_schema(PACKED),
         )
         if isinstance(taken, BoundFlow)
@@ -193,21 +193,17 @@ def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) ->
         if isinstance(taken, Source) and taken.name in initial:
             operator = flow.operator
             rows = select_read(operator, number, initial[taken.name], report=False)
-            return rows.mapInArrow(AcknowledgedFunction(source_packer(operator, number)), spark_schema(PACKED)).groupBy(
-                "shard"
-            )
+            return rows.mapInArrow(source_packer(operator, number), spark_schema(PACKED)).groupBy("shard")
     return None
 
 
 def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool, call_all: bool) -> DataFrame:
     """The payloads of a source's rows, or of panes that another query gave."""
     if operator.takes[number].is_panes:
-        return rows.df.mapInArrow(
-            AcknowledgedFunction(pane_packer(operator, number, streaming=True, read=iter)), spark_schema(PACKED)
-        )
+        return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
     calls = shard_ids(operator.shards) if call_all else (FIRST_SHARD,)
     selected = select_read(operator, number, rows, report=report)
-    return selected.mapInArrow(AcknowledgedFunction(source_packer(operator, number, calls=calls)), spark_schema(PACKED))
+    return selected.mapInArrow(source_packer(operator, number, calls=calls), spark_schema(PACKED))
 
 
 def wakes_of(operator: Operator, *, reports: bool) -> Wakes:

@@ -24,6 +24,7 @@ from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
 from beamish.spark.worker_memory import spare_memory
+from beamish.spark.worker_sockets import AcknowledgedFunction
 
 PACKED = pa.schema(
     [
@@ -91,7 +92,7 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
         if seen.rows and calls:
             yield _payloads([(shard, None) for shard in calls])
 
-    return pack
+    return AcknowledgedFunction(pack)
 
 
 def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packer) -> Packer:
@@ -117,7 +118,7 @@ def pane_packer(operator: Operator, number: int, *, streaming: bool, read: Packe
         if streaming and context is not None and context.partitionId() == 0:
             yield _payloads([(shard, None) for shard in ids])
 
-    return pack
+    return AcknowledgedFunction(pack)
 
 
 @attrs.define
