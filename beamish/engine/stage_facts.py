@@ -163,6 +163,7 @@ def stage_facts(
     Raises:
         StateError: they cannot be read.
     """
+    notes = dict(sorted(notes.items()))  # the first is called in each batch with rows: it knows the pipeline that runs
     if about is None:
         stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), None)
         about = {} if stored is None else json.loads(stored)

@@ -33,12 +33,13 @@ from beamish.engine.state.stored_tables import naming_entry, segment_name
 from beamish.engine.windowing.firing import extract
 from beamish.engine.windowing.reaches import Reaches
 from beamish.engine.windowing.several import under
-from beamish.engine.windowing.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
+from beamish.engine.windowing.trigger_tree import Columns, TriggerNow, TriggerState, new_columns, trigger_columns
 from beamish.engine.windowing.window_table import columns_under
 from beamish.instants import END_OF_TIME_US, LATEST_US, instant_in_words
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codec import decode
 from beamish.kernels.codes import normalise
+from beamish.kernels.identity import same_identity
 from beamish.plan.read_identity import ReadPlan
 from beamish.plan.schemas import TIMESTAMP
 from beamish.plan.window_plan import WindowPlan
@@ -88,13 +89,17 @@ class WindowReader:
         tables = [self.schema.empty_table()]
         for name, of in self.plans.items():
             own = under(name, store)
-            for number in read_index(own).segments["segment"].to_pylist():
+            index = read_index(own)
+            is_new = bool(index.about) and not same_identity(index.about["changeable"], of.plan.changeable)
+            for number in index.segments["segment"].to_pylist():
                 if own.get(segment_name(number)) is not None:
                     with naming_entry(segment_name(number)):
-                        tables.append(self._read(name, of, own, read_segment(own, number)))
+                        tables.append(self._read(name, of, own, read_segment(own, number), trigger_is_new=is_new))
         return pa.concat_tables(tables)
 
-    def _read(self, name: str | None, of: ReadPlan, store: Store, stored: pa.Table) -> pa.Table:
+    def _read(
+        self, name: str | None, of: ReadPlan, store: Store, stored: pa.Table, *, trigger_is_new: bool
+    ) -> pa.Table:
         plan, rows = of.plan, stored.num_rows
         numbers = {column: stored[column].to_numpy() for column in _NUMBERS}
         closed, panes = numbers["closed"], numbers["panes"]
@@ -127,7 +132,7 @@ class WindowReader:
             columns |= {"due": pa.nulls(rows, TIMESTAMP), "waits_for": pa.nulls(rows, pa.string())}
         else:
             progress = self._progress(plan, store, keys)
-            columns |= self._waits(trigger, stored, progress, merging=plan.window.merging, of_rows=plan.counts_rows)
+            columns |= self._waits(plan, trigger, stored, progress, is_new=trigger_is_new)
         return pa.table([columns[field.name] for field in self.schema], schema=self.schema)
 
     def _progress(self, plan: WindowPlan, store: Store, keys: pa.Table) -> int | Ints:
@@ -145,19 +150,26 @@ class WindowReader:
         return reaches.of(reaches.find(normal))
 
     def _waits(
-        self, trigger: Trigger, stored: pa.Table, progress: int | Ints, *, merging: bool, of_rows: bool
+        self, plan: WindowPlan, trigger: Trigger, stored: pa.Table, progress: int | Ints, *, is_new: bool
     ) -> Columns:
-        """What open windows wait for."""
+        """What open windows wait for; ``is_new``: by another trigger than the shard knows yet, as it will begin."""
         columns = {name: stored[name].to_numpy() for name in ("start_us", "end_us")}
-        columns |= {name: _state(stored[name], dtype) for name, (dtype, _) in trigger_columns(trigger)}
+        declared = dict(trigger_columns(trigger))
+        if is_new:
+            columns |= new_columns(declared, stored.num_rows)
+        else:
+            columns |= {name: _state(stored[name], dtype) for name, (dtype, _) in declared.items()}
         closed = stored["closed"].to_numpy()
         at = np.flatnonzero(~closed)
         state = TriggerState(trigger, columns)
+        now = _Waiting(columns, progress, self.clock_us, plan.window.merging, of_rows=plan.counts_rows)
+        if is_new:
+            new_rows = stored["unemitted_rows"].to_numpy()
+            shown = at[new_rows[at] > 0]
+            trigger.on_rows_columns(state, shown, new_rows[shown], now)
         due = np.full(stored.num_rows, NEVER_US)
         due[at] = trigger.wakes_at_columns(state, at)
-        words = trigger.waits_for_columns(
-            state, at, _Waiting(columns, progress, self.clock_us, merging, of_rows=of_rows)
-        )
+        words = trigger.waits_for_columns(state, at, now)
         place = np.full(stored.num_rows, -1)
         place[at] = np.arange(len(at))
         return {

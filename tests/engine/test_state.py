@@ -7,6 +7,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
+from beamish.engine.stage_facts import stage_facts
 from beamish.engine.state import DictStore, SegmentPolicy
 from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
 from beamish.engine.state.takes import note_takes, noted_takes
@@ -126,6 +127,20 @@ def test_another_trigger_takes_effect_on_windows_that_are_there():
     assert step(PIPELINE, store, watermark=60) == [("RETRACTION", "EARLY", 6), ("PANE", "ON_TIME", 10)]
 
 
+def test_a_shard_that_does_not_know_a_changed_trigger_yet_is_read_by_it():
+    taken_up, before = DictStore(), DictStore()
+    for store in (taken_up, before):
+        step(PIPELINE.trigger(AfterWatermark(early=AfterCount(5))), store, (1, "red", 1), shards=2)
+    counting = PIPELINE.trigger(Repeatedly(AfterCount(3)))
+    step(counting, taken_up, (2, "red", 1), shards=2)
+    facts = stage_facts({1: before, 0: taken_up})
+    assert facts.plan.options.trigger == Repeatedly(AfterCount(3))
+    assert [facts.reader.read(store)["waits_for"].to_pylist() for store in (taken_up, before)] == [
+        ["1 more row (2 of 3 have come since it began waiting)"],
+        ["2 more rows (1 of 3 have come since it began waiting)"],
+    ]
+
+
 def test_a_trigger_that_waits_for_the_end_is_asked_there_though_the_one_before_was_not():
     store = DictStore()
     step(PIPELINE.trigger(Never()), store, (1, "red", 1))
@@ -139,6 +154,15 @@ def test_less_lateness_expires_windows_that_are_there():
     short = PIPELINE.allowed_lateness("1 minute")
     assert step(short, store, watermark=120) == []
     assert step(short, store, (1, "red", 1)) == []
+    assert sorted(store) == ["index", "takes"]
+
+
+def test_less_lateness_expires_what_the_watermark_has_passed_already():
+    store = DictStore()
+    step(PIPELINE.trigger(Never()), store, (1, "red", 1), watermark=0.001)
+    step(PIPELINE.trigger(Never()), store, watermark=130)
+    short = PIPELINE.trigger(Never()).allowed_lateness("1 minute")
+    assert step(short, store) == [("PANE", "ON_TIME", 1)]
     assert sorted(store) == ["index", "takes"]
 
 

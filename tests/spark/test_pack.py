@@ -9,7 +9,7 @@ from beamish.engine.state import DictStore
 from beamish.engine.windowing import joining
 from beamish.engine.windowing.packing import unpack
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
-from beamish.spark.rows import pack
+from beamish.spark.rows import first_batch, pack
 from beamish.spark.rows.pack import NO_INPUT, pane_packer, source_packer
 
 COLUMNS = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("x", pa.int64())])
@@ -90,6 +90,30 @@ def test_rows_go_once_however_few_are_packed_and_sent_at_once(pipeline, monkeypa
     *of_few, sent = packed(packer, batches(operator))
     assert of_few == of_all
     assert sent > 3 or pipeline is AS_SLICES  # slices wait for one another
+
+
+def test_the_first_batch_of_a_run_calls_more_shards(monkeypatch):
+    operator = operator_of(AS_SLICES)
+    packer = source_packer(operator, 0, calls=[0], first_calls=[0, 1, 2])
+    properties = {}
+
+    class Task:
+        def getLocalProperty(self, name):  # noqa: N802 - Spark's name
+            return properties.get(name)
+
+    monkeypatch.setattr(first_batch.TaskContext, "get", Task)
+    monkeypatch.setattr(first_batch, "_first_batches", {})
+
+    def calls(run, batch):
+        properties.update({"spark.jobGroup.id": run, "streaming.sql.batchId": batch})
+        return packed(packer, batches(operator))[2]
+
+    assert calls(None, None) == [0]
+    assert calls("a", "4") == [0, 1, 2]
+    assert calls("a", "4") == [0, 1, 2]  # a task that is tried again
+    assert calls("a", "5") == [0]
+    assert calls("b", "5") == [0, 1, 2]
+    assert calls("a", "6") == [0]
 
 
 def test_panes_go_once_however_few_are_packed_and_sent_at_once(monkeypatch):

@@ -14,6 +14,7 @@ from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore
 from beamish.engine.state.takes import TAKES
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import (
     NOTE,
     About,
@@ -121,6 +122,24 @@ def test_a_shard_has_one_timer_for_what_is_due_first():
     assert spark.timers == {20_000}
     assert spark.batch(30_000) == [1, 1]
     assert spark.timers == set()
+
+
+def test_a_shard_that_is_only_called_is_stepped_if_it_has_state():
+    spark = Spark(PIPELINE, shards=3)
+    called = spark.rows([], NO_CLOCK)
+    spark.watermark_ms = 0
+
+    def call(shard):
+        processor = ShardProcessor(spark.operator, FromQuery((True,)), spark.wakes, about=About("{}"))
+        processor.init(spark)
+        assert list(processor.handleInputRows((shard,), iter([called]), spark)) == []
+        return {name for (name,) in spark.state}
+
+    assert call(5) == set()
+    assert {NOTE, ABOUT} <= call(0)  # the first one, which compares the shard count in every batch
+    spark.state.clear()
+    write_note(MapStore(spark), 5, new_note(3))
+    assert {NOTE, ABOUT} <= call(5)
 
 
 def test_schemas_of_the_state_need_no_parsing_by_spark():

@@ -141,6 +141,20 @@ def test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others(spark, tm
         spark.read.parquet(out)
 
 
+def test_a_changed_pipeline_reaches_shards_without_rows_too(spark, files, run_query, tmp_path):
+    """Their timers are those of the pipeline before; so the first batch with rows calls them all."""
+    teams = [f"team{i}" for i in range(8)]
+    input_ = files(**COLUMNS).add(*(row(1, team, 1) for team in teams)).add(row(40, "new", 1))
+    before = BARE.allowed_lateness(100).accumulate(count=Count()).trigger(t.Never())
+    assert not any(run_query(before, input_.stream(), shards=4))
+    after = before.allowed_lateness(25).accumulate(total=Sum("score"))
+    input_.add(row(41, "new", 1))
+    panes = [pane for batch in run_query(after, input_.stream(), shards=4) for pane in batch]
+    assert sorted(pane.key["team"] for pane in panes) == teams
+    found = bm.inspect(spark, tmp_path / "checkpoint")
+    assert [one["values"].asDict() for one in found.windows().collect()] == [{"count": 2, "total": 1}]
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "windows", [bm.Pipeline(), bm.Pipeline().window(bm.FixedWindows(10)).accumulate(score=Count())]

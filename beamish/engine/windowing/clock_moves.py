@@ -14,14 +14,14 @@ from beamish.triggers.trigger import WindowIndices
 
 
 def move_watermark(step: Step) -> None:
-    """Windows whose end or expiry the watermark passes are asked, or give their last pane and go."""
+    """Windows whose end or expiry the watermark passes, or has passed by a lateness that is less now, are asked, or give their last pane and go."""
     step.watermark_us = step.state.clocks.watermark_us
-    if step.watermark_us > step.watermark_before_us:
-        if step.reaches is None:
-            step.load(step.state.index["due_us"] <= step.watermark_us)
-            pass_ends(step)
-        else:
-            _end_of_keys(step, step.reaches)
+    has_moved = step.watermark_us > step.watermark_before_us
+    if step.reaches is None and (has_moved or step.state.changed):
+        step.load(step.state.index["due_us"] <= step.watermark_us)
+        pass_ends(step)
+    elif step.reaches is not None and has_moved:
+        _end_of_keys(step, step.reaches)
     step.begin_part()
 
 

@@ -136,6 +136,7 @@ def _operated(
     """
     operator = flow.operator
     own = has_own_watermark(flow, reports=reports, sources=len(rows))
+    wakes = wakes_of(operator, reports=own)
     frames = [
         _operated(
             taken,
@@ -151,7 +152,7 @@ def _operated(
             spark_schema(PACKED),
         )
         if isinstance(taken, BoundFlow)
-        else _packed(operator, number, rows[taken.name], report=own, call_all=own or observed is not None)
+        else _packed(operator, number, rows[taken.name], wakes, report=own, call_all=own or observed is not None)
         for number, taken in enumerate(flow.inputs)
     ]
     if ticks is not None:
@@ -162,7 +163,7 @@ def _operated(
     processor = ShardProcessor(
         operator,
         watermark,
-        wakes_of(operator, reports=own),
+        wakes,
         hands_on=hands_on,
         observed=observed is not None,
         as_rows=as_rows,
@@ -197,13 +198,18 @@ def _initial_state(flow: BoundFlow, initial: Mapping[str | None, SourceRows]) ->
     return None
 
 
-def _packed(operator: Operator, number: int, rows: SourceRows, *, report: bool, call_all: bool) -> DataFrame:
+def _packed(
+    operator: Operator, number: int, rows: SourceRows, wakes: Wakes, *, report: bool, call_all: bool
+) -> DataFrame:
     """The payloads of a source's rows, or of panes that another query gave."""
     if operator.takes[number].is_panes:
         return rows.df.mapInArrow(pane_packer(operator, number, streaming=True, read=iter), spark_schema(PACKED))
-    calls = shard_ids(operator.shards) if call_all else (FIRST_SHARD,)
+    ids = shard_ids(operator.shards)
+    calls = ids if call_all else (FIRST_SHARD,)
+    first_calls = ids if wakes is Wakes.WHEN_DUE else ()
     selected = select_read(operator, number, rows, report=report)
-    return selected.mapInArrow(source_packer(operator, number, calls=calls), spark_schema(PACKED))
+    packer = source_packer(operator, number, calls=calls, first_calls=first_calls)
+    return selected.mapInArrow(packer, spark_schema(PACKED))
 
 
 def wakes_of(operator: Operator, *, reports: bool) -> Wakes:

@@ -29,6 +29,7 @@ from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.pane_rows import panes_to_rows
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
+from beamish.spark.rows.shard_ids import FIRST_SHARD
 from beamish.spark.worker_memory import spare_memory
 from beamish.spark.worker_sockets import Acknowledged
 
@@ -37,6 +38,10 @@ OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())
 """Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observation.py)."""
 PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
+
+Came = tuple[list[bytes], int | None, dict[int, int]]
+"""Payloads, the clock and reports."""
+NOTHING_CAME: Came = ([], None, {})
 
 
 class Wakes(enum.Enum):
@@ -98,6 +103,8 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         came = _read(rows)
         note, stored = read_note(self._store, key[0], self._operator.shards)
+        if not stored and self._is_only_woken(key[0], came):
+            return
         self._stepped.add(key[0])
         frames, now, due_us = self._step(key[0], note, timerValues, came)
         now = self._with_timer(now, self._due_ms(due_us))
@@ -113,7 +120,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
                 return
         self._stepped.add(key[0])
         note, _ = read_note(self._store, key[0], self._operator.shards)
-        frames, now, due_us = self._step(key[0], note, timerValues, ([], None, {}))
+        frames, now, due_us = self._step(key[0], note, timerValues, NOTHING_CAME)
         if self._wakes is Wakes.WHEN_DUE:
             if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
                 now = attrs.evolve(now, timer_ms=None)
@@ -123,7 +130,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
         yield from frames
 
     def _step(
-        self, number: int, note: ShardNote, timer_values: Any, came: tuple[list[bytes], int | None, dict[int, int]]
+        self, number: int, note: ShardNote, timer_values: Any, came: Came
     ) -> tuple[Iterator[pd.DataFrame], ShardNote, int | None]:
         """What comes out, the note with it counted, and the least watermark at which something is due.
 
@@ -131,7 +138,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
             number: the shard's.
             note: its note.
             timer_values: Spark's.
-            came: payloads, the clock and reports, as ``_read`` has them.
+            came: as ``_read`` has it.
         """
         payloads, clock_us, reports = came
         store = note.sealed(self._store, number)
@@ -153,6 +160,10 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
         frames = panes_to_rows(table) if self._as_rows else _as_bytes(table, counts)
         return frames, now, shard.next_due_us
 
+    def _is_only_woken(self, number: int, came: Came) -> bool:
+        """Whether a shard is called so that it takes up what changed (``rows/pack.py``): one that has nothing yet need not."""
+        return self._wakes is Wakes.WHEN_DUE and not self._observed and number != FIRST_SHARD and came == NOTHING_CAME
+
     def _due_ms(self, due_us: int | None) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
             return PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
@@ -168,7 +179,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
         return attrs.evolve(note, timer_ms=due_ms)
 
 
-def _read(rows: Iterable[pd.DataFrame]) -> tuple[list[bytes], int | None, dict[int, int]]:
+def _read(rows: Iterable[pd.DataFrame]) -> Came:
     """The payloads, the clock and the reports of a shard's rows."""
     payloads: list[bytes] = []
     clock_us = NO_CLOCK

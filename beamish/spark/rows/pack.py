@@ -19,6 +19,7 @@ from beamish.engine.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
 from beamish.spark.rows.columns import column
+from beamish.spark.rows.first_batch import in_first_batch
 from beamish.spark.rows.known import known
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
@@ -66,7 +67,9 @@ def select_read(operator: Operator, number: int, rows: SourceRows, *, report: bo
     return known(rows.df.select(*(one.alias(name) for one, name, _ in selected)), spark_schema(schema))
 
 
-def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ()) -> Packer:
+def source_packer(
+    operator: Operator, number: int, *, calls: Sequence[int] = (), first_calls: Sequence[int] = ()
+) -> Packer:
     """A function for ``mapInArrow`` that packs the rows of a source.
 
     The rows have the columns of ``select_read``.
@@ -77,6 +80,8 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
         calls: the ids of the shards that each task with rows calls. In a stream the first one, which is then in every batch
             with rows, so that the shard count of a checkpoint is checked before anything is written
             (``operator/notes.py``); all, where what was reported in earlier batches must reach all at once.
+        first_calls: those that it calls in the first batch of a query's run: all that wait for a timer, since a pipeline that
+            changed may have it due earlier.
     """
     schema = operator.takes[number].schema
     assert schema is not None  # noqa: S101 - it is bound
@@ -90,7 +95,8 @@ def source_packer(operator: Operator, number: int, *, calls: Sequence[int] = ())
         if seen.reports:
             yield _report(ids, number, max(seen.reports))
         if seen.rows and calls:
-            yield _payloads([(shard, None) for shard in calls])
+            called = first_calls if first_calls and in_first_batch() else calls
+            yield _payloads([(shard, None) for shard in called])
 
     return AcknowledgedFunction(pack)
 
