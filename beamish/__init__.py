@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
     from beamish.spark.listener import MetricsListener
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "AT_MERGE",

@@ -160,7 +160,7 @@ def _parse(where: str, text: str) -> int:
         if unit not in _UNITS_US:
             raise OptionError(
                 f"{where}={text!r}: unknown unit {term[2]!r}; use weeks, days, hours, minutes, seconds, "
-                "milliseconds or microseconds"
+                "milliseconds or microseconds, written out"
             )
         total += Fraction(term[1]) * _UNITS_US[unit]
         at = term.end()

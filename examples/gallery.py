@@ -5,7 +5,7 @@ are among them, which the book could only draw. tests/test_gallery.py checks the
 
     python examples/gallery.py [FOLDER]        writes FOLDER/index.html, by default build/gallery/index.html
 
-It needs matplotlib: pip install 'beamish[plot]'.
+It needs matplotlib: pip install '.[plot]' in a clone.
 """
 
 from __future__ import annotations

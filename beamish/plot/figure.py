@@ -94,6 +94,6 @@ def _check_matplotlib() -> None:
         import matplotlib as mpl
     except ImportError as error:
         raise OptionError(
-            f"a timeline is drawn by matplotlib, which cannot be imported ({error}): pip install 'beamish[plot]'"
+            f"a timeline is drawn by matplotlib, which cannot be imported ({error}): pip install matplotlib (the extra 'plot')"
         ) from error
     del mpl

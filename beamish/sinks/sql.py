@@ -36,8 +36,8 @@ def sql(
 
     Args:
         uri: ``postgresql://user:password@host:port/database``, ``sqlite:///file.db`` or ``duckdb:///file.duckdb``, as seen from the
-            driver (under Spark Connect: from the server). The drivers are extras: ``beamish[postgresql]``, ``[sqlite]``,
-            ``[duckdb]``.
+            driver (under Spark Connect: from the server). The drivers are extras: ``postgresql``, ``sqlite``,
+            ``duckdb``.
         table: its name, with its schema where there is one: ``"stats.hourly"``.
         keep_deleted: keep rows that are deleted, marked by a column ``_deleted``; then a batch of any age may come again, without
             it only the last one.

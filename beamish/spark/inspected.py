@@ -160,7 +160,7 @@ def has_done_a_batch(spark: SparkSession, checkpoint: str) -> bool:
 
 def _no_checkpoint(checkpoint: str, why: str) -> StateError:
     return StateError(
-        f"inspect({checkpoint!r}): {why}; give the folder of the query's option checkpointLocation, after its first batch"
+        f"checkpoint {checkpoint!r}: {why}; give the folder of the query's option checkpointLocation, after its first batch"
     )
 
 

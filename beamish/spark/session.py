@@ -57,8 +57,9 @@ def check_streaming(spark: SparkSession) -> None:
     check_packages()
     provider = spark.conf.get(_PROVIDER, "")
     if "RocksDB" not in (provider or ""):
+        said = repr(provider) if provider else "not set, so it is Spark's HDFSBackedStateStoreProvider"
         raise SparkSetupError(
-            f"{_PROVIDER} is {provider!r}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
+            f"{_PROVIDER} is {said}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
             f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
     from beamish.spark.workers import check_workers  # it needs what check_packages looks for

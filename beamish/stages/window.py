@@ -231,8 +231,9 @@ def _check_options(options: WindowOptions) -> None:
     if not options.accumulations:
         raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
     if options.mode is None and not (options.trigger == Default() and not options.lateness):
+        trigger = "the default trigger" if options.trigger == Default() else f"trigger {options.trigger!r}"
         raise PipelineError(
-            f"trigger {options.trigger!r} with allowed lateness {options.lateness_in_words or '0'!r} may give a window several "
+            f"{trigger} with allowed lateness {options.lateness_in_words or '0'!r} may give a window several "
             "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
         )
     for name in options.trigger.asked_values:

@@ -230,7 +230,9 @@ def _compile(query: Query) -> Compiled:
     try:
         import sqlglot  # noqa: F401
     except ModuleNotFoundError:
-        raise OptionError("sql(...): the package sqlglot is not installed: pip install 'beamish[sql]'") from None
+        raise OptionError(
+            "sql(...): the package sqlglot is not installed: pip install sqlglot (the extra 'sql')"
+        ) from None
     if not isinstance(query.text, str):
         raise OptionError(f"sql({query.text!r}): must be text: a statement that begins with SELECT or CREATE TABLE")
     if not isinstance(query.with_dropped, bool):

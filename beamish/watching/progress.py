@@ -23,7 +23,7 @@ class View(Protocol):
 def progress(query: Any, *, name: str = "beamish", every: int = 1) -> Totals:
     """Show what a query does until it ends: rows, watermark, panes, retractions, dropped rows, live windows, state.
 
-    In a terminal and in a notebook it is one view that changes (by ``rich``: ``pip install 'beamish[progress]'``), elsewhere lines.
+    In a terminal and in a notebook it is one view that changes (by ``rich``, the extra ``progress``), elsewhere lines.
     Panes and dropped rows are counted where the panes are observed: ``bm.observe(panes)``. Spark's own
     ``numRowsDroppedByWatermark`` counts none of beamish's.
 

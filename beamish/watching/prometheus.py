@@ -41,7 +41,7 @@ class PrometheusMetrics:
             import prometheus_client as prometheus
         except ImportError:
             raise OptionError(
-                "Listener(...): the package prometheus_client is not installed: pip install 'beamish[prometheus]'"
+                "Listener(...): the package prometheus_client is not installed: pip install prometheus-client (the extra 'prometheus')"
             ) from None
         self._write, self._path = prometheus.write_to_textfile, path
         self._registry = registry = prometheus.CollectorRegistry()

@@ -189,4 +189,4 @@ for call in (lambda: figure.save("x.png"), figure.html, figure._repr_html_, bm.p
         print(error)
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert said.count("pip install 'beamish[plot]'") == 4
+    assert said.count("pip install matplotlib (the extra 'plot')") == 4

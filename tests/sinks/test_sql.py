@@ -225,7 +225,9 @@ def test_options_that_break_a_rule_are_refused_at_once(options, message):
 def test_a_driver_that_is_not_installed_is_named_with_the_line_that_installs_it(monkeypatch, tmp_path):
     sink = bm.sinks.sql(f"sqlite:///{tmp_path}/a.db", "totals")
     monkeypatch.setattr(type(sink.database), "driver", "adbc_driver_nowhere")
-    with pytest.raises(OptionError, match=r"SQLite is not installed .*: pip install 'beamish\[sqlite\]'"):
+    with pytest.raises(
+        OptionError, match=r"SQLite is not installed .*: pip install adbc-driver-sqlite .the extra 'sqlite'."
+    ):
         put(sink, change("red", 0, 1, 1))
 
 

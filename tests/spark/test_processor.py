@@ -142,6 +142,20 @@ def test_a_shard_that_is_only_called_is_stepped_if_it_has_state():
     assert {NOTE, ABOUT} <= call(5)
 
 
+def test_what_a_change_makes_due_in_the_past_is_due_when_the_watermark_moves():
+    forever = PIPELINE.window(bm.GlobalWindow())
+    spark = Spark(forever.forget_after(100))
+    spark.batch(0, 5)
+    assert spark.batch(50_000, 7) == []
+    spark.operator = Spark(forever.forget_after(10)).operator
+    processor = ShardProcessor(spark.operator, FromQuery((True,)), spark.wakes)
+    processor.init(spark)
+    assert list(processor.handleInputRows((0,), iter([spark.rows([], NO_CLOCK)]), spark)) == []
+    assert spark.timers == {50_001}
+    assert spark.batch(50_001) == [2]
+    assert spark.timers == set()
+
+
 def test_schemas_of_the_state_need_no_parsing_by_spark():
     spark = Spark(PIPELINE)
     spark.batch(0, 1)

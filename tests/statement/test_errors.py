@@ -270,7 +270,7 @@ except bm.OptionError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "pip install 'beamish[sql]'" in done.stdout
+    assert "pip install sqlglot (the extra 'sql')" in done.stdout
 
 
 ARGUMENTS = {

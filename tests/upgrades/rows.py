@@ -178,10 +178,10 @@ def _options() -> Iterator[Row]:
         "btens 20-30 n=1 s=128 ON_TIME",
         then=NAMED,
     )
-    yield refused(part, "the windows", PLAIN.window(bm.FixedWindows(5)), "window", "FixedWindows(size=5000000)")
+    yield refused(part, "the windows", PLAIN.window(bm.FixedWindows(5)), "window", "FixedWindows(size='5 seconds')")
     yield refused(part, "the windows, to sessions", SESSIONS, "window", "Sessions")
     yield refused(
-        part, "the gap of sessions", PLAIN.window(bm.Sessions(6)), "window", "Sessions(gap=6000000)", then=SESSIONS
+        part, "the gap of sessions", PLAIN.window(bm.Sessions(6)), "window", "Sessions(gap='6 seconds')", then=SESSIONS
     )
     yield refused(part, "the keys", PLAIN.key_by("v"), "keys", "v: int64")
     yield refused(part, "a key more", PLAIN.key_by("k", "v"), "keys", "v: int64")
@@ -500,7 +500,7 @@ def _chains() -> Iterator[Row]:
         "a stage's windows",
         PLAIN.discarding().then(SECOND.window(bm.FixedWindows(40))),
         "window",
-        "40000000",
+        "40 seconds",
         then=CHAIN,
     )
     kinds = {"windows": PLAIN, "a versioned table": TABLE, "changes()": CHANGES, "rows once each": ONCE}

@@ -8,11 +8,13 @@ from typing import Any
 
 import attrs
 
+from beamish.durations import Duration
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.kernels.widening import same_or_wider
+from beamish.plan.read_identity import option_of
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
@@ -164,11 +166,7 @@ class Difference:
             if self.is_taken_away
             else "start from a new checkpoint"
         )
-        return (
-            f"keep the old one, or {carry} (a trigger, allowed lateness, behaviors, only_updated_panes, with_dropped, "
-            "on_error (not over panes that are taken back), with_columns and having (not of panes that are taken back), retain, forget_after "
-            "and further accumulations may change; deduplicate() may be added)"
-        )
+        return f"keep the old one, or {carry} (docs/upgrading.md has a table of what may change)"
 
     def __str__(self) -> str:
         return f"the checkpoint was written with {self.what}{self.then_in_words}, the pipeline now has {self.now_in_words}: {self.fix}"
@@ -257,6 +255,13 @@ def _words(identity: Any) -> str:
     if isinstance(identity, Mapping) and "reads" in identity:
         return f"{_words(identity['is'])} of {', '.join(identity['reads']) or 'rows'}"
     if isinstance(identity, Mapping) and "is" in identity:
-        fields = (f"{name}={_words(value)}" for name, value in identity.items() if name != "is")
+        option = option_of(identity, object)
+        fields = (f"{name}={_field(option, name, value)}" for name, value in identity.items() if name != "is")
         return f"{identity['is']}({', '.join(fields)})"
     return repr(identity) if isinstance(identity, str) else str(identity)
+
+
+def _field(option: object, name: str, value: Any) -> str:
+    """A field of an option as one would write it: an identity has durations as numbers of microseconds."""
+    own = getattr(option, name, None)
+    return repr(own) if isinstance(own, Duration) else _words(value)

@@ -134,8 +134,8 @@ class Database:
             return importlib.import_module(f"{self.driver}.dbapi")
         except ImportError as error:
             raise OptionError(
-                f"sinks.sql: the driver for {self.title} is not installed ({error}): pip install 'beamish[{self.extra}]'"
-                f" (or: pip install {self.package})"
+                f"sinks.sql: the driver for {self.title} is not installed ({error}): pip install {self.package} "
+                f"(the extra '{self.extra}')"
             ) from None
 
 

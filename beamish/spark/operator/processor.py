@@ -107,7 +107,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
             return
         self._stepped.add(key[0])
         frames, now, due_us = self._step(key[0], note, timerValues, came)
-        now = self._with_timer(now, self._due_ms(due_us))
+        now = self._with_timer(now, self._due_ms(due_us, timerValues))
         if not stored or now != note:
             write_note(self._store, key[0], now)
         yield from frames
@@ -124,7 +124,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
         if self._wakes is Wakes.WHEN_DUE:
             if now.timer_ms == fired_ms:  # Spark deletes the timer that fired.
                 now = attrs.evolve(now, timer_ms=None)
-            now = self._with_timer(now, self._due_ms(due_us))
+            now = self._with_timer(now, self._due_ms(due_us, timerValues))
         if now != note:
             write_note(self._store, key[0], now)
         yield from frames
@@ -164,10 +164,14 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
         """Whether a shard is called so that it takes up what changed (``rows/pack.py``): one that has nothing yet need not."""
         return self._wakes is Wakes.WHEN_DUE and not self._observed and number != FIRST_SHARD and came == NOTHING_CAME
 
-    def _due_ms(self, due_us: int | None) -> int | None:
+    def _due_ms(self, due_us: int | None, timer_values: Any) -> int | None:
         if self._wakes is Wakes.EVERY_BATCH:
             return PAST_MS[0]  # for the first time; then handleExpiredTimer sets the next one
-        return None if due_us is None or self._wakes is Wakes.CALLED else timer_ms(due_us)
+        if due_us is None or self._wakes is Wakes.CALLED:
+            return None
+        # What a change made due in the past waits for the watermark to move. A timer that is not above it fires in this batch, and is lost.
+        watermark_ms: int = timer_values.getCurrentWatermarkInMs()
+        return max(timer_ms(due_us), watermark_ms + 1)
 
     def _with_timer(self, note: ShardNote, due_ms: int | None) -> ShardNote:
         """Set the timer, in place of the one that is set."""

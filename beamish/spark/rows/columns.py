@@ -144,7 +144,7 @@ def _check_event_time(given: Given, where: str, name: str) -> None:
     if not isinstance(type_, t.TimestampType):
         raise ColumnError(
             f"{where}({name!r}): must be a timestamp, is {type_.simpleString()}; use F.to_timestamp for text, "
-            "F.timestamp_seconds or F.timestamp_millis for numbers"
+            "F.timestamp_seconds or F.timestamp_millis for numbers, .cast('timestamp') for a date, which is its midnight"
         )
 
 
