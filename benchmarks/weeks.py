@@ -51,7 +51,7 @@ COLLECTED = 20
 OF_QUARTER: dict[str, Callable[[Iterable[float]], float]] = {
     "batch_s": statistics.median,
     "cpu_s": statistics.median,
-    "heap_mb": min,  # a JVM need not collect when it is asked to; and a batch that runs then holds some 75 MB of its own
+    "heap_mb": min,  # a JVM need not collect when it is asked to; what grows raises the least too
     "checkpoint_mb": min,
 }
 FLAT = 1.1
