@@ -218,7 +218,7 @@ def test_what_no_checkpoint_holds_is_said_and_the_rest_is_there():
     assert facts.plan.value_schema.names == ["n", "total"]
     assert [sentence.partition(":")[0] for sentence in facts.unknown] == [
         "the trigger OnceTen()",
-        "the values of longest=Longest(column=v)",
+        "the values of longest=Longest(column='v')",
         "the checkpoint was written by a version of beamish that did not describe its stages",
     ]
     (row, *_) = rows_of(facts.reader.read(stores[0]))

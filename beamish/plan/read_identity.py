@@ -107,19 +107,19 @@ def read_plan(
     trigger = None if "trigger" in own else option_of(changeable["trigger"], Trigger)
     for name, option, said in (("window", window, stored["window"]), ("trigger", trigger, changeable["trigger"])):
         if option is None:
-            unknown.append(f"the {name} {_words(said)}: no checkpoint holds functions or classes of your own")
+            unknown.append(f"the {name} {in_words(said)}: no checkpoint holds functions or classes of your own")
     accumulations = {}
     for name, of in stored["accumulations"].items():
         accumulation = None if f"accumulation {name}" in own else option_of(of["is"], Accumulation)
         if accumulation is None:
             unknown.append(
-                f"the values of {name}={_words(of['is'])}: no checkpoint holds functions or classes of your own"
+                f"the values of {name}={in_words(of['is'])}: no checkpoint holds functions or classes of your own"
             )
         else:
             accumulations[name] = accumulation
     options = WindowOptions(
-        window or UnknownWindows(_words(stored["window"])),
-        trigger or UnknownTrigger(_words(changeable["trigger"])),
+        window or UnknownWindows(in_words(stored["window"])),
+        trigger or UnknownTrigger(in_words(changeable["trigger"])),
         mode=_MODES[stored["mode"]],
         only_updated=about.get("only_updated", False),
         accumulations=accumulations,
@@ -236,11 +236,20 @@ def _type_in_words(text: str) -> pa.DataType | None:
         return None
 
 
-def _words(stored: Any) -> str:
+def in_words(identity: Any) -> str:
     """An identity much as one would write what it is of."""
-    if isinstance(stored, Mapping) and "is" in stored:
-        fields = (f"{name}={_words(own)}" for name, own in stored.items() if name != "is")
-        return f"{stored['is']}({', '.join(fields)})"
-    if isinstance(stored, list) and len(stored) == 2 and isinstance(stored[1], list):
-        return f"{stored[0]}({', '.join(map(_words, stored[1]))})"
-    return str(stored)
+    if isinstance(identity, Mapping) and "is" in identity:
+        option = option_of(identity, object)
+        fields = (f"{name}={_field_in_words(option, name, own)}" for name, own in identity.items() if name != "is")
+        return f"{identity['is']}({', '.join(fields)})"
+    if isinstance(identity, list) and len(identity) == 2 and isinstance(identity[1], list):
+        return f"{identity[0]}({', '.join(map(in_words, identity[1]))})"
+    return str(identity)
+
+
+def _field_in_words(option: object, name: str, stored: Any) -> str:
+    """A field of an option; an identity has durations as numbers of microseconds."""
+    own = getattr(option, name, None)
+    if isinstance(own, Duration):
+        return repr(own)
+    return repr(stored) if isinstance(stored, str) else in_words(stored)

@@ -8,13 +8,12 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration
 from beamish.engine.state.store import Store
 from beamish.engine.state.stored_tables import DUPLICATES, INDEX, WINDOWINGS
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.kernels.widening import same_or_wider
-from beamish.plan.read_identity import option_of
+from beamish.plan.read_identity import in_words
 from beamish.plan.window_plan import WindowPlan
 
 FORMAT = 3
@@ -249,19 +248,9 @@ def _columns_in(words: str) -> list[str]:
 
 
 def _words(identity: Any) -> str:
-    """An identity much as one would write what it is of."""
+    """A part of the identity of a stage, much as one would write it."""
     if identity is None or identity == {}:
         return "none"
     if isinstance(identity, Mapping) and "reads" in identity:
-        return f"{_words(identity['is'])} of {', '.join(identity['reads']) or 'rows'}"
-    if isinstance(identity, Mapping) and "is" in identity:
-        option = option_of(identity, object)
-        fields = (f"{name}={_field(option, name, value)}" for name, value in identity.items() if name != "is")
-        return f"{identity['is']}({', '.join(fields)})"
-    return repr(identity) if isinstance(identity, str) else str(identity)
-
-
-def _field(option: object, name: str, value: Any) -> str:
-    """A field of an option as one would write it: an identity has durations as numbers of microseconds."""
-    own = getattr(option, name, None)
-    return repr(own) if isinstance(own, Duration) else _words(value)
+        return f"{in_words(identity['is'])} of {', '.join(identity['reads']) or 'rows'}"
+    return repr(identity) if isinstance(identity, str) else in_words(identity)
