@@ -90,7 +90,9 @@ class WindowReader:
         for name, of in self.plans.items():
             own = under(name, store)
             index = read_index(own)
-            is_new = bool(index.about) and not same_identity(index.about["changeable"], of.plan.changeable)
+            is_new = bool(index.about) and not same_identity(
+                index.about["changeable"]["trigger"], of.plan.changeable["trigger"]
+            )
             for number in index.segments["segment"].to_pylist():
                 if own.get(segment_name(number)) is not None:
                     with naming_entry(segment_name(number)):

@@ -49,6 +49,16 @@ class CountedTwin(Twin):
         self.held: list[Row] = []
         self.ended = self.ended_before_part = False
 
+    def change(self, flow: Flow) -> None:
+        super().change(flow)
+        self.lateness = self.options.late_rows
+
+    def take_up_changes(self) -> None:
+        """Windows that fewer late rows end are looked for at once: rows may not come to their keys again."""
+        if self.is_changed:
+            self.pass_ends([])
+        self.is_changed = False
+
     def name_of(self, key: Key) -> Any:
         return None if self.together else tuple(map(repr, key.columns.values()))
 

@@ -245,6 +245,12 @@ class Twin:
         self.clock = 0
         self.keys: dict[Any, Key] = {}
         self.bundles = 0
+        self.added: dict[str, int] = {}
+        """Accumulations that a later run brought, and how many bundles had come before it (semantics.md#restart)."""
+        self.is_changed = False
+        """This step is the first one of a run whose pipeline is another."""
+        self.forgets_anew = False
+        """And keys are forgotten from now on."""
         self.out: list[Pane] = []
         self.takes = flow.takes
         self.names = [one.name if options.merges else None for one in flow.inputs]
@@ -260,12 +266,36 @@ class Twin:
             one.name: (name, one) for name, one in zip(self.names, flow.inputs, strict=True) if isinstance(one, Source)
         }
 
+    def change(self, flow: Flow) -> None:
+        """The next run says other things of this stage (semantics.md#restart)."""
+        then, self.options = self.options, said(flow)
+        self.lateness = self.options.allowed_lateness.us
+        self.is_changed = True
+        more = self.options.accumulations.keys() - then.accumulations.keys()
+        self.added |= dict.fromkeys(more, self.bundles)
+        self.forgets_anew = then.forget_after is None
+        counted = then.retention is not None and then.retention.rows is not None
+        for key in self.keys.values():
+            if not counted:
+                key.put_in = dict.fromkeys(key.put_in, 0)
+            for window in key.in_order():
+                window.put_in = window.put_in if counted else 0
+                known = then.only_updated or then.retracts  # else nobody has kept what it held
+                window.last = without(more, window.last) if window.last and known else None
+                window.inherited = [without(more, pane) for pane in window.inherited]
+                if self.options.trigger != then.trigger:
+                    window.trigger, window.waits_for_end = node(self.options.trigger), True
+                    unseen = len(window.new) + window.let_go
+                    if unseen:
+                        window.trigger.show(unseen, self.now(key, window.bounds))
+
     # Steps (semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag, #steps-of-later-stages): panes of the
     # stages before in one bundle, watermark, clock, rows of sources; each by itself.
 
     def step(self, step: Step) -> list[Pane]:
         """What comes out in a step."""
         seen = len(self.out)
+        self.take_up_changes()
         panes = [
             (name, pane)
             for name, twin in self.before.items()
@@ -290,6 +320,9 @@ class Twin:
             self.add(step.rows, *self.sources[step.input])
         return Shown(self.options.having, self.options.derived).of(self.out[seen:])
 
+    def take_up_changes(self) -> None:
+        """What a change does before anything comes."""
+
     def begin_part(self) -> None:
         """What has come so far is before all that follows."""
         self.watermark_before_step = self.watermark
@@ -303,9 +336,13 @@ class Twin:
         return self.watermark_before_step
 
     def move_watermark(self, to: float) -> None:
-        if to > self.watermark:
-            self.watermark = to
+        if to > self.watermark or self.is_changed:
+            self.watermark = max(self.watermark, to)
+            if self.forgets_anew and self.watermark > NO_WATERMARK:
+                for key in self.keys.values():
+                    key.latest_us = int(self.watermark)
             self.pass_ends([])
+        self.is_changed = self.forgets_anew = False
 
     def pass_ends(self, came: Sequence[Live]) -> None:
         """What progress does to windows; those that got a row and were not asked are asked with it."""
@@ -376,13 +413,14 @@ class Twin:
     def values_of(self, window: Live) -> dict[str, Any]:
         """What a pane of it would hold now."""
         once = once_of(self)
-        named = self.options.accumulations.items()
         return {
-            name: pairs_due(self, once, window)
-            if once
-            else value_of_inputs(accumulation, window.rows, self.takes, self.meets)
-            for name, accumulation in named
+            name: pairs_due(self, once, window) if once else self.value_of(name, window.rows) for name in self.options.accumulations
         }
+
+    def value_of(self, name: str, rows: Sequence[Row]) -> Any:
+        """What an accumulation makes of the rows of a window; one that was added knows those that came since."""
+        seen = [row for row in rows if row.bundle > self.added.get(name, 0)]
+        return value_of_inputs(self.options.accumulations[name], seen, self.takes, self.meets)
 
     # A bundle
 
@@ -613,10 +651,9 @@ class Twin:
     # Firing
 
     def now(self, key: Key, bounds: Bounds, rows: Sequence[Row] = ()) -> Now:
-        def value_of(name: str) -> Any:
-            return value_of_inputs(self.options.accumulations[name], rows, self.takes, self.meets)
-
-        return Now(*bounds, self.progress(key), self.clock, self.merging, value_of)
+        return Now(
+            *bounds, self.progress(key), self.clock, self.merging, lambda name: self.value_of(name, rows)
+        )
 
     def ask(self, key: Key, window: Live) -> None:
         """One ask gives at most one firing (semantics.md#when-a-window-is-asked)."""
@@ -743,6 +780,11 @@ class Twin:
         if bounds[1] == END_OF_TIME_US:
             return bm.Window(None, None)
         return bm.Window(moment(bounds[0]), moment(bounds[1]))
+
+
+def without(names: Iterable[str], pane: Pane) -> Pane:
+    """A pane that came out before there were these accumulations."""
+    return attrs.evolve(pane, values=pane.values | dict.fromkeys(names))
 
 
 def inherited(flow: Flow) -> bm.WindowOption:

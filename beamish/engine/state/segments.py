@@ -179,6 +179,8 @@ def append_stored(plan: WindowPlan, stored: pa.Table, table: WindowTable, **colu
         all_columns["ids_at"] = table.ids.append(columns_under(stored, "ids.", table.ids.schema))
     if plan.keeps_values:
         all_columns["values_at"] = table.values.append(columns_under(stored, "live.", table.values.schema))
+        if not plan.options.retracts and not any(name.startswith("live.") for name in stored.schema.names):
+            all_columns["has_pane"][:] = False  # what it held was not kept, so the next one is as good as the first
     return table.append(all_columns, rows)
 
 

@@ -75,6 +75,7 @@ class State:
         fallen: where keys keep only so much, or did, the latest window of each that fell out; else None.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
         changed: whether the trigger or the lateness is another than the one the state was written with.
+        retriggered: whether the trigger is.
         is_new: whether nothing was stored yet.
         retyped: whether types are wider than those it was written with, an accumulation is new, or other panes come out.
         relaid: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
@@ -94,6 +95,7 @@ class State:
     fallen: FallenWindows | None = None
     held: dict[str, Any] | None = None
     changed: bool = False
+    retriggered: bool = False
     is_new: bool = False
     retyped: bool = False
     relaid: bool = False
@@ -136,6 +138,7 @@ class State:
         state = cls(
             plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, reaches, fallen, held, changed
         )
+        state.retriggered = not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"])
         state.retyped = not same_identity(about["identity"], plan.identity)
         state.relaid = about.get("by_key", False) != plan.retains
         state.relaid |= about.get("forget_after_us") != plan.forget_after_us
@@ -191,7 +194,7 @@ class State:
         """Put segments of one schema into the window table, at once: that costs much the same for one and for many."""
         numbers, sizes = [number for number, _ in stored], [segment.num_rows for _, segment in stored]
         given = {
-            name: value for name, (_, value) in table.stored.items() if self.changed and name.startswith("trigger")
+            name: value for name, (_, value) in table.stored.items() if self.retriggered and name.startswith("trigger")
         }
         with naming_entry(segment_name(numbers[0])):
             windows = pa.concat_tables([segment for _, segment in stored])
@@ -248,7 +251,7 @@ class State:
             self.fallen.save(self.clocks.watermark_us if together is None else together)
         if self.is_new or self.retyped:
             note_takes(self.store, self.plan.takes)
-        self.changed = self.is_new = self.retyped = self.relaid = self.rewrites = False
+        self.changed = self.retriggered = self.is_new = self.retyped = self.relaid = self.rewrites = False
         self._save_index()
 
     def _write(

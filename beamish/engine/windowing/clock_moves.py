@@ -86,11 +86,12 @@ def move_clock(step: Step) -> None:
 
 
 def take_up_changes(step: Step) -> None:
-    """The trigger or the lateness changed since the state was written: windows wait as if their rows came now."""
-    table = step.table
-    waiting = np.flatnonzero(~table["closed"])
-    table["asks_at_end"][waiting] = True
-    waiting = waiting[table["unemitted_rows"][waiting] > 0]
-    step.plan.options.trigger.on_rows_columns(table.trigger, waiting, table["unemitted_rows"][waiting], step.now())
+    """The trigger or the lateness changed since the state was written: windows with another trigger wait as if their rows came now."""
+    if step.state.retriggered:
+        table = step.table
+        waiting = np.flatnonzero(~table["closed"])
+        table["asks_at_end"][waiting] = True
+        waiting = waiting[table["unemitted_rows"][waiting] > 0]
+        step.plan.options.trigger.on_rows_columns(table.trigger, waiting, table["unemitted_rows"][waiting], step.now())
     if step.reaches is not None:  # what a shorter lateness ends is looked for among what is passed from now on only
         pass_ends(step)

@@ -1,0 +1,78 @@
+"""What may be said otherwise of a pipeline's last stage in a later run (semantics.md#restart)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Accumulation, ApproxCountDistinct
+from beamish.durations import Duration, duration
+from beamish.triggers import Trigger
+from tests.said import evolve, said
+from tests.seconds import S
+from tests.strategies.accumulations import accumulations
+from tests.strategies.pipelines import (
+    closing_behaviors,
+    deduplications,
+    late_rows,
+    latenesses,
+    on_time_behaviors,
+    retentions,
+)
+from tests.strategies.triggers import triggers
+from tests.strategies.windows import unit
+
+spans = st.sampled_from([None, 2, 5, 20])
+
+
+@st.composite
+def changed(
+    draw: st.DrawFn,
+    pipeline: bm.Pipeline,
+    *,
+    trigger: st.SearchStrategy[Trigger] = triggers,
+    accumulation: st.SearchStrategy[Accumulation] = accumulations,
+) -> bm.Pipeline:
+    """The pipeline with one to three things said otherwise, of those that may be."""
+    then = said(pipeline)
+    # What an approximate one says is compared where it is a number, so not in panes from before it was there.
+    exact = accumulation.filter(lambda one: not isinstance(one, ApproxCountDistinct))
+    ways: dict[str, st.SearchStrategy[Any]] = {
+        "trigger": trigger,
+        "on_time": on_time_behaviors,
+        "closing": closing_behaviors,
+        "with_dropped": st.booleans(),
+        "retention": retentions,
+        "accumulations": exact.map(lambda more: {**then.accumulations, "more": more}),
+    }
+    if then.merges:
+        del ways["accumulations"]  # whose rows they read is said of each
+    if then.deduplication is None and not then.merges:
+        ways["deduplication"] = deduplications(unit(then.window))
+    if then.window and then.window.numbering:
+        ways["late_rows"] = late_rows
+    else:
+        scale = unit(then.window)
+        ways["allowed_lateness"] = latenesses.map(lambda by: duration("lateness", by * scale))
+    if then.window and then.window.is_all_of_time:
+        ways["forget_after"] = spans.map(lambda by: None if by is None else Duration(by * S))
+    if then.retracts and then.window and then.window.merging:
+        ways["retract_merged"] = st.sampled_from([None, *bm.RetractMerged])
+    if not then.discards:
+        ways["only_updated"] = st.booleans()
+    names = draw(st.lists(st.sampled_from(sorted(ways)), min_size=1, max_size=3, unique=True))
+    now = evolve(pipeline, **{name: draw(ways[name]) for name in names})
+    assume(checked(now))
+    return now
+
+
+def checked(pipeline: bm.Pipeline) -> bool:
+    """Whether its checks accept it."""
+    try:
+        pipeline.flow.check()
+    except bm.BeamishError:
+        return False
+    return True
