@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Count, Max, Sum
+from beamish.accumulations import Count, Last, Max, Sum
 from beamish.engine.stage_facts import stage_facts
 from beamish.engine.state import DictStore, SegmentPolicy
 from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
@@ -67,7 +67,7 @@ def step(pipeline, store, *rows, watermark=None, shards=1):
             {
                 "ts": pa.array([int(time * SECOND) for time in times]).cast(SCHEMA.field("ts").type),
                 "team": pa.array(teams),
-                "score": pa.array(scores),
+                "score": pa.array(scores, SCHEMA.field("score").type),
                 EVENT_TIME: pa.array([int(time * SECOND) for time in times]),
             }
         )
@@ -166,6 +166,17 @@ def test_less_lateness_expires_what_the_watermark_has_passed_already():
     assert sorted(store) == ["index", "takes"]
 
 
+def test_another_lateness_leaves_triggers_as_they_are():
+    """The second row after the end fires, though the first one came before the change."""
+    store = DictStore()
+    late = PIPELINE.trigger(AfterWatermark(late=AfterCount(2)))
+    step(late, store, (1, "red", 1), watermark=0.001)
+    assert step(late, store, watermark=70) == [("PANE", "ON_TIME", 1)]
+    longer = late.allowed_lateness("2 hours")
+    assert step(longer, store, (2, "red", 2)) == []
+    assert step(longer, store, (3, "red", 4)) == [("RETRACTION", "ON_TIME", 1), ("PANE", "LATE", 7)]
+
+
 def test_a_further_accumulation_counts_from_then_on():
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
@@ -184,6 +195,17 @@ def test_only_updated_panes_may_be_said_later():
     updated = plain.only_updated_panes()
     assert step(updated, store, (2, "red", 0)) == []
     assert step(updated, store, (2, "red", 1)) == [("RETRACTION", "EARLY", 1), ("PANE", "EARLY", 2)]
+
+
+def test_what_panes_held_is_not_known_where_only_updated_ones_are_said_later():
+    """So the next pane comes, also one of null where the one before was not."""
+    store = DictStore()
+    last = PIPELINE.accumulating().accumulate(total=Last("score", ignore_nulls=False))
+    last = last.trigger(AfterWatermark(early=Always(), late=Always()))
+    assert step(last, store, (1, "red", 1)) == [("PANE", "EARLY", 1)]
+    updated = last.only_updated_panes()
+    assert step(updated, store, (2, "red", None)) == [("PANE", "EARLY", None)]
+    assert step(updated, store, (3, "red", None)) == []
 
 
 @pytest.mark.parametrize(

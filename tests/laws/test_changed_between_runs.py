@@ -1,4 +1,4 @@
-"""Law: a run that goes on from another pipeline's checkpoint does what semantics.md#restart says of each change."""
+"""Law: a run that goes on from another pipeline's checkpoint does what semantics.md#restart says of each change (#law-changed-between-runs)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.accumulations import Collect, Count, Last, Sum
+from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.flow import Panes
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
@@ -28,7 +28,7 @@ from tests.twin.ledger import told
 from tests.twin.run import twin_of
 from tests.upgrades.carried import in_two_runs
 
-of_scores = st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")])
+of_scores = st.sampled_from([Count(), Sum("score"), Max("score"), Collect("score"), Last("score")])
 
 
 def change(twin, then, now):
@@ -64,7 +64,7 @@ def goes_on(data, then, script, **ways):
 @given(st.data())
 def test_another_pipeline_goes_on(data):
     then = data.draw(pipelines(asks=data.draw(st.integers(0, 3)) == 3))
-    goes_on(data, then, data.draw(scripts(then)))
+    goes_on(data, then, data.draw(scripts(then)), ids=st.sampled_from([("score",), ("name", "score")]))
 
 
 @dear
@@ -81,7 +81,9 @@ def test_another_pipeline_goes_on_in_long_scripts(data):
             accumulation=of_scores,
         )
     )
-    goes_on(data, then, data.draw(dense_scripts), trigger=waiting_triggers, accumulation=of_scores)
+    goes_on(
+        data, then, data.draw(dense_scripts), trigger=waiting_triggers, accumulation=of_scores, ids=st.just(("score",))
+    )
 
 
 @dear
@@ -98,14 +100,16 @@ def test_another_pipeline_goes_on_with_sessions(data):
             accumulation=of_scores,
         )
     )
-    goes_on(data, then, data.draw(dense_scripts), trigger=waiting_triggers, accumulation=of_scores)
+    goes_on(
+        data, then, data.draw(dense_scripts), trigger=waiting_triggers, accumulation=of_scores, ids=st.just(("score",))
+    )
 
 
 @dear
 @given(st.data())
 def test_another_pipeline_goes_on_with_windows_of_rows(data):
     then = data.draw(counted())
-    goes_on(data, then, data.draw(scripts(then)))
+    goes_on(data, then, data.draw(scripts(then)), ids=st.just(("score",)))
 
 
 @dear

@@ -1,11 +1,16 @@
 """Drawn pipelines, chains, merges and trees on real Spark give what the engine gives: other shard and partition counts, the
-query stopped and started again from its checkpoint, with and without heartbeats (semantics.md#law-on-spark)."""
+query stopped and started again from its checkpoint, also as another pipeline, with and without heartbeats
+(semantics.md#law-on-spark, #law-changed-between-runs)."""
 
 from __future__ import annotations
 
 import os
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -13,17 +18,21 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
+from beamish.script.events import Bundle
 from beamish.stages.suppressed import Suppressed
+from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
 from tests.laws.test_change_and_sequence import unordered
 from tests.said import stages
 from tests.strategies import merges
 from tests.strategies.chains import ANY_FIRST, chains
+from tests.strategies.changed import changed
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.suppress import suppressed
+from tests.upgrades.carried import in_two_runs
 
 pytestmark = pytest.mark.spark
 
@@ -58,17 +67,22 @@ def short(script):
     return 5 <= len(script.events) <= 9
 
 
-def agree(spark, data, pipeline, script):
+def clock_of(pipeline):
+    """Whether it needs the clock."""
     limits = (flow.stage.suppress.until for flow in pipeline.flow.flows if isinstance(flow.stage, Suppressed))
-    clock = any(source.watermark.needs_clock for source in pipeline.flow.sources) or any(
-        stage.trigger.needs_clock for stage in stages(pipeline)
+    return (
+        any(source.watermark.needs_clock for source in pipeline.flow.sources)
+        or any(stage.trigger.needs_clock for stage in stages(pipeline))
+        or any(until.by_clock for until in limits)
     )
-    clock = clock or any(until.by_clock for until in limits)
+
+
+def agree(spark, data, pipeline, script):
     how: dict[str, Any] = {
         "shards": data.draw(st.integers(1, 4)) if stages(pipeline)[0].keys else None,
         "partitions": data.draw(st.integers(1, 2)),
         "restart_after": (data.draw(st.integers(0, len(script.events) - 2)),),
-        "heartbeats": None if clock else data.draw(st.booleans()),
+        "heartbeats": None if clock_of(pipeline) else data.draw(st.booleans()),
     }
     panes = script.on_spark(spark, pipeline, **how)
     found = differences(pipeline.run(script), panes, pipeline)
@@ -112,6 +126,46 @@ def suppressed_agree(spark, data, panes=1):
     agree(spark, data, pipeline, script)
 
 
+FULL = {
+    "ts": 1.0,
+    "team": "red",
+    "part": 1.0,
+    "score": 1,
+    "ratio": 0.25,
+    "name": "a",
+    "cost": Decimal("1.25"),
+    "flag": True,
+    "mark": None,
+}
+"""A row that says the types of columns, so that both runs have the same."""
+
+
+def changed_agree(spark, data, panes=1):
+    """Stopped, changed and started again. The second run's first event brings rows: with it all shards learn of the change."""
+    pipeline = data.draw(pipelines().filter(ends))
+    events = (*TestStream().add([FULL]).events, *data.draw(scripts(pipeline, least=1).filter(short)).events)
+    script = attrs.evolve(TestStream(), events=events)
+    begins = [at for at, event in enumerate(events) if at and isinstance(event, Bundle) and event.rows]
+    assume(begins)
+    first = data.draw(st.sampled_from(begins))
+    now = data.draw(changed(pipeline).filter(ends))
+    assume(clock_of(pipeline) == clock_of(now))
+    _, after = in_two_runs(pipeline, now, script, first)
+    assume(sum(pane.kind is not PaneKind.DROPPED for pane in after) >= panes)
+    how: dict[str, Any] = {
+        "shards": data.draw(st.integers(1, 4)) if stages(pipeline)[0].keys else None,
+        "partitions": data.draw(st.integers(1, 2)),
+    }
+    with TemporaryDirectory() as folder:
+        attrs.evolve(script, events=events[:first]).on_spark(spark, pipeline, checkpoint=folder, **how)
+        for batch in Path(folder, "panes").iterdir():
+            batch.unlink()  # of the run before, whose columns may be others
+        came = script.on_spark(spark, now, checkpoint=folder, **how)
+    found = differences(after, came, now)
+    lines = [repr(pipeline), repr(now), f"{first} of {script!r}", repr(how), "- engine, + Spark", *found]
+    assert not found, "\n".join(lines)
+
+
 @drawing(EXAMPLES)
 @given(data=st.data())
 def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
@@ -149,12 +203,19 @@ def test_drawn_suppressed_stages_on_spark_give_what_the_engine_gives(spark, data
     suppressed_agree(spark, data, panes=2)
 
 
+@drawing(EXAMPLES)
+@given(data=st.data())
+def test_drawn_changes_between_runs_on_spark_do_what_the_engine_does(spark, data):
+    changed_agree(spark, data, panes=2)
+
+
 LAWS = {
     "pipelines": pipelines_agree,
     "chains": chains_agree,
     "merges": merges_agree,
     "trees": trees_agree,
     "suppressed": suppressed_agree,
+    "changed": changed_agree,
 }
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Accumulation, ApproxCountDistinct
+from beamish.deduplication import Deduplication
 from beamish.durations import Duration, duration
 from beamish.triggers import Trigger
 from tests.said import evolve, said
@@ -16,7 +17,6 @@ from tests.seconds import S
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import (
     closing_behaviors,
-    deduplications,
     late_rows,
     latenesses,
     on_time_behaviors,
@@ -35,8 +35,14 @@ def changed(
     *,
     trigger: st.SearchStrategy[Trigger] = triggers,
     accumulation: st.SearchStrategy[Accumulation] = accumulations,
+    ids: st.SearchStrategy[tuple[str, ...]] | None = None,
 ) -> bm.Pipeline:
-    """The pipeline with one to three things said otherwise, of those that may be."""
+    """The pipeline with one to three things said otherwise, of those that may be.
+
+    Args:
+        trigger, accumulation: of what another trigger and a further accumulation are drawn.
+        ids: the columns by which rows may be known again; None: they are as before.
+    """
     then = said(pipeline)
     # What an approximate one says is compared where it is a number, so not in panes from before it was there.
     exact = accumulation.filter(lambda one: not isinstance(one, ApproxCountDistinct))
@@ -50,8 +56,9 @@ def changed(
     }
     if then.merges:
         del ways["accumulations"]  # whose rows they read is said of each
-    if then.deduplication is None and not then.merges:
-        ways["deduplication"] = deduplications(unit(then.window))
+    if then.deduplication is None and ids is not None:
+        within = st.sampled_from([None, 1, 5, 12, 1000]).map(lambda by: by and Duration(by * S))
+        ways["deduplication"] = st.builds(Deduplication, ids, within)
     if then.window and then.window.numbering:
         ways["late_rows"] = late_rows
     else:

@@ -56,6 +56,7 @@ class CountedTwin(Twin):
     def take_up_changes(self) -> None:
         """Windows that fewer late rows end are looked for at once: rows may not come to their keys again."""
         if self.is_changed:
+            self.begin_part()
             self.pass_ends([])
         self.is_changed = False
 

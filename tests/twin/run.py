@@ -414,7 +414,8 @@ class Twin:
         """What a pane of it would hold now."""
         once = once_of(self)
         return {
-            name: pairs_due(self, once, window) if once else self.value_of(name, window.rows) for name in self.options.accumulations
+            name: pairs_due(self, once, window) if once else self.value_of(name, window.rows)
+            for name in self.options.accumulations
         }
 
     def value_of(self, name: str, rows: Sequence[Row]) -> Any:
@@ -651,9 +652,7 @@ class Twin:
     # Firing
 
     def now(self, key: Key, bounds: Bounds, rows: Sequence[Row] = ()) -> Now:
-        return Now(
-            *bounds, self.progress(key), self.clock, self.merging, lambda name: self.value_of(name, rows)
-        )
+        return Now(*bounds, self.progress(key), self.clock, self.merging, lambda name: self.value_of(name, rows))
 
     def ask(self, key: Key, window: Live) -> None:
         """One ask gives at most one firing (semantics.md#when-a-window-is-asked)."""
