@@ -133,7 +133,7 @@ FULL = {
     "score": 1,
     "ratio": 0.25,
     "name": "a",
-    "cost": Decimal("1.25"),
+    "cost": Decimal("99.99"),
     "flag": True,
     "mark": None,
 }
