@@ -32,6 +32,7 @@ from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.suppress import suppressed
+from tests.strategies.triggers import usual_triggers
 from tests.upgrades.carried import in_two_runs
 
 pytestmark = pytest.mark.spark
@@ -138,24 +139,24 @@ FULL = {
     "mark": None,
 }
 """A row that says the types of columns, so that both runs have the same."""
+BEFORE = [FULL | {"ts": float(at), "team": f"team {at}"} for at in range(1, 7)]
+"""Of teams that the drawn rows are not of, so that most shards have windows and no rows when the second run begins."""
 
 
 def changed_agree(spark, data, panes=1):
     """Stopped, changed and started again. The second run's first event brings rows: with it all shards learn of the change."""
-    pipeline = data.draw(pipelines().filter(ends))
-    events = (*TestStream().add([FULL]).events, *data.draw(scripts(pipeline, least=1).filter(short)).events)
+    keyed = pipelines(keys=st.sampled_from([("team",), ("team", "part")]), lateness=st.just(1000))
+    pipeline = data.draw(keyed.filter(ends))
+    events = (*TestStream().add(BEFORE).events, *data.draw(scripts(pipeline, least=1).filter(short)).events)
     script = attrs.evolve(TestStream(), events=events)
     begins = [at for at, event in enumerate(events) if at and isinstance(event, Bundle) and event.rows]
     assume(begins)
     first = data.draw(st.sampled_from(begins))
-    now = data.draw(changed(pipeline).filter(ends))
+    now = data.draw(changed(pipeline, trigger=usual_triggers, always=("allowed_lateness",)).filter(ends))
     assume(clock_of(pipeline) == clock_of(now))
     _, after = in_two_runs(pipeline, now, script, first)
     assume(sum(pane.kind is not PaneKind.DROPPED for pane in after) >= panes)
-    how: dict[str, Any] = {
-        "shards": data.draw(st.integers(1, 4)) if stages(pipeline)[0].keys else None,
-        "partitions": data.draw(st.integers(1, 2)),
-    }
+    how = {"shards": data.draw(st.integers(1, 4)), "partitions": data.draw(st.integers(1, 2))}
     with TemporaryDirectory() as folder:
         attrs.evolve(script, events=events[:first]).on_spark(spark, pipeline, checkpoint=folder, **how)
         for batch in Path(folder, "panes").iterdir():

@@ -36,12 +36,14 @@ def changed(
     trigger: st.SearchStrategy[Trigger] = triggers,
     accumulation: st.SearchStrategy[Accumulation] = accumulations,
     ids: st.SearchStrategy[tuple[str, ...]] | None = None,
+    always: tuple[str, ...] = (),
 ) -> bm.Pipeline:
     """The pipeline with one to three things said otherwise, of those that may be.
 
     Args:
         trigger, accumulation: of what another trigger and a further accumulation are drawn.
         ids: the columns by which rows may be known again; None: they are as before.
+        always: what is among that which is drawn anew.
     """
     then = said(pipeline)
     # What an approximate one says is compared where it is a number, so not in panes from before it was there.
@@ -71,7 +73,7 @@ def changed(
     if not then.discards:
         ways["only_updated"] = st.booleans()
     names = draw(st.lists(st.sampled_from(sorted(ways)), min_size=1, max_size=3, unique=True))
-    now = evolve(pipeline, **{name: draw(ways[name]) for name in names})
+    now = evolve(pipeline, **{name: draw(ways[name]) for name in sorted({*names, *always})})
     assume(checked(now))
     return now
 
