@@ -13,6 +13,7 @@ from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.flow import Panes
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
+from beamish.stages.suppressed import Suppressed
 from tests.agreement import differences
 from tests.laws.dear import dear
 from tests.laws.test_windows_of_rows import counted
@@ -22,6 +23,7 @@ from tests.strategies.chains import LATER, chains
 from tests.strategies.changed import changed, checked
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import dense_scripts, scripts
+from tests.strategies.suppress import suppresses
 from tests.strategies.triggers import waiting_triggers
 from tests.strategies.windows import windows
 from tests.twin.ledger import told
@@ -33,6 +35,9 @@ of_scores = st.sampled_from([Count(), Sum("score"), Max("score"), Collect("score
 
 def change(twin, then, now):
     """Each stage that is another goes on with what is said now."""
+    if isinstance(then.stage, Suppressed):
+        twin.change_stage(now)
+        return
     if then.stage != now.stage:
         twin.change(now)
     for name, one, other in zip(twin.names, then.inputs, now.inputs, strict=True):
@@ -133,3 +138,12 @@ def test_another_pipeline_goes_on_over_panes(data):
 def test_another_pipeline_goes_on_with_a_merge(data):
     then = data.draw(merges.merges())
     goes_on(data, then, data.draw(merges.scripts(then)))
+
+
+@dear
+@given(st.data())
+def test_another_pipeline_goes_on_under_a_suppress(data):
+    """With what is held of the one before. (Buffers are per shard, so there are none.)"""
+    plain = data.draw(pipelines())
+    then = plain.then(data.draw(suppresses(plain.flow, buffers=st.just(bm.Buffer()))))
+    goes_on(data, then, data.draw(scripts(then)))

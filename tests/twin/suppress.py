@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,8 @@ from tests.said import said
 from tests.twin.accumulations import Row
 from tests.twin.changes import ChangesTwin
 from tests.twin.held import Holding, Slot
-from tests.twin.joins import value_of_inputs
 from tests.twin.moments import moment_us
-from tests.twin.run import KINDS, NO_TIME_US, Key, Twin, bounds_of_pane
+from tests.twin.run import KINDS, NO_TIME_US, Key, Twin, bounds_of_pane, without
 from tests.twin.windows import Bounds
 
 
@@ -108,11 +107,14 @@ class PaneSlot(Slot):
         """The newest pane; where panes discard, with all that came since the last one let through."""
         if not self.twin.options.discards:
             return pane
-        values = {
-            name: value_of_inputs(accumulation, self.parts, self.twin.takes, self.twin.meets)
-            for name, accumulation in self.twin.options.accumulations.items()
-        }
+        values = {name: self.twin.value_of(name, self.parts) for name in self.twin.options.accumulations}
         return attrs.evolve(pane, values=values)
+
+    def add(self, more: Collection[str]) -> None:
+        """There are further accumulations, which what is held does not have."""
+        self.brings = self.brings and without(more, self.brings)
+        self.takes_back = self.takes_back and without(more, self.takes_back)
+        self.inherits = [without(more, pane) for pane in self.inherits]
 
 
 def time_of(pane: Pane) -> int:
@@ -125,8 +127,11 @@ class Telling(Twin):
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
         self.said = self.options
-        self.retracts_with_next_pane = self.options.retracts and not self.options.retracts_at_merge
         self.updates: list[tuple[Any, ...]] = []
+
+    @property
+    def retracts_with_next_pane(self) -> bool:
+        return self.said.retracts and not self.said.retracts_at_merge
 
     def tell(self, *, at_once: bool) -> None:
         """semantics.md#suppress-merging: of a merge it tells at once, whatever is said, if updates are held."""
@@ -145,8 +150,7 @@ class SuppressTwin:
     def __init__(self, flow: Flow) -> None:
         assert isinstance(flow.stage, Suppressed)
         self.inner = Telling(Flow(flow.stage.of, flow.inputs))
-        lateness = said(flow).allowed_lateness.us
-        self.held: Holding[PaneSlot] = Holding(lambda bounds: min(bounds[1] + lateness, END_OF_TIME_US))
+        self.held: Holding[PaneSlot] = Holding(lambda bounds: min(bounds[1] + self.inner.lateness, END_OF_TIME_US))
         self.change(flow.stage.suppress)
 
     def change(self, suppress: bm.Suppress) -> None:
@@ -154,6 +158,16 @@ class SuppressTwin:
         self.held.until, self.held.buffer = suppress.until, suppress.buffer
         self.holds = suppress.holds
         self.inner.tell(at_once=suppress.holds)
+
+    def change_stage(self, flow: Flow) -> None:
+        """Go on with what is said of the stage otherwise (semantics.md#restart)."""
+        assert isinstance(flow.stage, Suppressed)
+        before = self.inner.said.accumulations.keys()
+        self.inner.change(Flow(flow.stage.of, flow.inputs))
+        self.inner.said = self.inner.options
+        for slot in self.held.slots.values():
+            slot.add(self.inner.said.accumulations.keys() - before)
+        self.change(flow.stage.suppress)
 
     @property
     def watermark(self) -> float:
