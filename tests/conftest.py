@@ -7,11 +7,25 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.local_files import set_no_permissions
 from tests.warm import server as warm
 
 ROOT = Path(__file__).parent.parent
+
+# The same examples at every run, however slow the machine is. (Tests take their settings as they are imported, so these stand here.)
+settings.register_profile(
+    "default",
+    max_examples=45,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+settings.register_profile("deep", settings.get_profile("default"), max_examples=500)
+settings.register_profile("few", settings.get_profile("default"), max_examples=3)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

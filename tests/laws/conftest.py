@@ -4,24 +4,10 @@ Every property test in this folder is a law, and is marked ``law``. It runs a fi
 BEAMISH_DEEP_SECONDS it goes on with other samples for its share of that time (``make test-deep``).
 """
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis import is_hypothesis_test
 
 from tests.budget import LAW_SECONDS, search
-
-settings.register_profile(
-    "default",
-    max_examples=45,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-settings.register_profile("deep", settings.get_profile("default"), max_examples=500)
-settings.register_profile("few", settings.get_profile("default"), max_examples=3)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_itemcollected(item):

@@ -135,7 +135,9 @@ class Live:
 
     def remove(self, row: Row) -> None:
         for i, one in enumerate(self.rows):
-            if one.time_us == row.time_us and one.input == row.input and same(dict(one.values), dict(row.values)):
+            # A pane from before an accumulation was there has null for it.
+            equal = all(same(one.values.get(name), value) for name, value in row.values.items())
+            if one.time_us == row.time_us and one.input == row.input and equal:
                 del self.rows[i]
                 return
 
