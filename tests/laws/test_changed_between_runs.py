@@ -72,42 +72,32 @@ def test_another_pipeline_goes_on(data):
     goes_on(data, then, data.draw(scripts(then)), ids=st.sampled_from([("score",), ("name", "score")]))
 
 
-@dear
-@given(st.data())
-def test_another_pipeline_goes_on_in_long_scripts(data):
+def goes_on_in_a_long_script(data, **what):
     """Of one key, in which windows wait for something as the run ends."""
     then = data.draw(
         pipelines(
             watermark=st.just(bm.BoundedOutOfOrderness(0)),
             keys=st.just(()),
-            window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)),
             trigger=waiting_triggers,
             lateness=st.sampled_from([0, 5, 40]),
             accumulation=of_scores,
+            **what,
         )
     )
-    goes_on(
-        data, then, data.draw(dense_scripts), trigger=waiting_triggers, accumulation=of_scores, ids=st.just(("score",))
-    )
+    ways = {"trigger": waiting_triggers, "accumulation": of_scores, "ids": st.just(("score",))}
+    goes_on(data, then, data.draw(dense_scripts), **ways)
+
+
+@dear
+@given(st.data())
+def test_another_pipeline_goes_on_in_long_scripts(data):
+    goes_on_in_a_long_script(data, window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)))
 
 
 @dear
 @given(st.data())
 def test_another_pipeline_goes_on_with_sessions(data):
-    then = data.draw(
-        pipelines(
-            watermark=st.just(bm.BoundedOutOfOrderness(0)),
-            keys=st.just(()),
-            window=st.builds(bm.Sessions, st.integers(2, 6)),
-            mode=st.just(retracting),
-            trigger=waiting_triggers,
-            lateness=st.sampled_from([0, 5, 40]),
-            accumulation=of_scores,
-        )
-    )
-    goes_on(
-        data, then, data.draw(dense_scripts), trigger=waiting_triggers, accumulation=of_scores, ids=st.just(("score",))
-    )
+    goes_on_in_a_long_script(data, window=st.builds(bm.Sessions, st.integers(2, 6)), mode=st.just(retracting))
 
 
 @dear
