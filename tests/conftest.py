@@ -7,25 +7,28 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.local_files import set_no_permissions
 from tests.warm import server as warm
 
 ROOT = Path(__file__).parent.parent
 
-# The same examples at every run, however slow the machine is. (Tests take their settings as they are imported, so these stand here.)
-settings.register_profile(
-    "default",
-    max_examples=45,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-settings.register_profile("deep", settings.get_profile("default"), max_examples=500)
-settings.register_profile("few", settings.get_profile("default"), max_examples=3)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+def pytest_configure():
+    """Have property tests draw the same examples at every run, however slow the machine is; before any is imported."""
+    from hypothesis import HealthCheck, settings  # start_spark is wanted where it is not installed
+
+    settings.register_profile(
+        "default",
+        max_examples=45,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    settings.register_profile("deep", settings.get_profile("default"), max_examples=500)
+    settings.register_profile("few", settings.get_profile("default"), max_examples=3)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
