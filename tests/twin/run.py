@@ -283,8 +283,8 @@ class Twin:
             for window in key.in_order():
                 window.put_in = window.put_in if counted else 0
                 known = then.only_updated or then.retracts  # else nobody has kept what it held
-                window.last = without(more, window.last) if window.last and known else None
-                window.inherited = [without(more, pane) for pane in window.inherited]
+                window.last = with_nulls(more, window.last) if window.last and known else None
+                window.inherited = [with_nulls(more, pane) for pane in window.inherited]
                 if self.options.trigger != then.trigger:
                     window.trigger, window.waits_for_end = node(self.options.trigger), True
                     unseen = len(window.new) + window.let_go
@@ -783,8 +783,8 @@ class Twin:
         return bm.Window(moment(bounds[0]), moment(bounds[1]))
 
 
-def without(names: Iterable[str], pane: Pane) -> Pane:
-    """A pane that came out before there were these accumulations."""
+def with_nulls(names: Iterable[str], pane: Pane) -> Pane:
+    """A pane that came out before there were these accumulations, as later ones read it."""
     return attrs.evolve(pane, values=pane.values | dict.fromkeys(names))
 
 

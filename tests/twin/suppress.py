@@ -19,7 +19,7 @@ from tests.twin.accumulations import Row
 from tests.twin.changes import ChangesTwin
 from tests.twin.held import Holding, Slot
 from tests.twin.moments import moment_us
-from tests.twin.run import KINDS, NO_TIME_US, Key, Twin, bounds_of_pane, without
+from tests.twin.run import KINDS, NO_TIME_US, Key, Twin, bounds_of_pane, with_nulls
 from tests.twin.windows import Bounds
 
 
@@ -112,9 +112,9 @@ class PaneSlot(Slot):
 
     def add(self, more: Collection[str]) -> None:
         """There are further accumulations, which what is held does not have."""
-        self.brings = self.brings and without(more, self.brings)
-        self.takes_back = self.takes_back and without(more, self.takes_back)
-        self.inherits = [without(more, pane) for pane in self.inherits]
+        self.brings = self.brings and with_nulls(more, self.brings)
+        self.takes_back = self.takes_back and with_nulls(more, self.takes_back)
+        self.inherits = [with_nulls(more, pane) for pane in self.inherits]
 
 
 def time_of(pane: Pane) -> int:
