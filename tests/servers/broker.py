@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.lake import not_started
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "kafka"
 BROKER = "org.apache.kafka:kafka_2.13:4.0.0"
@@ -39,7 +41,7 @@ def connector():
 
 @cache
 def servers():
-    """The address of a running broker; the test is skipped where there can be none."""
+    """The address of a running broker; the test is skipped where its jars cannot be fetched, and fails where it does not start."""
     jars = _jars()
     folder = Path(tempfile.mkdtemp(prefix="beamish-kafka-"))
     port, controller = _free_port(), _free_port()
@@ -84,7 +86,7 @@ def _jars():
             [sys.executable, "-c", code, json.dumps(told)], cwd=ROOT, capture_output=True, text=True, check=False
         )
         if not list((FOLDER / "broker" / "jars").glob("org.apache.kafka_kafka_2.13-*.jar")):
-            pytest.skip(f"{BROKER} cannot be fetched: {done.stderr[-300:]}")
+            not_started(BROKER, done.stderr)
         ready.touch()
     import pyspark
 
@@ -102,12 +104,12 @@ def _free_port():
 def _wait(port, process, log):
     for _ in range(600):
         if process.poll() is not None:
-            pytest.skip(f"the broker did not start: {log.read_text()[-1000:]}")
+            pytest.fail(f"the broker did not start: {log.read_text()[-1000:]}")
         with socket.socket() as one:
             if one.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    pytest.skip("the broker did not start in 60 seconds")
+    pytest.fail("the broker did not start in 60 seconds")
 
 
 def _stop(process, folder):

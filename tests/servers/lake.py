@@ -76,13 +76,21 @@ def packages(format_):
 
 @cache
 def check_packages(format_):
-    """Fetch the jars; the test is skipped where they cannot be."""
+    """Fetch the jars; the test is skipped where they cannot be, and fails where Spark does not start with them."""
     code = "import json, sys; from tests.servers.lake import session; session(json.loads(sys.argv[1])).range(1).count()"
     done = subprocess.run(
         [python(), "-c", code, json.dumps(packages(format_))], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        pytest.skip(f"{PACKAGES[format_]} cannot be fetched: {done.stderr[-300:]}")
+        not_started(PACKAGES[format_], done.stderr)
+
+
+def not_started(package, said):
+    """A session that was to fetch a package did not start, and said why: skip the test where it cannot be fetched, else fail it."""
+    for why in ("unresolved dependency", "download failed"):
+        if why in said:
+            pytest.skip(f"{package} cannot be fetched: {why}")
+    pytest.fail(f"Spark did not start with {package}: {said[-1000:]}")
 
 
 def session(settings):

@@ -65,7 +65,7 @@ class Server:
 
 @cache
 def server():
-    """The server of this process, started when it is first asked for; the test is skipped where there can be none."""
+    """The server of this process, started when it is first asked for; the test is skipped where it is not installed, and fails where it does not start."""
     programs = _programs()
     if isinstance(programs, str):
         pytest.skip(programs)
@@ -116,14 +116,14 @@ def _free_port():
 def _wait(made, process, folder):
     for _ in range(300):
         if process.poll() is not None:
-            pytest.skip(f"PostgreSQL did not start: {(folder / 'log').read_text()[-500:]}")
+            pytest.fail(f"PostgreSQL did not start: {(folder / 'log').read_text()[-500:]}")
         try:
             made.ask("SELECT 1")
         except subprocess.CalledProcessError:
             time.sleep(0.1)
         else:
             return
-    pytest.skip("PostgreSQL did not start in 30 seconds")
+    pytest.fail("PostgreSQL did not start in 30 seconds")
 
 
 def _stop(process, folder):
