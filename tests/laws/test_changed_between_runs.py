@@ -5,37 +5,47 @@ from __future__ import annotations
 from itertools import chain
 
 import attrs
+import pyarrow as pa
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Last, Max, Sum
+from beamish.errors import StateError
 from beamish.flow import Panes
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
+from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.suppressed import Suppressed
+from beamish.stages.versions import VersionsStage
+from beamish.testing import TestStream
+from beamish.triggers import Always
 from tests.agreement import differences
 from tests.laws.dear import dear
+from tests.laws.test_windowings import of_windowing
 from tests.laws.test_windows_of_rows import counted
-from tests.said import said
+from tests.said import evolve, said
 from tests.strategies import merges
+from tests.strategies import versions as tables
 from tests.strategies.chains import LATER, chains
-from tests.strategies.changed import changed, checked
+from tests.strategies.changed import changed, changed_tables, checked
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import suppresses
 from tests.strategies.triggers import waiting_triggers
-from tests.strategies.windows import windows
+from tests.strategies.windows import windowings, windows
+from tests.twin import run as run_twin
 from tests.twin.ledger import told
 from tests.twin.run import twin_of
-from tests.upgrades.carried import in_two_runs
+from tests.upgrades.carried import differences_after, in_two_runs
 
 of_scores = st.sampled_from([Count(), Sum("score"), Max("score"), Collect("score"), Last("score")])
 
 
 def change(twin, then, now):
     """Each stage that is another goes on with what is said now."""
-    if isinstance(then.stage, Suppressed):
+    if isinstance(then.stage, Suppressed | VersionsStage | AsOfStage):
         twin.change_stage(now)
         return
     if then.stage != now.stage:
@@ -137,3 +147,107 @@ def test_another_pipeline_goes_on_under_a_suppress(data):
     plain = data.draw(pipelines())
     then = plain.then(data.draw(suppresses(plain.flow, buffers=st.just(bm.Buffer()))))
     goes_on(data, then, data.draw(scripts(then)))
+
+
+@given(st.data())
+def test_windowings_that_are_added_begin_with_the_next_rows(data):
+    """Each, as the pipeline of it alone would give it: of one that is added, to which no row came before."""
+    base = data.draw(pipelines(watermark=st.just(bm.BoundedOutOfOrderness(0))))
+    options = data.draw(windowings(said(base).window)).options
+    there = data.draw(st.lists(st.sampled_from(sorted(options)), min_size=1, unique=True))
+    now = evolve(base, window=bm.Windowings(options))
+    then = evolve(base, window=bm.Windowings({name: options[name] for name in there}))
+    script = data.draw(scripts(base))
+    first = data.draw(st.integers(1, len(script.events)))
+    assume(checked(now) and checked(then) and script_rows(now.flow, script.events).any)
+    panes = [*chain(*in_two_runs(then, now, script, first))]
+    events = [*map(without_rows, script.events[:first]), *script.events[first:]]
+    for name, window in options.items():
+        own = run_twin(evolve(base, window=window), script.events if name in there else events)
+        found = differences(of_windowing(panes, name), own, base)
+        lines = [repr(then), repr(now), name, f"{first} of {script!r}", "- engine, + twin"]
+        assert not found, "\n".join([*lines, *found])
+
+
+def without_rows(event):
+    return attrs.evolve(event, rows=()) if as_step(event).rows else event
+
+
+@pytest.mark.parametrize("names", [("there", "more"), ("more", "there")])
+def test_what_a_suppress_holds_is_known_wherever_a_windowing_is_added(names):
+    at = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+    plain, more = (
+        at.window({name: bm.FixedWindows(2) for name in of}).trigger(Always()).accumulating().accumulate(n=Count())
+        for of in (("there",), names)
+    )
+    script = TestStream().advance_watermark_to(-1).add([{"ts": 0}]).advance_watermark_to(0)
+    held = plain.suppress(bm.UntilTimeLimit(9, clock="event"))
+    assert any(one.refused for one in differences_after(held, more, script, 2))
+    with pytest.raises(StateError, match="holds 1 updates"):
+        in_two_runs(held, more, script, 2)
+
+
+NARROW_AND_WIDE = {
+    "score": [(pa.int8(), pa.int16()), (pa.int16(), pa.int64()), (pa.int32(), pa.int64())],
+    "cost": [(pa.decimal128(4, 2), pa.decimal128(5, 2)), (pa.decimal128(12, 2), pa.decimal128(30, 2))],
+}
+
+
+@given(st.data())
+def test_wider_types_go_on_as_if_they_had_been_there_from_the_start(data):
+    pipeline = data.draw(st.one_of(pipelines(), chains()))
+    script = data.draw(scripts(pipeline))
+    assume(script_rows(pipeline.flow, script.events).any)
+    types = {name: data.draw(st.sampled_from(of)) for name, of in NARROW_AND_WIDE.items()}
+    narrow, wide = ({name: both[number] for name, both in types.items()} for number in (0, 1))
+    assume(len(script.events) > 1)
+    first = data.draw(st.integers(1, len(script.events) - 1))
+    found = differences_after(pipeline, pipeline, script, first, (narrow, wide))
+    if any(one.refused for one in found):  # such as whole rows, and what functions make of them
+        with pytest.raises(StateError, match="was written with"):
+            in_two_runs(pipeline, pipeline, script, first, (narrow, wide))
+        return
+    widened, always = (
+        [*chain(*in_two_runs(pipeline, pipeline, script, first, (then, wide)))] for then in (narrow, wide)
+    )
+    found = differences(widened, always, pipeline)
+    assert not found, "\n".join([repr(pipeline), f"{first} of {script!r}", "- widened, + always wide", *found])
+
+
+CORRECTED = tables.Drawing(policy=tables.simple, history=st.just(1000), whole=tables.yes, mode=st.just(retracting))
+"""Rows that are corrected for long."""
+
+
+def of_tables(data, then):
+    script = data.draw(tables.scripts(then))
+    agree(then, data.draw(changed_tables(then)), script, data.draw(st.integers(1, len(script.events))))
+
+
+@given(st.data())
+def test_another_table_goes_on(data):
+    of_tables(data, data.draw(tables.versions()))
+
+
+@dear
+@given(st.data())
+def test_another_as_of_join_goes_on(data):
+    of_tables(
+        data,
+        data.draw(st.one_of(tables.as_of_joins(), tables.as_of_joins(of=CORRECTED, lefts=("rows",), tables=("rows",)))),
+    )
+
+
+def test_what_was_due_stays_due_under_a_longer_grace():
+    at = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0))
+    then, now = (
+        bm.as_of_join(orders=at, rates=at.versions(99), grace=grace).accumulating_and_retracting() for grace in (0, 9)
+    )
+    script = TestStream().add([{"ts": 1, "rate": 1}], input="rates").add([{"ts": 3, "n": 1}], input="orders")
+    script = script.advance_watermark_to(5).add([{"ts": 2, "rate": 2}], input="rates")
+    first, second = in_two_runs(then, now, script, 3)
+    assert [pane.timing for pane in first] == ["ON_TIME"]
+    assert [(pane.kind, pane.timing, pane.on_time_index) for pane in second] == [
+        ("RETRACTION", "ON_TIME", 0),
+        ("PANE", "LATE", 1),
+    ]
+    agree(then, now, script, 3)

@@ -1,9 +1,10 @@
-"""What may be said otherwise of a pipeline's last stage in a later run (semantics.md#restart)."""
+"""What may be said otherwise of a pipeline's last stage in a later run (semantics.md#restart, #as-of-joins-restart)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import attrs
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -11,8 +12,11 @@ import beamish as bm
 from beamish.accumulations import Accumulation, ApproxCountDistinct
 from beamish.deduplication import Deduplication
 from beamish.durations import Duration, duration
+from beamish.stages.as_of_join import AsOfStage
+from beamish.stages.stage import Stage
+from beamish.stages.versions import VersionsStage
 from beamish.triggers import Trigger
-from tests.said import evolve, said
+from tests.said import evolve, said, versions_of
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import (
@@ -76,6 +80,32 @@ def changed(
     now = evolve(pipeline, **{name: draw(ways[name]) for name in sorted({*names, *always})})
     assume(checked(now))
     return now
+
+
+@st.composite
+def changed_tables(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
+    """The table or the as-of join with what may be otherwise (semantics.md#as-of-joins-restart)."""
+    table, join = versions_of(pipeline.flow.stage)
+    assert table is not None
+    history = draw(shrunk(table.history))
+    late = draw(shrunk(min(table.allowed_lateness, history)))
+    table = attrs.evolve(table, history=history, allowed_lateness=late)
+    listed = draw(st.booleans())
+    stage: Stage
+    if join is None:
+        stage = VersionsStage(attrs.evolve(table, with_dropped=listed))
+    else:
+        grace = draw(st.sampled_from([join.grace, *(Duration(by * S) for by in (0, 1, 2, 5, 20))]))
+        stage = AsOfStage(attrs.evolve(join, grace=grace, with_dropped=listed), table)
+    now = bm.Pipeline(attrs.evolve(pipeline.flow, stage=stage))
+    assume(checked(now))
+    return now
+
+
+def shrunk(span: Duration) -> st.SearchStrategy[Duration]:
+    """It, or a shorter one."""
+    shorter = (Duration(by * S) for by in (0, 1, 2, 5, 10))
+    return st.sampled_from([span, *(one for one in shorter if one < span)])
 
 
 def checked(pipeline: bm.Pipeline) -> bool:

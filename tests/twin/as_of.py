@@ -13,6 +13,7 @@ from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.flow import Flow
 from beamish.script.events import Step
 from beamish.stages.as_of_join import AsOfStage
+from beamish.versioning import VersionsOptions
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.moments import moment
@@ -31,6 +32,7 @@ class Row:
         live: what came out of it and was not taken back.
         match: what it met, as the join shows it; None: nothing.
         panes, panes_not_early: how many came out of it.
+        was_due: it was joined when it was due.
     """
 
     came: Arrival
@@ -42,6 +44,7 @@ class Row:
     match: dict[str, Any] | None = None
     panes: int = 0
     panes_not_early: int = 0
+    was_due: bool = False
 
     @property
     def window(self) -> Window | None:
@@ -62,13 +65,9 @@ class AsOfTwin:
     """A stage that joins rows with a table."""
 
     def __init__(self, flow: Flow) -> None:
-        options = said(flow)
-        assert options.as_of is not None
-        assert options.versions is not None
-        self.options, self.history_us = options.as_of, options.versions.history.us
-        self.lateness_us, self.grace_us = options.versions.allowed_lateness.us, options.as_of.grace.us
+        table = self.say(flow)
         self.left, self.right = (Side(*pair) for pair in zip(flow.inputs, flow.takes, strict=True))
-        self.table = Table(options.versions, flow.takes[1])
+        self.table = Table(table, flow.takes[1])
         self.names = [relation.name for relation in flow.takes]
         # The event time of rows comes out as `timestamp`.
         self.hidden = {"timestamp"} if flow.takes[0].event_time == "timestamp" else set()
@@ -80,6 +79,19 @@ class AsOfTwin:
         self.clock = 0
         self.steps = 0
         self.dropped: list[Pane] = []
+
+    def say(self, flow: Flow) -> VersionsOptions:
+        """What is said of the join; gives what is of its table."""
+        options = said(flow)
+        assert options.as_of is not None
+        assert options.versions is not None
+        self.options, self.history_us = options.as_of, options.versions.history.us
+        self.lateness_us, self.grace_us = options.versions.allowed_lateness.us, options.as_of.grace.us
+        return options.versions
+
+    def change_stage(self, flow: Flow) -> None:
+        """The next run says other things (semantics.md#as-of-joins-restart)."""
+        self.table.options = self.say(flow)
 
     @property
     def watermark(self) -> float:
@@ -125,8 +137,8 @@ class AsOfTwin:
             if same(match, row.match):
                 continue
             yield from taken_back(row)
-            timing = PaneTiming.LATE if self.is_due(row.time_us) else PaneTiming.EARLY
-            yield from self.give(row, match, timing)
+            late = row.was_due or self.is_due(row.time_us)
+            yield from self.give(row, match, PaneTiming.LATE if late else PaneTiming.EARLY)
 
     # Rows
 
@@ -228,6 +240,7 @@ class AsOfTwin:
     def give(self, row: Row, match: dict[str, Any] | None, timing: PaneTiming) -> Iterable[Pane]:
         """What a row meets, now; an inner join has nothing for one that meets nothing."""
         row.match = match
+        row.was_due |= timing is not PaneTiming.EARLY
         if match is None and self.options.how == "inner":
             return []
         early = timing is PaneTiming.EARLY

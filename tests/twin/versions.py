@@ -277,6 +277,12 @@ class VersionsTwin:
         self.steps = 0
         self.dropped: list[Pane] = []
 
+    def change_stage(self, flow: Flow) -> None:
+        """The next run says other things (semantics.md#as-of-joins-restart)."""
+        options = said(flow).versions
+        assert options is not None
+        self.options = self.table.options = options
+
     def step(self, step: Step) -> list[Pane]:
         """Panes of the stage before, then the watermark, then rows of a source."""
         self.steps += 1

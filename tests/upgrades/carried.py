@@ -77,7 +77,7 @@ def _cast(table: pa.Table, types: Types) -> pa.Table:
     for at, name in enumerate(table.schema.names):
         if name in types:
             column = table[name]
-            if pa.types.is_decimal(types[name]):
+            if pa.types.is_decimal(types[name]) and pa.types.is_integer(column.type):
                 column = column.cast(pa.int16())  # a longer one might have more digits than the decimal
             table = table.set_column(at, name, column.cast(types[name]))
     return table
@@ -124,7 +124,7 @@ def differences_after(  # noqa: PLR0917 - the parts of a row, in its order
 
 def noted(about: Mapping[str, Any], stores: Sequence[DictStore]) -> dict[int, DictStore]:
     """The stores of a stage's shards with the notes that the runner on Spark keeps."""
-    spark = {ABOUT: json.dumps(about).encode(), "spark": json.dumps({"shards": len(stores)}).encode()}
+    spark = {ABOUT: json.dumps(about).encode(), "spark": json.dumps({"shards": SHARDS}).encode()}
     return {number: DictStore({**store, **spark}) for number, store in enumerate(stores)}
 
 

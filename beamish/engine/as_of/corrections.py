@@ -58,7 +58,7 @@ def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int
     never_last = np.zeros(len(rows), dtype=bool)
     back = Joined(RETRACTION_KIND, rows.take(taken), then.take(taken), never_last[taken], number[taken])
     shows = (now.at >= 0) | (plan.options.how == "left")
-    is_due = rows["time_us"] < due_below_us
+    is_due = (rows["time_us"] < due_below_us) | (rows["timing"] != EARLY)  # a longer grace does not change what was due
     timing = np.where(shows, np.where(is_due, LATE, EARLY), rows["timing"]).astype(np.int8)
     rows = rows.with_columns(
         panes=rows["panes"] + shows,

@@ -59,6 +59,11 @@ class SeveralShards(UpdatingShard):
         note_names(plan, store)
         self._place = len(plan.key_schema)
         self._shards = {name: WindowShard(of, StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
+        # One that is added begins where those that are there stand; these know what is held under a suppress.
+        there = [name for name in self._shards if StoreUnder(name, store).get(INDEX) is not None]
+        self._first = self._shards[there[0] if there else next(iter(self._shards))]
+        for name in self._shards.keys() - there:
+            self._shards[name].stand_at(self._first.clocks)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         each = self._each(payloads)
@@ -76,7 +81,7 @@ class SeveralShards(UpdatingShard):
 
     @property
     def held(self) -> Mapping[str, Any] | None:
-        return next(iter(self._shards.values())).held
+        return self._first.held
 
     def save(self, held: Mapping[str, Any]) -> None:
         for shard in self._shards.values():
@@ -95,11 +100,11 @@ class SeveralShards(UpdatingShard):
     @property
     def clocks(self) -> Clocks:
         """Where the clocks stand."""
-        return next(iter(self._shards.values())).clocks
+        return self._first.clocks
 
     @property
     def watermark_us(self) -> int | None:
-        return next(iter(self._shards.values())).watermark_us
+        return self._first.watermark_us
 
     @property
     def next_due_us(self) -> int | None:

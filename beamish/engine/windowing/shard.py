@@ -99,6 +99,10 @@ class WindowShard(UpdatingShard):
         rows = [payload for payload, i in zip(payloads, inputs, strict=True) if not self._plan.takes[i].is_panes]
         return panes, rows
 
+    def stand_at(self, clocks: Clocks) -> None:
+        """Begin where other clocks stand."""
+        self._state.clocks = Clocks.of(attrs.asdict(clocks))
+
     @property
     def clocks(self) -> Clocks:
         """Where the clocks stand."""
