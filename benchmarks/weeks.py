@@ -171,7 +171,9 @@ class Watch:
             out = csv.DictWriter(file, MEASURES)
             out.writeheader()
             while seen < batches - 1 and self._query.isActive:
-                time.sleep(0.02)
+                time.sleep(0.05)
+                if (last := self._query.lastProgress) is None or last["batchId"] == seen:
+                    continue
                 new = [one for one in self._query.recentProgress if one["batchId"] > seen and one["numInputRows"]]
                 if not new:
                     continue

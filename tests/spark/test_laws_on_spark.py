@@ -26,8 +26,9 @@ from tests.budget import SPARK_SECONDS, search
 from tests.laws.test_change_and_sequence import unordered
 from tests.said import stages
 from tests.strategies import merges
+from tests.strategies import versions as tables
 from tests.strategies.chains import ANY_FIRST, chains
-from tests.strategies.changed import changed
+from tests.strategies.changed import changed, changed_tables
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
@@ -144,26 +145,47 @@ BEFORE = [FULL | {"ts": float(at), "team": f"team {at}"} for at in range(1, 7)]
 
 
 def changed_agree(spark, data, panes=1):
-    """Stopped, changed and started again. The second run's first event brings rows: with it all shards learn of the change."""
+    """Stopped, changed and started again."""
     keyed = pipelines(keys=st.sampled_from([("team",), ("team", "part")]), lateness=st.just(1000))
-    pipeline = data.draw(keyed.filter(ends))
-    events = (*TestStream().add(BEFORE).events, *data.draw(scripts(pipeline, least=1).filter(short)).events)
-    script = attrs.evolve(TestStream(), events=events)
-    begins = [at for at, event in enumerate(events) if at and isinstance(event, Bundle) and event.rows]
+    then = data.draw(keyed.filter(ends))
+    now = data.draw(changed(then, trigger=usual_triggers, always=("allowed_lateness",)).filter(ends))
+    assume(clock_of(then) == clock_of(now))
+    goes_on(
+        spark, data, (then, now), [TestStream().add(BEFORE), data.draw(scripts(then, least=1).filter(short))], panes
+    )
+
+
+def tables_agree(spark, data, panes=1):
+    """The same of a table or of an as-of join of rows."""
+    of = tables.Drawing(policy=tables.simple)
+    rows = tables.versions(of=of, kinds=("rows",)), tables.as_of_joins(of=of, lefts=("rows",), tables=("rows",))
+    then = data.draw(st.one_of(*rows).filter(ends))
+    before = TestStream()
+    for source in then.flow.sources:  # a row whose columns have types
+        keys = {tables.column(source.name, name): value for name, value in (("team", "red"), ("part", 1.0))}
+        some = {"value": 1, "ratio": 0.5, "mark": "a", "seq": 1, "gone": False}
+        before = before.add([{source.event_time: 0.0, **keys, **some}], input=source.name)
+    script = tables.script_of(data.draw(st.integers(0, 2**40)), then, 8)
+    goes_on(spark, data, (then, data.draw(changed_tables(then))), [before, script], panes)
+
+
+def goes_on(spark, data, then_and_now, scripts, panes):
+    """The second run begins in the second script, with rows: with them all shards learn of the change."""
+    (then, now), events = then_and_now, [event for script in scripts for event in script.events]
+    least = len(scripts[0].events)
+    begins = [at for at, event in enumerate(events) if at >= least and isinstance(event, Bundle) and event.rows]
     assume(begins)
-    first = data.draw(st.sampled_from(begins))
-    now = data.draw(changed(pipeline, trigger=usual_triggers, always=("allowed_lateness",)).filter(ends))
-    assume(clock_of(pipeline) == clock_of(now))
-    _, after = in_two_runs(pipeline, now, script, first)
+    first, script = data.draw(st.sampled_from(begins)), attrs.evolve(TestStream(), events=tuple(events))
+    _, after = in_two_runs(then, now, script, first)
     assume(sum(pane.kind is not PaneKind.DROPPED for pane in after) >= panes)
     how = {"shards": data.draw(st.integers(1, 4)), "partitions": data.draw(st.integers(1, 2))}
     with TemporaryDirectory() as folder:
-        attrs.evolve(script, events=events[:first]).on_spark(spark, pipeline, checkpoint=folder, **how)
+        attrs.evolve(script, events=events[:first]).on_spark(spark, then, checkpoint=folder, **how)
         for batch in Path(folder, "panes").iterdir():
             batch.unlink()  # of the run before, whose columns may be others
         came = script.on_spark(spark, now, checkpoint=folder, **how)
     found = differences(after, came, now)
-    lines = [repr(pipeline), repr(now), f"{first} of {script!r}", repr(how), "- engine, + Spark", *found]
+    lines = [repr(then), repr(now), f"{first} of {script!r}", repr(how), "- engine, + Spark", *found]
     assert not found, "\n".join(lines)
 
 
@@ -210,6 +232,12 @@ def test_drawn_changes_between_runs_on_spark_do_what_the_engine_does(spark, data
     changed_agree(spark, data, panes=2)
 
 
+@drawing(FEW)
+@given(data=st.data())
+def test_drawn_changes_of_tables_on_spark_do_what_the_engine_does(spark, data):
+    tables_agree(spark, data, panes=2)
+
+
 LAWS = {
     "pipelines": pipelines_agree,
     "chains": chains_agree,
@@ -217,6 +245,7 @@ LAWS = {
     "trees": trees_agree,
     "suppressed": suppressed_agree,
     "changed": changed_agree,
+    "tables": tables_agree,
 }
 
 
