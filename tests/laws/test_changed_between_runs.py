@@ -30,6 +30,7 @@ from tests.strategies import merges
 from tests.strategies import versions as tables
 from tests.strategies.chains import LATER, chains
 from tests.strategies.changed import changed, changed_tables, checked
+from tests.strategies.formulas import Shown, refined
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import suppresses
@@ -185,6 +186,22 @@ def test_what_a_suppress_holds_is_known_wherever_a_windowing_is_added(names):
     assert any(one.refused for one in differences_after(held, more, script, 2))
     with pytest.raises(StateError, match="holds 1 updates"):
         in_two_runs(held, more, script, 2)
+
+
+@given(st.data())
+def test_other_conditions_hold_from_the_next_pane_on(data):
+    """Of panes that are not taken back."""
+    plain = data.draw(pipelines().filter(lambda one: not said(one).retracts))
+    plain = evolve(plain, accumulations={"n": Count(), "total": Max("score")})
+    then, now = (data.draw(refined(plain, where=False)) for _ in range(2))
+    script = data.draw(scripts(plain))
+    assume(script_rows(plain.flow, script.events).any)
+    first = data.draw(st.integers(1, len(script.events)))
+    panes = [*chain(*in_two_runs(then, now, script, first))]
+    each = zip((then, now), in_two_runs(plain, plain, script, first), strict=True)
+    shown = [pane for one, of in each for pane in Shown(said(one).having, said(one).derived).of(of)]
+    found = differences(panes, shown, plain)
+    assert not found, "\n".join([repr(then), repr(now), f"{first} of {script!r}", "- engine, + of all panes", *found])
 
 
 NARROW_AND_WIDE = {
