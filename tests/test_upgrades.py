@@ -119,6 +119,6 @@ def test_an_upgrade_says_in_words_and_as_a_table_what_it_is():
 def test_a_shard_that_cannot_be_read_is_refused_with_its_words():
     stage = StoredStage.of({0: DictStore({"index": b"rubbish", "spark": b'{"shards": 2}'})})
     flow = PLAIN.flow.bind(script_rows(PLAIN.flow, ROWS[0].script.events).schemas, shards=2)
-    (found,) = changes_of([stage], flow, shards=2, clock=(False, False))
+    (found,) = changes_of([stage], flow, shards=[2], clock=(False, False))
     assert found.refused
     assert "is not what was written" in found.means

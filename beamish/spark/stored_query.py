@@ -140,8 +140,9 @@ def next_run(
 
 
 def _shards_of(stored: StoredQuery) -> int | None:
+    """With how many it was applied: a stage that is not keyed has one."""
     notes = (json.loads(note) for _, of in stored.stages for store in of.values() if (note := store.get(NOTE)))
-    return next((int(note["shards"]) for note in notes), None)
+    return max((int(note["shards"]) for note in notes), default=None)
 
 
 def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:

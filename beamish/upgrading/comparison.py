@@ -107,14 +107,14 @@ class StoredStage:
 
 
 def changes_of(
-    stored: Sequence[StoredStage], flow: BoundFlow, *, shards: int, clock: tuple[bool, bool]
+    stored: Sequence[StoredStage], flow: BoundFlow, *, shards: Sequence[int], clock: tuple[bool, bool]
 ) -> list[Change]:
     """What differs, the refused first.
 
     Args:
         stored: the stages of the checkpoint, in the order of ``flow.flows``.
         flow: the pipeline, bound with the number of shards that the checkpoint has.
-        shards: with how many it is to be applied.
+        shards: how many each stage is to have.
         clock: whether the query brought the clock, and whether it is to.
     """
     of_query = list(_of_query(stored, flow, shards, clock))
@@ -144,7 +144,7 @@ def of_stages(then: int, now: int) -> Change:
 
 
 def _of_query(
-    stored: Sequence[StoredStage], flow: BoundFlow, shards: int, clock: tuple[bool, bool]
+    stored: Sequence[StoredStage], flow: BoundFlow, shards: Sequence[int], clock: tuple[bool, bool]
 ) -> Iterator[Change]:
     then, now = len(stored), len(flow.flows)
     if then != now:
@@ -173,18 +173,17 @@ def _of_query(
             "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or carry the checkpoint over: "
             "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)",
         )
-    counts = {one.shards for one in stored if one.shards is not None}
-    if counts and counts != {shards}:
-        had = next(iter(counts))
+    others = [(one.shards, has) for one, has in zip(stored, shards, strict=False) if one.shards not in (None, has)]
+    for had, has in others[:1]:
         yield Change(
             0,
             "shards",
             str(had),
-            str(shards),
+            str(has),
             refused=True,
             means=f"a key's rows would go to a shard that does not know it; keep it at .apply(df, shards={had}) (the default follows "
             "spark.sql.shuffle.partitions), or carry the checkpoint over: bm.migrate(spark, checkpoint, new_checkpoint, pipeline, ..., "
-            f"shards={shards})",
+            f"shards={has})",
         )
 
 

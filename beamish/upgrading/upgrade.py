@@ -121,9 +121,9 @@ def check_upgrade(
     if len(stages) != len(flow.flows) and df is None and not inputs:
         return Upgrade(folder, stored.batch, [of_stages(len(stages), len(flow.flows))])
     run = next_run(spark, stored, flow, (df, inputs), shards)
-    return Upgrade(
-        folder, stored.batch, changes_of(stages, run.flow, shards=run.shards, clock=(stored.ticks, run.ticks))
-    )
+    shards_of_each = [each.operator.shards for each in run.bound(run.shards).flows]
+    changes = changes_of(stages, run.flow, shards=shards_of_each, clock=(stored.ticks, run.ticks))
+    return Upgrade(folder, stored.batch, changes)
 
 
 def check_next_run(

@@ -110,6 +110,22 @@ def came(pipeline, input_, checkpoint, shards, *columns):
     return sorted(map(tuple, out))
 
 
+def test_a_stage_that_is_not_keyed_has_one_shard_however_many_there_are(spark, files, run_query, tmp_path):
+    pipeline = PIPELINE.discarding().then(bm.Pipeline().accumulate(count=Sum("count")))
+    input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6)).add(row(13, "red", 7))
+    run_query(pipeline, input_.stream(), shards=2)
+    checkpoint, again = tmp_path / "checkpoint", tmp_path / "again"
+    for given in ((), (input_.stream(),)):
+        upgrade = bm.check_upgrade(spark, checkpoint, pipeline, *given, shards=2)
+        assert upgrade.changes == []
+    assert bm.check_upgrade(spark, checkpoint, pipeline).changes == []
+    with pytest.raises(bm.StateError, match=r"refused: shards\n    then  2\n    now   3"):
+        pipeline.apply(input_.stream(), shards=3, checkpoint=checkpoint)
+    bm.migrate(spark, checkpoint, again, pipeline, shards=3)
+    input_.add(row(14, "blue", 8), row(30, "red", 1))
+    assert came(pipeline, input_, again, 3, "count") == came(pipeline, input_, checkpoint, 2, "count") == [(2,)]
+
+
 def test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others(spark, tmp_path, files, run_query):
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6), row(3, "green", 7))
     assert not any(run_query(PIPELINE, input_.stream(), shards=3))

@@ -118,13 +118,14 @@ def differences_after(  # noqa: PLR0917 - the parts of a row, in its order
     ]
     given = of_now.schemas
     missing = {source.name: next(iter(given.values())) for source in now.flow.sources if source.name not in given}
-    flow = now.flow.completed.bind({**given, **missing}, shards=SHARDS)
-    return changes_of(stored, flow, shards=shards, clock=(needs_ticks(run.flow), needs_ticks(flow)))
+    flow, applied = (now.flow.completed.bind({**given, **missing}, shards=count) for count in (SHARDS, shards))
+    own = [each.operator.shards for each in applied.flows]
+    return changes_of(stored, flow, shards=own, clock=(needs_ticks(run.flow), needs_ticks(flow)))
 
 
 def noted(about: Mapping[str, Any], stores: Sequence[DictStore]) -> dict[int, DictStore]:
     """The stores of a stage's shards with the notes that the runner on Spark keeps."""
-    spark = {ABOUT: json.dumps(about).encode(), "spark": json.dumps({"shards": SHARDS}).encode()}
+    spark = {ABOUT: json.dumps(about).encode(), "spark": json.dumps({"shards": len(stores)}).encode()}
     return {number: DictStore({**store, **spark}) for number, store in enumerate(stores)}
 
 
