@@ -86,10 +86,19 @@ def agree(spark, data, pipeline, script):
         "restart_after": (data.draw(st.integers(0, len(script.events) - 2)),),
         "heartbeats": None if clock_of(pipeline) else data.draw(st.booleans()),
     }
-    panes = script.on_spark(spark, pipeline, **how)
+    told = "\n".join([repr(pipeline), repr(script), repr(how)])
+    with TemporaryDirectory() as folder:
+        panes = script.on_spark(spark, pipeline, checkpoint=folder, **how)
+        upgrade = bm.check_upgrade(spark, Path(folder, "checkpoint"), pipeline)
     found = differences(pipeline.run(script), panes, pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), repr(how), "- engine, + Spark", *found])
-    assert not unordered(panes), "\n".join([repr(pipeline), repr(script), repr(how), *unordered(panes)])
+    assert not found, "\n".join([told, "- engine, + Spark", *found])
+    assert not unordered(panes), "\n".join([told, *unordered(panes)])
+    assert not but_for_the_clock(upgrade.changes), f"{told}\n{upgrade}"
+
+
+def but_for_the_clock(changes):
+    """Scripts bring it with their rows."""
+    return [one for one in changes if one.what != "clock"]
 
 
 def pipelines_agree(spark, data):
@@ -166,11 +175,15 @@ def tables_agree(spark, data, panes=1):
         some = {"value": 1, "ratio": 0.5, "mark": "a", "seq": 1, "gone": False}
         before = before.add([{source.event_time: 0.0, **keys, **some}], input=source.name)
     script = tables.script_of(data.draw(st.integers(0, 2**40)), then, 8)
-    goes_on(spark, data, (then, data.draw(changed_tables(then))), [before, script], panes)
+    goes_on(spark, data, (then, data.draw(changed_tables(then))), [before, script], panes, notes_columns=False)
 
 
-def goes_on(spark, data, then_and_now, scripts, panes):
-    """The second run begins in the second script, with rows: with them all shards learn of the change."""
+def goes_on(spark, data, then_and_now, scripts, panes, *, notes_columns=True):
+    """The second run begins in the second script, with rows: with them all shards learn of the change.
+
+    Args:
+        notes_columns: whether the checkpoint has those of its input.
+    """
     (then, now), events = then_and_now, [event for script in scripts for event in script.events]
     least = len(scripts[0].events)
     begins = [at for at, event in enumerate(events) if at >= least and isinstance(event, Bundle) and event.rows]
@@ -181,6 +194,9 @@ def goes_on(spark, data, then_and_now, scripts, panes):
     how = {"shards": data.draw(st.integers(1, 4)), "partitions": data.draw(st.integers(1, 2))}
     with TemporaryDirectory() as folder:
         attrs.evolve(script, events=events[:first]).on_spark(spark, then, checkpoint=folder, **how)
+        if notes_columns:
+            refused = but_for_the_clock(bm.check_upgrade(spark, Path(folder, "checkpoint"), now).refused)
+            assert not refused, f"{then!r}\n{now!r}\n{script!r}\n{refused}"
         for batch in Path(folder, "panes").iterdir():
             batch.unlink()  # of the run before, whose columns may be others
         came = script.on_spark(spark, now, checkpoint=folder, **how)
