@@ -15,6 +15,10 @@ ROOT = Path(__file__).parent.parent
 
 
 def pytest_configure():
+    load_settings()
+
+
+def load_settings():
     """Have property tests draw the same examples at every run, however slow the machine is; before any is imported."""
     from hypothesis import HealthCheck, settings  # start_spark is wanted where it is not installed
 

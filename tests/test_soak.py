@@ -1,5 +1,8 @@
 """The soak searches the laws that are there, and says what it finds."""
 
+import subprocess
+import sys
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +14,13 @@ def test_every_law_is_searched():
     assert {law.partition("[")[0].replace(".", "/").replace("::", ".py::") for law in soak.laws()} == written() - {
         "tests/laws/test_search.py::law"
     }
+
+
+def test_no_law_fails_for_being_slow(root):
+    """Also where pytest has not set it, in a process of its own."""
+    code = "from tools import soak; soak.laws(); from hypothesis import settings; print(settings().deadline)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout == "None\n"
 
 
 def test_a_turn_counts_the_scripts_of_a_law():

@@ -70,7 +70,7 @@ class Turn:
 
 def laws(name: str = "") -> list[str]:
     """All laws whose names have this in them."""
-    importlib.import_module("tests.laws.conftest")  # the settings; before all others
+    importlib.import_module("tests.conftest").load_settings()  # before any law is imported
     found = []
     for path in sorted(LAWS.glob("test_*.py")):
         module = importlib.import_module(f"tests.laws.{path.stem}")
