@@ -16,7 +16,7 @@ from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.stage import Stage
 from beamish.stages.versions import VersionsStage
 from beamish.triggers import Trigger
-from tests.said import evolve, said, versions_of
+from tests.said import evolve, said, takes_back, versions_of
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
 from tests.strategies.pipelines import (
@@ -60,8 +60,8 @@ def changed(
         "retention": retentions,
         "accumulations": exact.map(lambda more: {**then.accumulations, "more": more}),
     }
-    if then.merges:
-        del ways["accumulations"]  # whose rows they read is said of each
+    if then.merges or any(map(takes_back, then.inputs)):
+        del ways["accumulations"]  # whose rows they read is said of each; and what is taken back they never had
     if then.deduplication is None and ids is not None:
         within = st.sampled_from([None, 1, 5, 12, 1000]).map(lambda by: by and Duration(by * S))
         ways["deduplication"] = st.builds(Deduplication, ids, within)

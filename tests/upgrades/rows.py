@@ -503,6 +503,15 @@ def _chains() -> Iterator[Row]:
         "40 seconds",
         then=CHAIN,
     )
+    corrected = RETRACTING.then(SECOND)
+    yield refused(
+        part,
+        "an accumulation more, over panes that are taken back",
+        RETRACTING.then(SECOND.accumulate(t=Sum("s"), n=Count())),
+        "accumulation n",
+        "would take it from this one too",
+        then=corrected,
+    )
     kinds = {"windows": PLAIN, "a versioned table": TABLE, "changes()": CHANGES, "rows once each": ONCE}
     for then_words, then in kinds.items():
         for now_words, now in kinds.items():

@@ -148,6 +148,11 @@ class Difference:
         return self.what.startswith("accumulation ") and self.now is None
 
     @property
+    def is_added(self) -> bool:
+        """Whether it is an accumulation that was not there."""
+        return self.what.startswith("accumulation ") and self.then is None
+
+    @property
     def then_in_words(self) -> str:
         """What it was, much as one would write it."""
         return _words(self.then)
@@ -160,6 +165,11 @@ class Difference:
     @property
     def fix(self) -> str:
         """What to do."""
+        if self.is_added:
+            return (
+                "keep the old ones, or start from a new checkpoint: what takes back a row that is there would take it from this one too, which "
+                "never had it (docs/upgrading.md has a table of what may change)"
+            )
         carry = (
             "carry the checkpoint over without it (bm.migrate), which forgets its values"
             if self.is_taken_away
@@ -195,8 +205,9 @@ def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Differ
     for what, now in plan.identity.items():
         then: Any = stored.get(what, {})
         if what == "accumulations":
-            # One more is safe: it counts from now on. Another meaning under an old name is not.
-            each = [(f"accumulation {name}=", of, now.get(name)) for name, of in then.items()]
+            # One more counts from now on, unless rows may be taken back that it never had. Another meaning under an old name is not safe.
+            names = {**then, **now} if plan.signed else then
+            each = [(f"accumulation {name}=", then.get(name), now.get(name)) for name in names]
         elif what == "deduplication" and not then:
             continue  # rows are known again from now on
         elif what == "conditions and computed columns" and not plan.options.retracts:
