@@ -219,8 +219,8 @@ def test_wider_types_go_on_as_if_they_had_been_there_from_the_start(data):
     narrow, wide = ({name: both[number] for name, both in types.items()} for number in (0, 1))
     assume(len(script.events) > 1)
     first = data.draw(st.integers(1, len(script.events) - 1))
-    found = differences_after(pipeline, pipeline, script, first, (narrow, wide))
-    if any(one.refused for one in found):  # such as whole rows, and what functions make of them
+    changes = differences_after(pipeline, pipeline, script, first, (narrow, wide))
+    if any(one.refused for one in changes):  # such as whole rows, and what functions make of them
         with pytest.raises(StateError, match="was written with"):
             in_two_runs(pipeline, pipeline, script, first, (narrow, wide))
         return
