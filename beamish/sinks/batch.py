@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.kernels.codes import factorize_rows, normalise
+from beamish.kernels.codes import factorize_rows, hash_rows, normalise
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 
 
@@ -53,13 +53,19 @@ class Batch:
         """All columns with their types."""
         return self.rows.schema
 
-    def has_nulls(self) -> bool:
-        """Whether a null is in a column of an identity."""
-        return any(self.rows[name].null_count for name in self.identity)
+    @property
+    def nulls(self) -> list[str]:
+        """The columns of the identity in which there is a null."""
+        return [name for name in self.identity if self.rows[name].null_count]
+
+    def digest(self) -> str:
+        """A digest of the changes, in any order: identities, sequences, deletions."""
+        columns = [self.rows[name] for name in (*self.identity, SEQUENCE, DELETED)]
+        return f"rows {np.add.reduce(hash_rows(columns, self.rows.num_rows)):016x}"
 
     def null_patterns(self) -> Iterator[frozenset[str]]:
         """The sets of columns that are null together in identities: conditions on each can use an index."""
-        flags = {name: pc.is_null(self.rows[name]) for name in self.identity if self.rows[name].null_count}
+        flags = {name: pc.is_null(self.rows[name]) for name in self.nulls}
         if not flags:
             yield frozenset()
             return

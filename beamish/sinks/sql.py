@@ -11,10 +11,10 @@ from beamish.errors import ColumnError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases import Database, database_of
-from beamish.sinks.databases.database import STAGE, written
-from beamish.sinks.names import TableName
+from beamish.sinks.databases.database import rows_of, written
+from beamish.sinks.names import TableName, quoted
 from beamish.sinks.options import read_fields, read_flag, read_keys
-from beamish.sinks.owners import MARKS, Mark, make_marks, read_mark, write_mark
+from beamish.sinks.owners import Mark, make_marks, read_mark, write_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,58 +90,86 @@ class SqlSink:
         self.database.check(self.table, [])
 
     def __call__(self, batch_df: DataFrame, batch_id: int) -> None:
-        """Put a batch of panes into the table.
+        """Write a batch of panes to the table.
 
         Raises:
-            ColumnError: they are no panes, or have columns that the table cannot have.
+            ColumnError: the rows are not panes, or have columns that the table cannot have.
             PipelineError: they do not say what the state of a row is, or what is gone.
-            SinkError: the table does not fit, is another query's, or cannot be reached; nothing of the batch was written.
+            SinkError: the table does not fit, belongs to another query, or cannot be reached; nothing of the batch was written.
         """
-        from beamish.spark.images import images, query_id
+        from beamish.spark.images import batch_entry, query_id
 
-        taken = images(batch_df, f"sinks.sql(..., {str(self.table)!r})", self.fields, self.keys)
-        self.database.check(self.table, taken.names)
         # One action per batch: a second one would run the query's plan again.
-        self.write(Batch.net(taken.collect(), taken.identity, taken.nested), Mark(query_id(batch_df), batch_id))
+        batch = self._net(batch_df)
+        entry = batch_entry(batch_df, batch_id) or batch.digest()
+        self.write(batch, Mark(query_id(batch_df), batch_id, entry))
 
-    def write(self, batch: Batch, mark: Mark) -> None:
-        """Put the net change of a batch into the table, in one transaction.
+    def rebuild(self, panes: DataFrame, *, checkpoint: str) -> None:
+        """Fill the table again, in one transaction, from all panes that a stopped query has emitted; the query then goes on from its checkpoint.
+
+        For a table that was deleted, or that has a new column which is null in rows that do not change again.
 
         Args:
-            batch: the net change; none of its rows may be there.
-            mark: whose batch it is.
+            panes: a batch DataFrame of all panes of the query, such as the stored table that a second sink appends them to.
+            checkpoint: the query's checkpoint.
+
+        Raises:
+            ColumnError, PipelineError, SinkError: as for a batch.
+            StateError: the folder is not the checkpoint of a query that has committed a batch.
+        """
+        from beamish.spark.stored_query import last_entry
+
+        batch = self._net(panes)
+        mark = Mark(*last_entry(panes.sparkSession, checkpoint))
+        with self.database.transaction() as cursor:
+            declared = self._begin(cursor)
+            if declared:
+                cursor.execute(f"DELETE FROM {self.table.sql}")
+            self._merge(cursor, batch, declared)
+            write_mark(cursor, self.table, mark)
+
+    def _net(self, panes: DataFrame) -> Batch:
+        from beamish.spark.images import images
+
+        taken = images(panes, f"sinks.sql(..., {str(self.table)!r})", self.fields, self.keys)
+        self.database.check(self.table, taken.names)
+        return Batch.net(taken.collect(), taken.identity, taken.nested)
+
+    def write(self, batch: Batch, mark: Mark) -> None:
+        """Write the net change of a batch to the table, in one transaction.
+
+        Args:
+            batch: the net change; may be empty.
+            mark: which batch it is.
 
         Raises:
             ColumnError, SinkError: as a call does.
         """
-        types = self._types(batch)
         with self.database.transaction() as cursor:
-            self._begin(cursor)
-            declared = self.database.columns(cursor, self.table)
+            declared = self._begin(cursor)
             before = read_mark(cursor, self.table)
-            mark.check_after(before, self.table, exists=bool(declared))
-            if not declared:
-                declared = self._made(cursor, batch, types)
-            self._check_fits(types, declared)
-            if before is None or batch.has_nulls():
-                self.database.check_unique(cursor, batch, self.table)
-            if batch.rows.num_rows:
-                cursor.adbc_ingest(STAGE, self.database.as_stored(batch), mode="create", temporary=True)
-                for statement in self.database.merge(batch, self.table, declared, keep_deleted=self.keep_deleted):
-                    cursor.execute(statement)
+            has_rows = bool(declared) and bool(rows_of(cursor, f"SELECT 1 FROM {self.table.sql} LIMIT 1"))
+            mark.check_after(before, self.table, exists=bool(declared), has_rows=has_rows)
+            self._merge(cursor, batch, declared)
             known = mark.query or (before.query if before and declared else "")
             write_mark(cursor, self.table, attrs.evolve(mark, query=known))
 
-    def _begin(self, cursor: Any) -> None:
-        self.database.begin(cursor, self.table)
-        if self.create:
-            make_marks(cursor, self.table)
-        elif not self.database.columns(cursor, self.table.beside(MARKS)):
-            raise SinkError(
-                f"table {self.table}: with create=False {self.table.beside(MARKS)} must be there too, which says whose a table is: "
-                f"CREATE TABLE {self.table.beside(MARKS).sql} (table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL, "
-                "batch_id BIGINT NOT NULL)"
-            )
+    def _begin(self, cursor: Any) -> Mapping[str, str]:
+        """The columns of the table, which no other transaction writes from now on; empty: it is not there."""
+        self.database.lock(cursor, self.table)
+        make_marks(cursor, self.database, self.table, create=self.create)
+        return self.database.columns(cursor, self.table)
+
+    def _merge(self, cursor: Any, batch: Batch, declared: Mapping[str, str]) -> None:
+        types = self._types(batch)
+        declared = declared or self._made(cursor, batch, types)
+        self._check_fits(types, declared)
+        self.database.check_identity(cursor, batch, self.table)
+        self.database.check_values(batch, self.table, declared)
+        if batch.rows.num_rows:
+            self.database.load(cursor, batch)
+            for statement in self.database.merge(batch, self.table, declared, keep_deleted=self.keep_deleted):
+                cursor.execute(statement)
 
     def _types(self, batch: Batch) -> Mapping[str, str]:
         """The types of the columns that are written.
@@ -177,7 +205,8 @@ class SqlSink:
                 hint = "; the sink was made without keep_deleted before" if name == DELETED else ""
                 raise SinkError(
                     f"table {self.table}: it has no column {name!r} (it has {', '.join(declared)}){hint}; add it: ALTER TABLE "
-                    f'{self.table.sql} ADD COLUMN "{name}" {type_}; or choose another table'
+                    f"{self.table.sql} ADD COLUMN {quoted(name)} {type_}, which is null in rows that do not change again unless "
+                    "sink.rebuild(panes, checkpoint=...) fills the table from all panes; or choose another table"
                 )
             if not self.database.fits(type_, declared[name]):
                 raise SinkError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -85,7 +87,33 @@ def _with_json(flat: DataFrame, identity: tuple[str, ...]) -> Images:
 
 
 def query_id(df: DataFrame) -> str:
-    """The id of the query whose batch it is, as its checkpoint holds it; empty: Spark does not tell it."""
+    """The id of the query whose batch it is, as its checkpoint holds it; empty: Spark does not report it."""
+    return _local(df, "sql.streaming.queryId")
+
+
+def batch_entry(df: DataFrame, batch_id: int) -> str:
+    """A digest of the batch's entry in the offset log of its query; empty: Spark Connect, or no batch of a query.
+
+    A batch that is run again has the same entry. One that is planned again, from a checkpoint restored to an earlier batch, has another.
+    """
+    query = query_id(df)
+    if not query or _local(df, "streaming.sql.batchId") != str(batch_id):
+        return ""
+    # The session of a batch is a clone, whose own ``streams`` does not have the query.
+    spark: Any = df.sparkSession
+    uuid = spark._jvm.java.util.UUID.fromString(query)  # noqa: SLF001
+    running = spark._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
+    return "" if running is None else entry_digest(df.sparkSession, running.resolvedCheckpointRoot(), batch_id)
+
+
+def entry_digest(spark: SparkSession, checkpoint: str, batch: int) -> str:
+    """A digest of a batch's entry in the offset log."""
+    lines = spark.read.text(f"{checkpoint.rstrip('/')}/offsets/{batch}", wholetext=True).collect()
+    return f"offsets {hashlib.sha256(lines[0].value.encode()).hexdigest()[:32]}"
+
+
+def _local(df: DataFrame, name: str) -> str:
+    """A property that Spark sets while a batch runs; empty: it is not set, or not known (Spark Connect)."""
     if type(df).__module__.startswith("pyspark.sql.connect"):
         return ""
-    return df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
+    return df.sparkSession.sparkContext.getLocalProperty(name) or ""

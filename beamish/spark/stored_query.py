@@ -21,6 +21,7 @@ from beamish.flow import BoundFlow, Flow
 from beamish.spark.checkpoint import entries_of, operators, stores_of
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.stream import needs_ticks
+from beamish.spark.images import entry_digest
 from beamish.spark.inspected import read_batches
 from beamish.spark.operator.notes import NOTE
 from beamish.spark.session import shard_count
@@ -65,6 +66,17 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
     stages.sort(key=_place)
     in_flight = any(one.number > batch for one in batches)
     return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight)
+
+
+def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
+    """The id of a query, and the number and offset-log digest of the last batch that it committed.
+
+    Raises:
+        StateError: the folder is not the checkpoint of a query that has committed a batch.
+    """
+    batch = max(one.number for one in read_batches(spark, checkpoint) if one.committed)
+    (metadata,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata", wholetext=True).collect()
+    return json.loads(metadata.value)["id"], batch, entry_digest(spark, checkpoint, batch)
 
 
 def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:

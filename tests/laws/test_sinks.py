@@ -6,13 +6,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hypothesis import given, settings
+import pyarrow as pa
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.sinks.owners import Mark
 from beamish.sinks.sql import SqlSink
 from tests.sinks.conftest import change, net
+from tests.sinks.identities import changes, check
 
 rows = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 60, None]), st.integers(0, 9), st.booleans())
 batches = st.lists(st.lists(rows, max_size=6), max_size=4)
@@ -48,6 +50,17 @@ def test_a_batch_that_is_given_again_or_was_broken_off_changes_nothing(scheme, d
             put(sink, batch, changes, number)
             assert held(sink) == after
             number += len(changes)
+
+
+@files
+@given(schemes, changes())
+@example(
+    "sqlite", (pa.int32(), [[(1, False), (2, False), (None, False)], [(2, False), (None, False)]])
+)  # a null key was a number
+@example("sqlite", (pa.float64(), [[(None, False), (float("nan"), False)]]))
+def test_two_identities_are_two_rows_of_each_type(scheme, drawn):
+    with new_table(scheme, keep_deleted=False) as sink:
+        check(sink, *drawn)
 
 
 @contextmanager

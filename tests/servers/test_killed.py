@@ -1,10 +1,9 @@
 """A query is killed in the middle of a batch, and after a batch that Spark has not noted; then it is started again."""
 
-import importlib
-
 import pytest
 
 from beamish.sinks.databases import database_of
+from beamish.sinks.databases.database import rows_of
 from tests.servers.killing import rows_of_files, run, sessions, write_files
 from tests.servers.postgresql import server
 
@@ -44,9 +43,8 @@ def test_a_table_equals_the_batch_computation_though_its_query_was_killed_twice(
 
 
 def table(uri, live):
-    database = database_of(uri)
     start, end = (SECONDS[uri.partition(":")[0]].format(name) for name in ("window_start", "window_end"))
-    dbapi = importlib.import_module(f"{database.driver}.dbapi")
-    with dbapi.connect(database.address) as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT team, {start}, {end}, total, plays FROM sessions WHERE {live}")
-        return sorted(cursor.fetchall(), key=repr)
+    with database_of(uri).transaction() as cursor:
+        return sorted(
+            rows_of(cursor, f"SELECT team, {start}, {end}, total, plays FROM sessions WHERE {live}"), key=repr
+        )

@@ -1,13 +1,12 @@
 """What tests of sinks share: a place for tables in each database, and rows as changes."""
 
-import importlib
-
 import pyarrow as pa
 import pytest
 
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases import database_of
+from beamish.sinks.databases.database import rows_of
 from tests.servers.postgresql import server
 
 IDENTITY = ("team", "window_start", "window_end")
@@ -50,10 +49,7 @@ def ask(uri):
     """What a query gives, as tuples, sorted."""
 
     def ask(query):
-        database = database_of(uri)
-        dbapi = importlib.import_module(f"{database.driver}.dbapi")
-        with dbapi.connect(database.address) as connection, connection.cursor() as cursor:
-            cursor.execute(query)
-            return sorted(cursor.fetchall(), key=repr)
+        with database_of(uri).transaction() as cursor:
+            return sorted(rows_of(cursor, query), key=repr)
 
     return ask

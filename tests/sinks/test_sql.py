@@ -1,8 +1,12 @@
 """The table after batches, in each database."""
 
 import re
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -12,6 +16,7 @@ from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import SEQUENCE
 from beamish.sinks.owners import Mark
 from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
+from tests.sinks.identities import KEYS, NESTED, check
 
 FIRST = Mark("a query", 0)
 
@@ -69,6 +74,24 @@ def test_null_is_a_key_and_the_global_window_has_null_bounds(uri, ask):
     assert ask("SELECT total FROM totals") == [(11,), (12,)]
 
 
+@pytest.mark.parametrize("type_", [*KEYS, None], ids=str)
+def test_all_keys_of_a_type_are_rows_of_their_own(uri, type_):
+    keys = [*(NESTED if type_ is None else KEYS[type_]), None]
+    batches = [[(key, False) for key in keys], [(key, True) for key in keys[::2]]]
+    check(bm.sinks.sql(uri, "totals"), type_, batches)
+
+
+def test_a_text_with_nul_is_a_key_or_refused(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    changes = [change("a\0", 0, 1, 1), change("a", 0, 2, 2), change("a\0b", 0, 3, 3)]
+    if uri.startswith("postgresql"):
+        with pytest.raises(SinkError, match=r"column 'team' has a text with the character NUL.*F\.translate\('team', "):
+            put(sink, *changes)
+    else:
+        put(sink, *changes)
+        assert ask("SELECT team, total FROM totals") == [("a", 2), ("a\0", 1), ("a\0b", 3)]
+
+
 TYPES = {
     "yes": (pa.bool_(), True),
     "tiny": (pa.int8(), -128),
@@ -118,6 +141,7 @@ def test_a_table_of_another_query_is_refused(uri, ask):
 
 def test_a_batch_before_the_last_is_refused(uri):
     sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1), query="")
     put(sink, change("red", 0, 1, 1), batch=5, query="")
     with pytest.raises(SinkError, match="batch 0 comes after batch 5: two queries write it, or the checkpoint"):
         put(sink, change("red", 0, 2, 1), batch=0, query="")
@@ -128,7 +152,7 @@ def test_a_table_that_was_dropped_is_not_begun_in_the_middle(uri, ask):
     put(sink, change("red", 0, 1, 1))
     with sink.database.transaction() as cursor:
         cursor.execute("DROP TABLE totals")
-    with pytest.raises(SinkError, match="it is gone, though batch 0 of this query was put into it"):
+    with pytest.raises(SinkError, match=r"it was deleted, though batch 0 of this query was written.*sink\.rebuild"):
         put(sink, change("blue", 0, 1, 1), batch=1)
     put(sink, change("blue", 0, 1, 1), query="begun anew")
     assert ask("SELECT team FROM totals") == [("blue",)]
@@ -136,7 +160,9 @@ def test_a_table_that_was_dropped_is_not_begun_in_the_middle(uri, ask):
 
 def test_a_table_of_ones_own_may_have_more_columns(uri, ask):
     sink = bm.sinks.sql(uri, "totals", create=False)
-    with pytest.raises(SinkError, match="_beamish_sinks must be there too"):
+    with pytest.raises(
+        SinkError, match="_beamish_sinks, which says which query owns a table, must be there too: CREATE TABLE"
+    ):
         put(sink, change("red", 0, 1, 1))
     put(bm.sinks.sql(uri, "others"), change("red", 0, 1, 1))
     with pytest.raises(SinkError, match="it is not there, and create is False; make it: CREATE TABLE"):
@@ -176,6 +202,192 @@ def test_a_table_that_does_not_fit_is_refused(uri, columns, message):
         cursor.execute(f"CREATE TABLE totals ({columns.format(time=time)})")
     with pytest.raises(SinkError, match=message):
         put(sink, change("red", 0, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("uri", "declared", "message"),
+    [
+        ("sqlite", "team TEXT COLLATE NOCASE", "column 'team' has a collation that takes different texts for one"),
+        ("sqlite", "team TEXT COLLATE RTRIM", "column 'team' has a collation"),
+        ("duckdb", "team VARCHAR COLLATE NOCASE", "column 'team' has a collation"),
+        ("duckdb", "price DECIMAL(5,1)", r"column 'price' is DECIMAL\(5,1\), the panes need DECIMAL\(5,2\)"),
+        ("duckdb", "price DECIMAL(5,3)", r"column 'price' is DECIMAL\(5,3\)"),
+        (
+            "postgresql",
+            "team text COLLATE one",
+            "column 'team' has the collation 'one', which takes different texts for one",
+        ),
+        pytest.param("postgresql", "team folded", "column 'team' has the collation 'one'", marks=pytest.mark.servers),
+        pytest.param(
+            "postgresql",
+            "price numeric(5,1)",
+            r"column 'price' is numeric\(5,1\), the panes need numeric\(5,2\)",
+            marks=pytest.mark.servers,
+        ),
+        pytest.param(
+            "postgresql",
+            "window_end timestamp(3) with time zone",
+            r"column 'window_end' is timestamp\(3\)",
+            marks=pytest.mark.servers,
+        ),
+    ],
+    indirect=["uri"],
+)
+def test_a_column_that_would_change_values_is_refused(uri, declared, message):
+    scheme = uri.partition(":")[0]
+    time = "TEXT" if scheme == "sqlite" else "timestamp with time zone"
+    decimal = "TEXT" if scheme == "sqlite" else "decimal(9,2)"
+    columns = {"team": "VARCHAR(9)", "window_start": time, "window_end": time, "total": "bigint", "price": decimal}
+    columns |= {SEQUENCE: "bigint", declared.partition(" ")[0]: declared.partition(" ")[2]}
+    sink = bm.sinks.sql(uri, "totals")
+    with sink.database.transaction() as cursor:
+        if scheme == "postgresql":
+            cursor.execute("CREATE COLLATION one (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+            cursor.execute("CREATE DOMAIN folded AS text COLLATE one")
+        named = ", ".join(f"{name} {type_}" for name, type_ in columns.items())
+        cursor.execute(f"CREATE TABLE totals ({named}, UNIQUE (team, window_start, window_end))")
+    rows = net(
+        change("red", 0, 1, 1) | {"price": Decimal("1.25")}, schema=pa.schema([*SCHEMA, ("price", pa.decimal128(5, 2))])
+    )
+    with pytest.raises(SinkError, match=message):
+        sink.write(rows, FIRST)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("uri", ["postgresql"], indirect=True)
+def test_postgresql_cuts_no_blanks_off(uri):
+    sink = bm.sinks.sql(uri, "totals")
+    with sink.database.transaction() as cursor:
+        cursor.execute(
+            "CREATE TABLE totals (team varchar(2), window_start timestamptz, window_end timestamptz, total bigint, _sequence bigint, "
+            "UNIQUE (team, window_start, window_end))"
+        )
+    put(sink, change("a ", 0, 1, 1))
+    with pytest.raises(SinkError, match=r"column 'team' has a text longer than its character varying\(2\).*TYPE text"):
+        put(sink, change("a  ", 0, 1, 1), batch=1)
+
+
+def test_a_null_is_no_number_of_a_primary_key(tmp_path):
+    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
+    with sink.database.transaction() as cursor:
+        cursor.execute("CREATE TABLE totals (user INTEGER PRIMARY KEY, total INTEGER, _sequence INTEGER)")
+    schema = pa.schema([("user", pa.int64()), *list(SCHEMA)[3:]])
+    row = {"user": 1, "total": 1, SEQUENCE: 1, "_deleted": False}
+    sink.write(net(row, schema=schema, identity=("user",)), FIRST)
+    with pytest.raises(SinkError, match="key column 'user' has a null, which would become the next free number"):
+        sink.write(net(row | {"user": None}, schema=schema, identity=("user",)), Mark("a query", 1))
+
+
+def test_a_key_called_rowid_finds_no_other_rows(uri, ask):
+    """A column of this name hides SQLite's number of a row."""
+    schema = pa.schema([("rowid", pa.int64()), *SCHEMA])
+    sink = bm.sinks.sql(uri, "totals")
+    for batch, sequence in enumerate((1, 5)):
+        rows = [
+            change("red", start, sequence, sequence + place) | {"rowid": 7}
+            for place, start in enumerate((0, 60, 120)[batch:])
+        ]
+        sink.write(net(*rows, schema=schema, identity=("rowid", *IDENTITY)), Mark("q", batch))
+    assert ask("SELECT total FROM totals") == [(1,), (5,), (5,)]
+
+
+def test_a_batch_without_the_ones_before_it_is_refused(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    for _ in range(2):
+        with pytest.raises(
+            SinkError, match=r"nothing was ever written to it.*batch 3.*sink\.rebuild.*empty checkpoint"
+        ):
+            put(sink, change("red", 0, 1, 1), batch=3)
+    put(sink, change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("DELETE FROM _beamish_sinks")
+    with pytest.raises(SinkError, match="it has rows, and no row of _beamish_sinks says of which query"):
+        put(sink, change("red", 0, 2, 2))
+    with pytest.raises(SinkError, match="nothing was ever written to it"):
+        put(sink, change("red", 0, 2, 2), batch=1)
+    assert ask("SELECT total FROM totals") == [(1,)]
+
+
+def test_a_database_deleted_between_two_batches_is_not_made_again(tmp_path):
+    for scheme in ("sqlite", "duckdb"):
+        path = tmp_path / f"tables.{scheme}"
+        sink = bm.sinks.sql(f"{scheme}:///{path}", "totals")
+        put(sink, change("red", 0, 1, 1))
+        path.unlink()
+        with pytest.raises(SinkError, match="The table or its database was deleted"):
+            put(sink, change("blue", 0, 1, 1), batch=1)
+
+
+def test_another_batch_of_the_same_number_is_refused(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    first, other = net(change("red", 0, 1, 1)), net(change("red", 0, 9, 1), change("blue", 0, 1, 1))
+    sink.write(first, Mark("a query", 0, "offsets 1"))
+    sink.write(first, Mark("a query", 0, "offsets 1"))
+    sink.write(first, Mark("a query", 0, first.digest()))  # Spark Connect has no offsets
+    with pytest.raises(SinkError, match="it holds batch 0 with other rows: the checkpoint was restored"):
+        sink.write(other, Mark("a query", 0, other.digest()))
+    assert ask("SELECT team, total FROM totals") == [("red", 1)]
+    sink.write(other, Mark("a query", 1, other.digest()))
+    assert ask("SELECT team FROM totals") == [("blue",), ("red",)]
+
+
+def test_marks_of_an_earlier_version_go_on(uri, ask):
+    sink = bm.sinks.sql(uri, "totals")
+    put(sink, change("red", 0, 1, 1))
+    with sink.database.transaction() as cursor:
+        cursor.execute("DROP TABLE _beamish_sinks")
+        cursor.execute(
+            "CREATE TABLE _beamish_sinks (table_name VARCHAR(255) PRIMARY KEY, query_id VARCHAR(64) NOT NULL, batch_id BIGINT NOT NULL)"
+        )
+        cursor.execute("INSERT INTO _beamish_sinks VALUES ('totals', 'a query', 0)")
+    with pytest.raises(SinkError, match=r"ALTER TABLE .* ADD COLUMN batch_entry"):
+        put(bm.sinks.sql(uri, "totals", create=False), change("red", 0, 2, 2), batch=1)
+    put(sink, change("red", 0, 2, 2), batch=1)
+    assert ask("SELECT batch_id, batch_entry FROM _beamish_sinks") == [(1, "")]
+
+
+def test_queries_write_their_tables_of_one_sqlite_file_side_by_side(tmp_path):
+    """A transaction that began by reading was refused at once where another one was writing."""
+    uri = f"sqlite:///{tmp_path}/tables.db"
+
+    def write(table):
+        for batch in range(40):
+            put(bm.sinks.sql(uri, table), change("red", batch, batch, batch + 1), batch=batch)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, ["one", "other"]))
+    with bm.sinks.sql(uri, "one").database.transaction() as cursor:
+        assert cursor.execute("SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM other)").fetchall() == [
+            (40, 40)
+        ]
+
+
+def test_a_sqlite_file_is_read_in_the_same_process_while_it_is_written(tmp_path):
+    """Two copies of SQLite in one process destroyed it."""
+    path, sink = tmp_path / "tables.db", bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
+    put(sink, change("red", 0, 0, 1))
+    done = Event()
+
+    def read():
+        while not done.is_set():
+            with closing(sqlite3.connect(path, timeout=30)) as database:
+                ((rows,),) = database.execute("SELECT count(*) FROM totals").fetchall()
+                assert rows % 20 == 1
+
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(read)
+        for batch in range(1, 60):
+            put(sink, *(change("red", 60 * (20 * batch + row), 1, 2) for row in range(20)), batch=batch)
+        done.set()
+        reading.result()
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    for scheme in ("sqlite", "duckdb"):
+        with pytest.raises(SinkError, match=r"the folder '.*/none' does not exist; make it first"):
+            put(bm.sinks.sql(f"{scheme}:///{tmp_path}/none/a.db", "totals"), change("red", 0, 1, 1))
 
 
 def test_a_batch_that_fails_leaves_nothing(uri, ask):
@@ -223,10 +435,10 @@ def test_options_that_break_a_rule_are_refused_at_once(options, message):
 
 
 def test_a_driver_that_is_not_installed_is_named_with_the_line_that_installs_it(monkeypatch, tmp_path):
-    sink = bm.sinks.sql(f"sqlite:///{tmp_path}/a.db", "totals")
-    monkeypatch.setattr(type(sink.database), "driver", "adbc_driver_nowhere")
+    sink = bm.sinks.sql(f"duckdb:///{tmp_path}/a.db", "totals")
+    monkeypatch.setattr(type(sink.database), "driver", "driver_nowhere")
     with pytest.raises(
-        OptionError, match=r"SQLite is not installed .*: pip install adbc-driver-sqlite .the extra 'sqlite'."
+        OptionError, match=r"DuckDB is not installed .*: pip install 'duckdb>=1.4' .*the extra 'duckdb'."
     ):
         put(sink, change("red", 0, 1, 1))
 
@@ -266,7 +478,7 @@ def test_names_of_columns_that_sql_would_read_otherwise_are_taken_as_they_are(ur
     sink = bm.sinks.sql(uri, "odd names")
     for sequence in (1, 2):
         rows = net(row | {SEQUENCE: sequence}, schema=schema, identity=(*names, *IDENTITY))
-        sink.write(rows, Mark("q", sequence))
+        sink.write(rows, Mark("q", sequence - 1))
     assert ask('SELECT "select", "a b", "quo""te", "Größe", "order", _sequence FROM "odd names"') == [
         (0, 1, 2, 3, 4, 2)
     ]

@@ -2,11 +2,12 @@
 
 import sqlite3
 import urllib.request
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
@@ -67,7 +68,50 @@ def test_a_table_is_right_after_each_batch_and_belongs_to_its_query(files, tmp_p
     assert seen[:3] == [sessions_of(plain[: number + 1]) for number in range(3)]
     assert ask(path, "SELECT DISTINCT pane_timing FROM sessions") == [("EARLY",)]
     last = len(seen) - 1
-    assert ask(path, "SELECT * FROM _beamish_sinks") == [("sessions", str(query.id), last)]
+    ((table, query_id, batch, entry),) = ask(path, "SELECT * FROM _beamish_sinks")
+    assert (table, query_id, batch) == ("sessions", str(query.id), last)
+    assert entry.startswith("offsets ")
+
+
+def test_a_table_that_is_behind_or_gone_is_refused_and_filled_again(files, tmp_path, spark):
+    source = files(ts=TIME, team=pa.string(), score=pa.int32())
+    path, panes_path, checkpoint = tmp_path / "tables.db", str(tmp_path / "panes"), tmp_path / "checkpoint"
+    sink = bm.sinks.sql(f"sqlite:///{path}", "sessions")
+    rows = [
+        [row(0, "red"), row(15, "red"), row(3, None, 5)],
+        [row(8, "red"), row(40, None)],
+        [row(30, "blue"), row(100, "red")],
+    ]
+
+    def write(batch, number):
+        batch.persist()
+        batch.write.mode("overwrite").parquet(f"{panes_path}/batch={number}")
+        sink(batch, number)
+        batch.unpersist()
+
+    def run(*batches):
+        for batch in batches:
+            source.add(*batch)
+        query = start(SESSIONS.apply(source.stream()), write, checkpoint)
+        with suppress(StreamingQueryException):
+            query.awaitTermination()
+        return bm.errors.of(query.exception())
+
+    run(rows[0])
+    path.unlink()
+    assert "The table or its database was deleted" in str(run(rows[1]))
+    sink.rebuild(spark.read.parquet(panes_path).drop("batch"), checkpoint=str(checkpoint))
+    assert run(rows[2]) is None
+    plain = [one | {"ts": one["ts"].timestamp()} for batch in rows for one in batch]
+    rows_of = "SELECT team, strftime('%s', window_start), strftime('%s', window_end), total, plays FROM sessions"
+    found = [(team, int(start), int(end), total, plays) for team, start, end, total, plays in ask(path, rows_of)]
+    assert found == sessions_of([plain])
+    for log in ("offsets", "commits"):  # as a copy of the checkpoint from before the last batch
+        last = max((checkpoint / log).glob("[0-9]*"), key=lambda one: int(one.name))
+        last.unlink()
+        last.with_name(f".{last.name}.crc").unlink()
+    assert "with other rows: the checkpoint was restored to an earlier batch" in str(run([row(105, "red")]))
+    assert len(ask(path, rows_of)) == len(found)
 
 
 def test_counts_add_up_in_each_batch_with_and_without_dropped_rows(files, tmp_path, spark):

@@ -2,15 +2,18 @@
 
 Laws (tests/laws/test_sinks.py):
 
-1. After a batch the table holds, of each identity, the row with the greatest sequence ever given, unless it is a deletion.
-2. A batch that is given again, or one whose transaction was broken off and that is given again, changes nothing.
+1. After a batch the table holds, per identity, the row with the greatest sequence ever given, unless it is a deletion.
+2. A batch that is written again, or whose transaction was rolled back before, changes nothing.
+3. Two identities are two rows: values that differ for Spark's GROUP BY differ in the table, and each is read back as it was. A table or a
+   value that breaks this is refused.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, ClassVar
 
 import attrs
@@ -24,15 +27,17 @@ from beamish.sinks.names import TableName, quoted
 STAGE = "_beamish_stage"
 """The temporary table that a batch is loaded into."""
 
+_DECIMAL = re.compile(r"(?P<name>numeric|DECIMAL)(\((?P<precision>\d+),(?P<scale>-?\d+)\))?")
+
 
 @attrs.frozen
 class Database:
-    """A database that is reached by ADBC.
+    """A database, reached by its ADBC driver unless it says otherwise.
 
     Attributes:
         uri: as the user gave it.
         title: its name.
-        driver: the module of its driver.
+        driver: the DB-API module of its driver.
         package: what pip installs to have it.
         extra: the extra of beamish that brings it.
         json_type: the type of a column of JSON.
@@ -44,8 +49,10 @@ class Database:
     package: ClassVar[str]
     extra: ClassVar[str]
     json_type: ClassVar[str]
+    options: ClassVar[Mapping[str, Any]] = {}
+    """Further arguments of the driver's ``connect``."""
 
-    # What each says
+    # Specific to each
 
     @property
     def address(self) -> str:
@@ -71,7 +78,7 @@ class Database:
         """The rows in types that the driver takes."""
         return batch.rows
 
-    def begin(self, cursor: Any, table: TableName) -> None:
+    def lock(self, cursor: Any, table: TableName) -> None:
         """Make this transaction the only one that writes the table."""
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
@@ -88,12 +95,23 @@ class Database:
         """
         raise NotImplementedError
 
-    def check_unique(self, cursor: Any, batch: Batch, table: TableName) -> None:
-        """Check that a table lets rows be found by their identity.
+    def check_identity(self, cursor: Any, batch: Batch, table: TableName) -> None:
+        """Check that the table finds a row by its identity, and takes no two identities for one.
 
         Raises:
-            SinkError: it does not.
+            SinkError: a constraint, a collation or a type of the table does not allow it.
         """
+
+    def check_values(self, batch: Batch, table: TableName, declared: Mapping[str, str]) -> None:
+        """Check that the columns hold the values of a batch as they are.
+
+        Raises:
+            SinkError: one would be changed, or refused.
+        """
+
+    def load(self, cursor: Any, batch: Batch) -> None:
+        """Load the rows of a batch into the temporary table ``STAGE``."""
+        cursor.adbc_ingest(STAGE, self.as_stored(batch), mode="create", temporary=True)
 
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
@@ -108,7 +126,7 @@ class Database:
         """
         raise NotImplementedError
 
-    # What is the same for all
+    # Common to all
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -116,27 +134,61 @@ class Database:
 
         Raises:
             OptionError: the driver is not installed.
-            SinkError: the database says no.
+            SinkError: the database reports an error.
         """
-        dbapi = self._dbapi()
+        driver, wrote = self._driver(), "nothing of the batch was written"
         try:
-            with dbapi.connect(self.address) as connection:
-                with connection.cursor() as cursor:
-                    yield cursor
+            with closing(self.connect(driver)) as connection, closing(connection.cursor()) as cursor:
+                self.begin(cursor)
+                yield cursor
+                wrote = "the commit failed: the batch was written as a whole or not at all, and may be written again"
                 connection.commit()
-        except dbapi.Error as error:
+        except driver.Error as error:
             raise SinkError(
-                f"{self.title}: {HIDDEN if values_are_hidden() else str(error).strip()}; nothing of the batch was written"
+                f"{self.title}: {HIDDEN if values_are_hidden() else str(error).strip()}; {wrote}"
             ) from cause(error)
 
-    def _dbapi(self) -> Any:
+    def connect(self, driver: Any) -> Any:
+        """A new connection, by DB-API."""
+        return driver.connect(self.address, **self.options)
+
+    def begin(self, cursor: Any) -> None:
+        """Begin the transaction, where the driver does not."""
+
+    def _driver(self) -> Any:
         try:
-            return importlib.import_module(f"{self.driver}.dbapi")
+            return importlib.import_module(self.driver)
         except ImportError as error:
             raise OptionError(
                 f"sinks.sql: the driver for {self.title} is not installed ({error}): pip install {self.package} "
                 f"(the extra '{self.extra}')"
             ) from None
+
+
+def check_collation(cursor: Any, batch: Batch, table: TableName) -> None:
+    """Check that the columns of the identity tell all texts apart.
+
+    Raises:
+        SinkError: one is declared with a collation that ignores case or trailing blanks.
+    """
+    for name in batch.identity:
+        if name in batch.nested or not pa.types.is_string(batch.schema.field(name).type):
+            continue
+        texts = f"SELECT {quoted(name)} AS text FROM {table.sql} WHERE FALSE UNION ALL SELECT 'a'"
+        if rows_of(cursor, f"SELECT 1 FROM ({texts}) AS texts WHERE text = 'A' OR text = 'a '"):
+            raise SinkError(
+                f"table {table}: key column {name!r} has a collation that takes different texts for one; declare the column without "
+                "it, in a new table"
+            )
+
+
+def decimal_fits(wanted: str, declared: str) -> bool:
+    """Whether a decimal declared as ``name(precision,scale)``, or as ``name`` for any, holds all values of a wanted one."""
+    one, other = _DECIMAL.fullmatch(wanted), _DECIMAL.fullmatch(declared)
+    if not one or not other or one["name"] != other["name"] or not other["precision"]:
+        return bool(one and other) and wanted.partition("(")[0] == declared
+    digits, scale, most, places = (int(found[part]) for found in (one, other) for part in ("precision", "scale"))
+    return places >= scale and most - places >= digits - scale
 
 
 def rows_of(cursor: Any, query: str) -> list[tuple[Any, ...]]:

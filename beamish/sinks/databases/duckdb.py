@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from beamish.kernels.merge_statement import merge_statement
 from beamish.sinks.batch import Batch
-from beamish.sinks.databases.database import STAGE, Database, literal, rows_of
-from beamish.sinks.databases.files import path_of
+from beamish.sinks.databases.database import STAGE, check_collation, decimal_fits, literal, rows_of
+from beamish.sinks.databases.files import FileDatabase
 from beamish.sinks.names import TableName, quoted
 
 _TYPES = {
@@ -32,18 +32,14 @@ _WIDER = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"]
 
 
 @attrs.frozen
-class DuckDb(Database):
+class DuckDb(FileDatabase):
     """See the head of the file."""
 
     title = "DuckDB"
-    driver = "adbc_driver_duckdb"
+    driver = "adbc_driver_duckdb.dbapi"
     package = "'duckdb>=1.4' adbc-driver-manager"
     extra = "duckdb"
     json_type = "JSON"
-
-    @property
-    def address(self) -> str:
-        return path_of(self.uri)
 
     def type_name(self, type_: pa.DataType) -> str | None:
         if pa.types.is_decimal(type_):
@@ -54,8 +50,7 @@ class DuckDb(Database):
         wider = _WIDER[_WIDER.index(wanted) :] if wanted in _WIDER else []
         wider += ["DOUBLE"] if wanted == "FLOAT" else []
         wider += ["VARCHAR"] if wanted == "JSON" else []
-        decimals = wanted.startswith("DECIMAL") and declared.startswith("DECIMAL")
-        return declared == wanted or declared in wider or decimals
+        return declared == wanted or declared in wider or decimal_fits(wanted, declared)
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
         schema = "current_schema()" if table.schema is None else literal(table.schema)
@@ -68,6 +63,9 @@ class DuckDb(Database):
 
     def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
         yield f"CREATE TABLE {table.sql} ({', '.join(f'{quoted(name)} {type_}' for name, type_ in types.items())})"
+
+    def check_identity(self, cursor: Any, batch: Batch, table: TableName) -> None:
+        check_collation(cursor, batch, table)
 
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from beamish.errors import OptionError
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from beamish.errors import OptionError, SinkError
+from beamish.sinks.databases.database import Database
 
 
-def path_of(uri: str) -> str:
-    """The path in ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite:file.db``.
+@attrs.frozen
+class FileDatabase(Database):
+    """A database in one file, ``scheme:///relative.db``, ``scheme:////absolute.db`` or ``scheme:file.db``."""
 
-    Raises:
-        OptionError: there is none.
-    """
-    scheme, _, rest = uri.partition(":")
-    path = rest.removeprefix("///")
-    if not path or path.startswith((":", "//")):
-        raise OptionError(
-            f"uri={uri!r}: must name a file: '{scheme}:///folder/file.db' (relative) or '{scheme}:////folder/file.db' (absolute); a "
-            "database in memory would be gone with each batch's connection"
-        )
-    return path
+    @property
+    def address(self) -> str:
+        """The path.
+
+        Raises:
+            OptionError: the URI has none.
+        """
+        scheme, _, rest = self.uri.partition(":")
+        path = rest.removeprefix("///")
+        if not path or path.startswith((":", "//")):
+            raise OptionError(
+                f"uri={self.uri!r}: must name a file: '{scheme}:///folder/file.db' (relative) or '{scheme}:////folder/file.db' "
+                "(absolute); a database in memory would be gone with each batch's connection"
+            )
+        return path
+
+    def connect(self, driver: Any) -> Any:
+        """A connection; a new file is made in a folder that exists.
+
+        Raises:
+            SinkError: the folder does not exist.
+        """
+        folder = Path(self.address).absolute().parent
+        if not folder.is_dir():
+            raise SinkError(f"{self.title}: {self.address!r}: the folder {str(folder)!r} does not exist; make it first")
+        return super().connect(driver)

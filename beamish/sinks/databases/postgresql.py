@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from beamish.errors import ColumnError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.sinks.batch import Batch
-from beamish.sinks.databases.database import STAGE, Database, literal, names, newer, rows_of, written
+from beamish.sinks.databases.database import STAGE, Database, decimal_fits, literal, names, newer, rows_of, written
 from beamish.sinks.names import TableName, quoted
 
 _LONGEST = 63
 """Bytes of a name; PostgreSQL cuts longer ones off."""
 _FITS = {
-    "smallint": {"integer", "bigint", "numeric"},
-    "integer": {"bigint", "numeric"},
-    "bigint": {"numeric"},
+    "smallint": {"integer", "bigint"},
+    "integer": {"bigint"},
     "real": {"double precision"},
     "text": {"character varying", "user-defined"},
     "jsonb": {"json", "text"},
 }
-"""Types that take all that one takes."""
+"""Types that hold all values of one; a decimal has rules of its own."""
+_AS_DECIMAL = {"smallint": "numeric(5,0)", "integer": "numeric(10,0)", "bigint": "numeric(19,0)"}
+_LENGTH = re.compile(r"character varying\((\d+)\)")
+_NUL_IN_JSON = r"(^|[^\\])(\\\\)*\\u0000"
 _TYPES = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",
@@ -46,7 +50,7 @@ class PostgreSql(Database):
     """See the head of the file."""
 
     title = "PostgreSQL"
-    driver = "adbc_driver_postgresql"
+    driver = "adbc_driver_postgresql.dbapi"
     package = "adbc-driver-postgresql"
     extra = "postgresql"
     json_type = "jsonb"
@@ -65,16 +69,18 @@ class PostgreSql(Database):
         return _TYPES.get(type_)
 
     def fits(self, wanted: str, declared: str) -> bool:
-        wanted = "jsonb" if wanted == self.json_type else wanted.partition("(")[0]
-        return declared == wanted or declared in _FITS.get(wanted, set())
+        declared = declared.replace("(6)", "")  # the precision of timestamps without one
+        plain = _LENGTH.sub("character varying", declared)
+        return plain in {wanted, *_FITS.get(wanted, ())} or decimal_fits(_AS_DECIMAL.get(wanted, wanted), declared)
 
-    def begin(self, cursor: Any, table: TableName) -> None:
+    def lock(self, cursor: Any, table: TableName) -> None:
         cursor.execute(f"SELECT pg_advisory_xact_lock(hashtext({literal('beamish ' + str(table))}))").fetchall()
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
         found = rows_of(
             cursor,
-            "SELECT a.attname::text, CASE WHEN t.typtype = 'b' AND t.typelem = 0 THEN format_type(a.atttypid, NULL)"
+            "SELECT a.attname::text, CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod)"
+            " WHEN t.typtype = 'b' AND t.typelem = 0 THEN format_type(a.atttypid, a.atttypmod)"
             " ELSE 'user-defined' END FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
             f" WHERE a.attrelid = to_regclass({literal(table.sql)}) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
         )
@@ -84,7 +90,7 @@ class PostgreSql(Database):
         columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
         yield f"CREATE TABLE {table.sql} ({columns}, UNIQUE NULLS NOT DISTINCT ({names(batch.identity)}))"
 
-    def check_unique(self, cursor: Any, batch: Batch, table: TableName) -> None:
+    def check_identity(self, cursor: Any, batch: Batch, table: TableName) -> None:
         found = rows_of(
             cursor,
             "SELECT i.indnullsnotdistinct, string_agg(a.attname::text, chr(10) ORDER BY a.attname::text) FROM pg_index i"
@@ -92,14 +98,46 @@ class PostgreSql(Database):
             f" WHERE i.indrelid = to_regclass({literal(table.sql)}) AND i.indisunique AND i.indimmediate AND i.indisvalid"
             " AND i.indpred IS NULL AND i.indexprs IS NULL GROUP BY i.indexrelid, i.indnullsnotdistinct",
         )
+        self._check_collations(cursor, batch, table)
         own = [one_null for one_null, columns in found if set(columns.split("\n")) == set(batch.identity)]
-        if any(own) or (own and not batch.has_nulls()):
+        if any(own) or (own and not batch.nulls):
             return
         why = "takes nulls to differ" if own else "is not there"
         raise SinkError(
             f"{self.title}: a unique constraint over the identity of {table} ({', '.join(batch.identity)}) {why}, so rows cannot "
             f"be found again; say: ALTER TABLE {table.sql} ADD UNIQUE NULLS NOT DISTINCT ({names(batch.identity)})"
         )
+
+    def _check_collations(self, cursor: Any, batch: Batch, table: TableName) -> None:
+        found = rows_of(
+            cursor,
+            "SELECT a.attname::text, c.collname::text FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation"
+            f" WHERE a.attrelid = to_regclass({literal(table.sql)}) AND NOT c.collisdeterministic",
+        )
+        for name, collation in found:
+            if name in batch.identity:
+                raise SinkError(
+                    f"table {table}: key column {name!r} has the collation {collation!r}, which takes different texts for one; say: "
+                    f'ALTER TABLE {table.sql} ALTER COLUMN {quoted(name)} TYPE text COLLATE "C"'
+                )
+
+    def check_values(self, batch: Batch, table: TableName, declared: Mapping[str, str]) -> None:
+        for name in batch.data:
+            if not pa.types.is_string(batch.schema.field(name).type):
+                continue
+            texts = batch.rows[name]
+            nul = _NUL_IN_JSON if name in batch.nested else "\0"
+            if pc.any(pc.match_substring_regex(texts, nul)).as_py():
+                raise SinkError(
+                    f"table {table}: column {name!r} has a text with the character NUL, which PostgreSQL cannot hold; remove it: "
+                    f"panes.withColumn({name!r}, F.translate({name!r}, '\\0', ''))"
+                )
+            length = _LENGTH.fullmatch(declared[name])
+            if length and pc.any(pc.greater(pc.utf8_length(texts), int(length[1]))).as_py():
+                raise SinkError(
+                    f"table {table}: column {name!r} has a text longer than its {declared[name]}; say: ALTER TABLE {table.sql} ALTER "
+                    f"COLUMN {quoted(name)} TYPE text"
+                )
 
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
@@ -118,15 +156,17 @@ class PostgreSql(Database):
         if not keep_deleted:
             # IS NOT DISTINCT FROM uses no index, so each set of nulls has a statement of its own.
             for nulls in batch.null_patterns():
-                found = " AND ".join(_same(batch, name, is_null=name in nulls) for name in batch.identity)
+                found = " AND ".join(
+                    _same(batch, name, declared[name], is_null=name in nulls) for name in batch.identity
+                )
                 yield (
                     f"DELETE FROM {table.sql} AS t USING {quoted(STAGE)} AS s"
                     f" WHERE s.{quoted(DELETED)} AND {newer()} AND {found}"
                 )
 
 
-def _same(batch: Batch, name: str, *, is_null: bool) -> str:
+def _same(batch: Batch, name: str, type_: str, *, is_null: bool) -> str:
     of, to = f"t.{quoted(name)}", f"s.{quoted(name)}"
     if is_null:
         return f"{of} IS NULL AND {to} IS NULL"
-    return f"{of} = CAST({to} AS jsonb)" if name in batch.nested else f"{of} = {to}"
+    return f"{of} = CAST({to} AS {type_})" if name in batch.nested else f"{of} = {to}"

@@ -1,38 +1,41 @@
-"""SQLite: what is older goes, what is newer comes. ``IS`` compares nulls and uses the primary key's index."""
+"""SQLite, by Python's own driver: older rows are deleted, newer ones inserted. ``IS`` compares nulls and uses the table's index.
+
+A process must not hold two copies of the SQLite library, such as ADBC's, on one file: closing it in one copy drops the locks of the
+other (https://sqlite.org/howtocorrupt.html, 2.2.1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.errors import OptionError
+from beamish.errors import OptionError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.sinks.batch import Batch
-from beamish.sinks.databases.database import STAGE, Database, equal, literal, names, newer, rows_of, written
-from beamish.sinks.databases.files import path_of
+from beamish.sinks.databases.database import STAGE, check_collation, equal, literal, names, newer, rows_of, written
+from beamish.sinks.databases.files import FileDatabase
 from beamish.sinks.names import TableName, quoted
 
-_WAIT_MS = 30_000
-"""How long a transaction waits for another's to end."""
+_WAIT_S = 30
+"""How long a transaction waits for another one to end, seconds."""
+_ROW_IDS = ("rowid", "_rowid_", "oid")
+"""SQLite's names of a row's number; a column of the same name hides one."""
 
 
 @attrs.frozen
-class Sqlite(Database):
+class Sqlite(FileDatabase):
     """See the head of the file."""
 
     title = "SQLite"
-    driver = "adbc_driver_sqlite"
-    package = "adbc-driver-sqlite"
+    driver = "sqlite3"
+    package = "a Python that has sqlite3"
     extra = "sqlite"
     json_type = "TEXT"
-
-    @property
-    def address(self) -> str:
-        return path_of(self.uri)
+    options: ClassVar[Mapping[str, Any]] = {"timeout": _WAIT_S, "isolation_level": None}
 
     def check(self, table: TableName, columns: Iterable[str]) -> None:
         if table.schema is not None:
@@ -53,11 +56,16 @@ class Sqlite(Database):
     def fits(self, wanted: str, declared: str) -> bool:
         return _affinity(declared) in (wanted, "BLOB") or (wanted != "TEXT" and _affinity(declared) == "NUMERIC")
 
-    def as_stored(self, batch: Batch) -> pa.Table:
-        return pa.table({name: _stored(batch.rows[name]) for name in batch.rows.column_names})
+    def begin(self, cursor: Any) -> None:
+        # A transaction that reads before it writes is refused at once where another one writes; this one waits.
+        cursor.execute("BEGIN IMMEDIATE")
 
-    def begin(self, cursor: Any, table: TableName) -> None:
-        cursor.execute(f"PRAGMA busy_timeout = {_WAIT_MS}")
+    def load(self, cursor: Any, batch: Batch) -> None:
+        columns = batch.rows.column_names
+        cursor.execute(f"CREATE TEMP TABLE {quoted(STAGE)} ({names(columns)})")
+        rows = zip(*(_values(batch.rows[name]) for name in columns), strict=True)
+        places = ", ".join("?" * len(columns))
+        cursor.executemany(f"INSERT INTO temp.{quoted(STAGE)} VALUES ({places})", rows)
 
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
         found = rows_of(cursor, f"SELECT name, type FROM pragma_table_info({literal(table.name)})")
@@ -65,15 +73,27 @@ class Sqlite(Database):
 
     def create(self, batch: Batch, table: TableName, types: Mapping[str, str]) -> Iterator[str]:
         columns = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
-        yield f"CREATE TABLE {table.sql} ({columns}, PRIMARY KEY ({names(batch.identity)}))"
+        # Not a primary key: over one INTEGER it would be the row's number, and a null the next free one.
+        yield f"CREATE TABLE {table.sql} ({columns}, UNIQUE ({names(batch.identity)}))"
+
+    def check_identity(self, cursor: Any, batch: Batch, table: TableName) -> None:
+        found = rows_of(cursor, f"SELECT name, type FROM pragma_table_info({literal(table.name)}) WHERE pk > 0")
+        numbers = [name for name, type_ in found if len(found) == 1 and type_.upper() == "INTEGER"]
+        for name in set(numbers) & set(batch.nulls):
+            raise SinkError(
+                f"table {table}: key column {name!r} has a null, which would become the next free number, since it is declared INTEGER "
+                f"PRIMARY KEY; declare it INTEGER, with UNIQUE ({quoted(name)}), in a new table"
+            )
+        check_collation(cursor, batch, table)
 
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
     ) -> Iterator[str]:
         columns, same = written(batch, keep_deleted=keep_deleted), equal(batch.identity, "IS")
+        row_id = next(name for name in _ROW_IDS if name not in map(str.lower, declared))
         # CROSS JOIN: each row of the stage is looked up in the table, not the other way round.
         yield (
-            f"DELETE FROM {table.sql} WHERE rowid IN (SELECT t.rowid FROM temp.{quoted(STAGE)} AS s"
+            f"DELETE FROM {table.sql} WHERE {row_id} IN (SELECT t.{row_id} FROM temp.{quoted(STAGE)} AS s"
             f" CROSS JOIN {table.sql} AS t WHERE {same} AND {newer()})"
         )
         yield (
@@ -93,9 +113,17 @@ def _affinity(declared: str) -> str:
     return "REAL" if any(part in declared for part in ("REAL", "FLOA", "DOUB")) else "NUMERIC"
 
 
-def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as texts that sort and that SQLite's functions read, decimals as texts that are exact."""
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Values that SQLite holds as they are: dates and times as texts that sort and that its functions read, decimals as exact texts.
+
+    It has no NaN, and would hold a null instead: NaN is the text ``NaN``.
+    """
     if pa.types.is_timestamp(column.type):
         texts = pc.strftime(column.cast(pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")
-        return pc.replace_substring_regex(texts, r"\.000000$", "")
-    return column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
+        column = pc.replace_substring_regex(texts, r"\.000000$", "")
+    if pa.types.is_decimal(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.string())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        return ["NaN" if value != value else value for value in values]  # noqa: PLR0124 - only NaN differs from itself
+    return values
