@@ -40,3 +40,25 @@ def merge_statement(
         f" WHEN MATCHED AND {newer} THEN UPDATE SET {sets}"
         f" WHEN NOT MATCHED{inserts} THEN INSERT ({', '.join(map(quote, columns))}) VALUES ({values})"
     )
+
+
+def replace_statement(
+    table: str,
+    source: str,
+    *,
+    data: Sequence[str],
+    identity: Sequence[str],
+    quote: Callable[[str], str],
+    same: str,
+    keep_deleted: bool,
+) -> str:
+    """The statement that makes a table hold what the source holds and nothing else; arguments as of ``merge_statement``."""
+    columns = [*data, *([DELETED] if keep_deleted else [])]
+    found = " AND ".join(f"t.{quote(name)} {same} s.{quote(name)}" for name in identity)
+    sets = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in columns if name not in identity)
+    values = ", ".join(f"s.{quote(name)}" for name in columns)
+    live = source if keep_deleted else f"(SELECT * FROM {source} WHERE NOT {quote(DELETED)})"
+    return (
+        f"MERGE INTO {table} AS t USING {live} AS s ON {found} WHEN MATCHED THEN UPDATE SET {sets}"
+        f" WHEN NOT MATCHED THEN INSERT ({', '.join(map(quote, columns))}) VALUES ({values}) WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )

@@ -79,3 +79,18 @@ class MergeSink:
         from beamish.spark.merging import merge_batch
 
         merge_batch(self, batch_df, batch_id)
+
+    def rebuild(self, panes: DataFrame, *, checkpoint: str) -> None:
+        """Fill the table again, in one commit, from all panes that a stopped query has emitted, as ``SqlSink.rebuild`` does.
+
+        Args:
+            panes: a batch DataFrame of all panes of the query.
+            checkpoint: the query's checkpoint.
+
+        Raises:
+            ColumnError, SinkError: as for a batch.
+            StateError: the folder is not the checkpoint of a query that has committed a batch.
+        """
+        from beamish.spark.merging import rebuild
+
+        rebuild(self, panes, checkpoint)

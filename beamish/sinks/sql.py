@@ -9,12 +9,13 @@ import attrs
 
 from beamish.errors import ColumnError, SinkError
 from beamish.kernels.image_columns import DELETED
+from beamish.kernels.marks import Mark
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases import Database, database_of
-from beamish.sinks.databases.database import rows_of, written
+from beamish.sinks.databases.database import written
 from beamish.sinks.names import TableName, quoted
 from beamish.sinks.options import read_fields, read_flag, read_keys
-from beamish.sinks.owners import Mark, make_marks, read_mark, write_mark
+from beamish.sinks.owners import make_marks, marked, write_mark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -147,11 +148,10 @@ class SqlSink:
         """
         with self.database.transaction() as cursor:
             declared = self._begin(cursor)
-            before = read_mark(cursor, self.table)
-            has_rows = bool(declared) and bool(rows_of(cursor, f"SELECT 1 FROM {self.table.sql} LIMIT 1"))
-            mark.check_after(before, self.table, exists=bool(declared), has_rows=has_rows)
+            before = marked(cursor, self.table, exists=bool(declared))
+            before.check_takes(mark)
             self._merge(cursor, batch, declared)
-            known = mark.query or (before.query if before and declared else "")
+            known = mark.query or (before.last.query if before.last and declared else "")
             write_mark(cursor, self.table, attrs.evolve(mark, query=known))
 
     def _begin(self, cursor: Any) -> Mapping[str, str]:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
+import attrs
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 from beamish.errors import SinkError
 from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.kernels.merge_statement import merge_statement
+from beamish.kernels.marks import Mark, Marked
+from beamish.kernels.merge_statement import merge_statement, replace_statement
 from beamish.kernels.quoting import quoted
-from beamish.spark.images import Images, images, query_id
+from beamish.spark.images import Images, batch_entry, images, query_id
 from beamish.spark.rows.columns import column
+from beamish.spark.stored_query import last_entry
 
 _OWNER = "beamish.query"
 """The table property that says which query the table belongs to."""
+_MARK = "beamish"
+_WRITES_MARKS = ("spark.databricks.delta.commitInfo.userMetadata", f"spark.sql.iceberg.snapshot-property.{_MARK}")
+"""Session settings whose value Delta and Iceberg store with each commit: the mark costs no commit of its own."""
+_HISTORY = 100
+"""How many of the last commits are searched for a mark."""
 
 
 class Merged(Protocol):
-    """What is declared of the sink."""
+    """The options of the sink."""
 
     @property
     def table(self) -> str: ...
@@ -36,70 +48,211 @@ class Merged(Protocol):
 
 def merge_batch(sink: Merged, batch_df: DataFrame, batch_id: int) -> None:
     """Merge a batch into the table (see ``bm.sinks.merge``)."""
-    spark = batch_df.sparkSession
-    where = f"sinks.merge({sink.table!r})"
-    taken = images(batch_df, where, sink.fields, sink.keys, as_json=False)
-    columns = [name for name in taken.names if name != DELETED or sink.keep_deleted]
-    if sink.create is not None:
-        types = ", ".join(
-            f"{quoted(field.name)} {field.dataType.simpleString()}"
-            for field in taken.df.select(*map(column, columns)).schema
-        )
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {sink.table} ({types}) USING {sink.create}")
-    _check_owner(spark, sink.table, query_id(batch_df))
-    _check_fits(spark, sink.table, columns)
-    net = net_of(taken).persist()  # a merge reads its source more than once, and would run the query's plan again
-    view = f"_beamish_batch_{batch_id}"
-    net.createOrReplaceTempView(view)
-    try:
-        spark.sql(
-            merge_statement(
-                sink.table,
-                quoted(view),
-                data=[name for name in taken.names if name != DELETED],
-                identity=taken.identity,
-                quote=quoted,
-                same="<=>",
-                keep_deleted=sink.keep_deleted,
-            )
-        )
-    finally:
-        spark.catalog.dropTempView(view)
-        net.unpersist()
+    taken = _taken(sink, batch_df)
+    mark = Mark(query_id(batch_df), batch_id, batch_entry(batch_df, batch_id))
+    target = _Target.read(batch_df.sparkSession, sink)
+    target.check_takes(mark)
+    target.prepare(taken, mark)
+    target.merge(taken, mark, merge_statement)
+
+
+def rebuild(sink: Merged, panes: DataFrame, checkpoint: str) -> None:
+    """Fill the table again from all panes of a query (see ``MergeSink.rebuild``)."""
+    taken = _taken(sink, panes)
+    mark = Mark(*last_entry(panes.sparkSession, checkpoint))
+    target = _Target.read(panes.sparkSession, sink)
+    target.prepare(taken, mark)
+    target.merge(taken, mark, replace_statement)
+
+
+def _taken(sink: Merged, panes: DataFrame) -> Images:
+    return images(panes, f"sinks.merge({sink.table!r})", sink.fields, sink.keys, as_json=False)
 
 
 def net_of(taken: Images) -> DataFrame:
-    """Of each identity the image with the greatest sequence."""
+    """Per identity the image with the greatest sequence."""
     newest = F.max_by(F.struct(*map(column, taken.names)), column(SEQUENCE)).alias("newest")
     return taken.df.groupBy(*map(column, taken.identity)).agg(newest).select("newest.*")
 
 
-def _check_owner(spark: SparkSession, table: str, query: str) -> None:
-    """Check that the table is this query's; it becomes so where it is nobody's. Spark Connect does not tell the query."""
-    if not query:
-        return
-    properties = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
-    owner = properties.get(_OWNER)
-    if owner is None:
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{_OWNER}' = '{query}')")
-    elif owner != query:
-        raise SinkError(
-            f"table {table}: it belongs to the query {owner}, this is {query}: changes of two queries, or of two checkpoints, cannot "
-            "be put in order. Give each query a table of its own; to fill this one anew, drop it and start from an empty checkpoint"
-        )
+class Statement(Protocol):
+    """How the net change goes into the table."""
+
+    def __call__(
+        self,
+        table: str,
+        source: str,
+        *,
+        data: Sequence[str],
+        identity: Sequence[str],
+        quote: Callable[[str], str],
+        same: str,
+        keep_deleted: bool,
+    ) -> str: ...
 
 
-def _check_fits(spark: SparkSession, table: str, columns: Sequence[str]) -> None:
-    there = spark.table(table).columns
-    lower = {name.lower() for name in there}
-    for name in columns:
-        if name.lower() not in lower:
-            raise SinkError(
-                f"table {table}: it has no column {name!r} (it has {', '.join(there)}); add it (ALTER TABLE ... ADD COLUMN), or "
-                "choose another table"
+@attrs.frozen(eq=False)
+class _Target:
+    """The table.
+
+    Attributes:
+        spark: the session of the batch.
+        sink: the options.
+        schema: its columns; None: it is not there.
+        properties: its table properties.
+    """
+
+    spark: SparkSession
+    sink: Merged
+    schema: t.StructType | None
+    properties: dict[str, str]
+
+    @classmethod
+    def read(cls, spark: SparkSession, sink: Merged) -> _Target:
+        try:
+            schema = spark.table(sink.table).schema
+        except AnalysisException as error:
+            if sink.create is None:
+                raise SinkError(
+                    f"table {sink.table}: it is not there, and create is None; make it, or say create='delta' or 'iceberg' "
+                    f"({str(error).partition(chr(10))[0]})"
+                ) from None
+            return cls(spark, sink, None, {})
+        rows = spark.sql(f"SHOW TBLPROPERTIES {sink.table}").collect()
+        return cls(spark, sink, schema, {row["key"]: row["value"] for row in rows})
+
+    def check_takes(self, mark: Mark) -> None:
+        """Check that a batch may follow the last one.
+
+        Raises:
+            SinkError: see ``Marked.check_takes``.
+        """
+        last, exists = self._last(), self.schema is not None
+        if last is None and exists and not mark.query:
+            return  # Spark Connect: an earlier version left no mark
+        has_rows = exists and last is None and not self.spark.table(self.sink.table).isEmpty()
+        by_path = "/" in self.sink.table  # such as delta.`/folder/hourly`, which DROP TABLE leaves alone
+        drop = f"{'rm -r, of the folder of' if by_path else 'DROP TABLE IF EXISTS'} {self.sink.table}"
+        Marked(self.sink.table, last, exists, has_rows, drop).check_takes(mark)
+
+    def _last(self) -> Mark | None:
+        """The mark of the last batch; without one, as of an earlier version's table, that of the owner before its first batch."""
+        history = None
+        if any(name.startswith("delta.") for name in self.properties):
+            history = self.spark.sql(f"DESCRIBE HISTORY {self.sink.table} LIMIT {_HISTORY}")
+            history = history.select(F.col("version").alias("order"), F.col("userMetadata").alias("mark"))
+        elif self.properties.get("format", "").startswith("iceberg"):
+            history = self.spark.table(f"{self.sink.table}.snapshots").select(
+                F.col("committed_at").alias("order"), F.col("summary")[_MARK].alias("mark")
             )
-    if DELETED in lower and DELETED not in columns:
+        if history is not None:
+            marks = history.where(F.get_json_object("mark", f"$.{_MARK}").isNotNull())
+            for row in marks.orderBy(F.desc("order")).limit(1).collect():
+                return Mark(**json.loads(row["mark"])[_MARK])
+        owner = self.properties.get(_OWNER)
+        return None if owner is None else Mark(owner, -1)
+
+    def prepare(self, taken: Images, mark: Mark) -> None:
+        """Make the table where it is not there, check its columns, and note its owner.
+
+        Raises:
+            SinkError: a column is not there, or would change values.
+        """
+        columns = [name for name in taken.names if name != DELETED or self.sink.keep_deleted]
+        wanted = taken.df.select(*map(column, columns)).schema
+        if self.schema is None:
+            types = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in wanted)
+            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self.sink.table} ({types}) USING {self.sink.create}")
+        check_fits(self.sink.table, self.spark.table(self.sink.table).schema, wanted, taken.identity)
+        if mark.query and self.properties.get(_OWNER) != mark.query:
+            self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_OWNER}' = '{mark.query}')")
+
+    def merge(self, taken: Images, mark: Mark, statement: Statement) -> None:
+        """Put the net change into the table, in one commit that has the mark."""
+        net = net_of(taken).persist()  # a merge reads its source more than once, and would run the query's plan again
+        view = f"_beamish_batch_{mark.batch}"
+        net.createOrReplaceTempView(view)
+        try:
+            with _marking(self.spark, mark):
+                self.spark.sql(
+                    statement(
+                        self.sink.table,
+                        quoted(view),
+                        data=[name for name in taken.names if name != DELETED],
+                        identity=taken.identity,
+                        quote=quoted,
+                        same="<=>",
+                        keep_deleted=self.sink.keep_deleted,
+                    )
+                )
+        finally:
+            self.spark.catalog.dropTempView(view)
+            net.unpersist()
+
+
+@contextmanager
+def _marking(spark: SparkSession, mark: Mark) -> Iterator[None]:
+    """Store the mark with the commits that are made meanwhile, where the user stores nothing of their own."""
+    free = [name for name in _WRITES_MARKS if spark.conf.get(name, None) is None]
+    for name in free:
+        spark.conf.set(name, json.dumps({_MARK: attrs.asdict(mark)}))
+    try:
+        yield
+    finally:
+        for name in free:
+            spark.conf.unset(name)
+
+
+def check_fits(table: str, there: t.StructType, wanted: t.StructType, identity: Sequence[str]) -> None:
+    """Check that a table holds the values of columns as they are, and tells identities apart.
+
+    Raises:
+        SinkError: it does not.
+    """
+    found = {field.name.lower(): field for field in there}
+    for field in wanted:
+        own = found.get(field.name.lower())
+        if own is None:
+            raise SinkError(
+                f"table {table}: it has no column {field.name!r} (it has {', '.join(there.names)}); add it: ALTER TABLE {table} ADD "
+                f"COLUMN {quoted(field.name)} {field.dataType.simpleString()}, which is null in rows that do not change again unless "
+                "sink.rebuild(panes, checkpoint=...) fills the table from all panes; or choose another table"
+            )
+        declared = own.metadata.get(_CHAR_TYPE, own.dataType.simpleString())
+        if not _holds(own.dataType, field.dataType) or _CHAR_TYPE in own.metadata:
+            raise SinkError(
+                f"table {table}: column {field.name!r} is {declared}, the panes need {field.dataType.simpleString()}; change its type, "
+                "or choose another table"
+            )
+        if field.name in identity and _has_collation(own.dataType):
+            raise SinkError(
+                f"table {table}: key column {field.name!r} is {declared}, whose collation takes different texts for one; declare it "
+                "STRING, in a new table"
+            )
+    if DELETED in found and DELETED not in wanted.names:
         raise SinkError(
             f"table {table}: it has a column {DELETED!r}, so it was kept with deleted rows, which this sink would take for live "
             "ones; say keep_deleted=True, or choose another table"
         )
+
+
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""Spark's note in a column's metadata that it is CHAR, which is padded, or VARCHAR, whose trailing blanks are cut off."""
+_DIGITS: dict[type[t.DataType], int] = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
+
+
+def _holds(declared: t.DataType, wanted: t.DataType) -> bool:
+    """Whether a column holds all values of a type; nested types are left to Spark."""
+    if isinstance(declared, t.DecimalType):
+        digits, scale = (_DIGITS.get(type(wanted), 99), 0)
+        if isinstance(wanted, t.DecimalType):
+            digits, scale = wanted.precision, wanted.scale
+        return declared.scale >= scale and declared.precision - declared.scale >= digits - scale
+    if type(wanted) in _DIGITS and type(declared) in _DIGITS:
+        return _DIGITS[type(declared)] >= _DIGITS[type(wanted)]
+    wider = isinstance(declared, t.DoubleType) and isinstance(wanted, t.FloatType)
+    return wider or type(declared) is type(wanted)
+
+
+def _has_collation(type_: t.DataType) -> bool:
+    return isinstance(type_, t.StringType) and getattr(type_, "collation", "UTF8_BINARY") != "UTF8_BINARY"

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.sinks.owners import Mark
+from beamish.kernels.marks import Mark
 from beamish.sinks.sql import SqlSink
 from tests.sinks.conftest import change, net
 from tests.sinks.identities import changes, check

@@ -5,12 +5,18 @@ Their releases follow Spark's months behind, so they have an environment of thei
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
+
+import beamish as bm
+from tests.servers import query
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "lake"
@@ -103,16 +109,58 @@ def session(settings):
     return start_spark()
 
 
-if __name__ == "__main__":
-    import beamish as bm
-    from tests.servers import query
+def drop_and_restore(told, spark):
+    """Drop the table while its query is stopped, fill it from all panes, go on; then restore the checkpoint to an earlier batch."""
+    sink, panes = bm.sinks.merge(told["table"], create=told["format"]), f"{told['halted']}-panes"
 
-    said = json.loads(sys.argv[1])
-    spark = session(said["settings"])
-    if said.get("show"):
-        rows = spark.sql(
-            f"SELECT team, unix_seconds(window_start), unix_seconds(window_end), total, plays FROM {said['table']}"
+    def write(batch, number):
+        batch.persist()
+        batch.write.mode("overwrite").parquet(f"{panes}/batch={number}")
+        sink(batch, number)
+        batch.unpersist()
+
+    def run(*files):
+        for name in files:
+            shutil.copy(f"{told['rows']}/{name}", f"{told['rows']}-now/{name}")
+        rows = spark.readStream.schema(query.SCHEMA).option("maxFilesPerTrigger", 1).json(f"{told['rows']}-now")
+        writer = (
+            query.SESSIONS.apply(rows).writeStream.foreachBatch(write).option("checkpointLocation", told["checkpoint"])
         )
-        print(json.dumps([list(row) for row in rows.collect()]))
+        running = writer.trigger(availableNow=True).start()
+        with suppress(StreamingQueryException):
+            running.awaitTermination()
+        return str(bm.errors.of(running.exception()))
+
+    Path(f"{told['rows']}-now").mkdir()
+    first, second, third, last = sorted(path.name for path in Path(told["rows"]).iterdir())
+    said = [run(first, second)]
+    if told["format"] == "delta":  # which does not drop a table that is named by its path
+        shutil.rmtree(told["table"].split("`")[1])
     else:
-        query.run(said, bm.sinks.merge(said["table"], create=said["format"]))
+        spark.sql(f"DROP TABLE {told['table']}")
+    said.append(run(third))
+    sink.rebuild(spark.read.parquet(panes).drop("batch"), checkpoint=told["checkpoint"])
+    said.append(run())
+    kept = [list(row) for row in shown(spark, told["table"])]
+    for log in ("offsets", "commits"):
+        newest = max(Path(told["checkpoint"], log).glob("[0-9]*"), key=lambda path: int(path.name))
+        newest.unlink()
+        newest.with_name(f".{newest.name}.crc").unlink()
+    return [*said, run(last), kept]
+
+
+def shown(spark, table):
+    return spark.sql(
+        f"SELECT team, unix_seconds(window_start), unix_seconds(window_end), total, plays FROM {table}"
+    ).collect()
+
+
+if __name__ == "__main__":
+    told = json.loads(sys.argv[1])
+    spark = session(told["settings"])
+    if told.get("show"):
+        print(json.dumps([list(row) for row in shown(spark, told["table"])]))
+    elif told.get("drop"):
+        print(json.dumps(drop_and_restore(told, spark)))
+    else:
+        query.run(told, bm.sinks.merge(told["table"], create=told["format"]))

@@ -13,12 +13,29 @@ pytestmark = pytest.mark.servers
 
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_a_table_equals_the_batch_computation_though_its_query_was_killed(tmp_path, format_):
-    python = lake.python()
+    files, told = given(tmp_path, format_)
+    run("tests.servers.lake", python=lake.python(), killed=True, stop_in=2, stop_at="end", **told)
+    run("tests.servers.lake", python=lake.python(), **told)
+    assert table(asked(told | {"show": True})) == sessions(files)
+
+
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_a_table_that_was_dropped_or_is_ahead_is_refused(tmp_path, format_):
+    files, told = given(tmp_path, format_)
+    ran, dropped, rebuilt, restored, rows = asked(told | {"drop": True})
+    assert (ran, rebuilt) == ("None", "None")
+    assert "The table or its database was deleted" in dropped
+    assert "with other rows: the checkpoint was restored to an earlier batch" in restored
+    assert table(rows) == sessions(files[:3])
+
+
+def given(tmp_path, format_):
+    lake.python()
     lake.check_packages(format_)
     files = rows_of_files(files=4)
     write_files(tmp_path / "rows", files)
     warehouse = str(tmp_path / "warehouse")
-    told = {
+    return files, {
         "table": lake.table(format_, warehouse),
         "format": format_,
         "settings": lake.packages(format_) | lake.confs(format_, warehouse),
@@ -26,8 +43,15 @@ def test_a_table_equals_the_batch_computation_though_its_query_was_killed(tmp_pa
         "checkpoint": str(tmp_path / "checkpoint"),
         "halted": str(tmp_path / "halted"),
     }
-    run("tests.servers.lake", python=python, killed=True, stop_in=2, stop_at="end", **told)
-    run("tests.servers.lake", python=python, **told)
-    command = [python, "-m", "tests.servers.lake", json.dumps(told | {"show": True})]
-    shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert sorted(map(tuple, json.loads(shown.splitlines()[-1])), key=repr) == sessions(files)
+
+
+def asked(told):
+    """What tests.servers.lake prints."""
+    command = [lake.python(), "-m", "tests.servers.lake", json.dumps(told)]
+    return json.loads(
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    )
+
+
+def table(rows):
+    return sorted(map(tuple, rows), key=repr)

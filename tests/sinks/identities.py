@@ -7,9 +7,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from beamish.kernels.image_columns import DELETED, SEQUENCE
+from beamish.kernels.marks import Mark
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases.database import rows_of
-from beamish.sinks.owners import Mark
 
 _US = timedelta(microseconds=1)
 _TIMES = [datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1970, 1, 1), datetime(2024, 5, 1, 10)]  # noqa: DTZ001, DTZ901

@@ -1,21 +1,28 @@
 """Sinks and metrics in one streaming query each."""
 
+import json
 import sqlite3
 import urllib.request
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.errors import ColumnError, PipelineError
+from beamish.errors import ColumnError, PipelineError, SinkError
+from beamish.kernels.codes import normalise
+from beamish.spark.merging import check_fits
 from beamish.triggers import AfterWatermark, Always
 from beamish.watching.totals import BatchCounts, Totals
 from tests.servers.killing import sessions as sessions_of
 from tests.servers.query import SESSIONS
+from tests.sinks.identities import KEYS
 
 TIME = pa.timestamp("us", "UTC")
 
@@ -112,6 +119,58 @@ def test_a_table_that_is_behind_or_gone_is_refused_and_filled_again(files, tmp_p
         last.with_name(f".{last.name}.crc").unlink()
     assert "with other rows: the checkpoint was restored to an earlier batch" in str(run([row(105, "red")]))
     assert len(ask(path, rows_of)) == len(found)
+
+
+def test_a_kafka_record_has_a_key_of_its_own_for_each_key(spark):
+    most = max(map(len, KEYS.values()))
+    padded = {
+        f"c{number}": pa.array([*keys, *[None] * (most + 1 - len(keys))], type_)
+        for number, (type_, keys) in enumerate(KEYS.items())
+    }
+    pane = {"change": "INSERT", "kind": "PANE", "sequence": 1, "watermark": None}
+    empty = {
+        "window": [{"start": None, "end": None}] * (most + 1),
+        "pane": [pane] * (most + 1),
+        "timestamp": [None] * (most + 1),
+    }
+    types = {"window": pa.struct({"start": TIME, "end": TIME}), "pane": None, "timestamp": TIME}
+    others = {name: pa.array(values, types[name]) for name, values in empty.items()}
+    panes = spark.createDataFrame(pa.table(padded | others))
+    keys = [bm.changelog(panes, "kafka", keys=[name]).select(F.col("key").alias(name)) for name in padded]
+    for (name, column), written in zip(padded.items(), keys, strict=True):
+        found = {json.loads(row[name])[name] for row in written.collect()}
+        assert len(found) == len(pc.unique(normalise(column))), column.type
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (
+            "team STRING COLLATE UTF8_LCASE",
+            "key column 'team' is .*UTF8_LCASE.*, whose collation takes different texts for one",
+        ),
+        ("team CHAR(5)", r"column 'team' is char\(5\), the panes need string"),
+        ("price DECIMAL(9,1)", r"column 'price' is decimal\(9,1\), the panes need decimal\(5,2\)"),
+        ("n INT", "column 'n' is int, the panes need bigint"),
+        ("at DATE", "column 'at' is date, the panes need timestamp"),
+        ("price DOUBLE", "column 'price' is double"),
+        ("n DECIMAL(19,0)", None),
+        ("price DECIMAL(9,3)", None),
+    ],
+)
+def test_a_table_of_sparks_that_would_change_values_is_refused(spark, declared, message):
+    wanted = t.StructType.fromDDL("team STRING, n BIGINT, price DECIMAL(5,2), at TIMESTAMP")
+    types = {field.name: field.dataType.simpleString() for field in wanted}
+    types[declared.partition(" ")[0]] = declared.partition(" ")[2]
+    spark.sql("DROP TABLE IF EXISTS narrow")
+    spark.sql(f"CREATE TABLE narrow ({', '.join(f'{name} {type_}' for name, type_ in types.items())}) USING parquet")
+    there = spark.table("narrow").schema
+    if message is None:
+        check_fits("narrow", there, wanted, ["team"])
+    else:
+        with pytest.raises(SinkError, match=message):
+            check_fits("narrow", there, wanted, ["team"])
+    spark.sql("DROP TABLE narrow")
 
 
 def test_counts_add_up_in_each_batch_with_and_without_dropped_rows(files, tmp_path, spark):

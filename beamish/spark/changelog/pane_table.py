@@ -78,7 +78,14 @@ class PaneTable:
                 f"{self.call}: nothing says which row one is: of joined rows several may share key and window, and of versions in "
                 "a table without beamish's metadata the keys are not known; say keys=['order_id'], the columns that tell rows apart"
             )
-        return [*map(column, self.ledger.slot), *self.bounds]
+        return [*map(self._key, self.ledger.slot), *self.bounds]
+
+    def _key(self, name: str) -> Column:
+        """A column of the slot; of floats -0.0 as 0.0, which are one key for Spark's GROUP BY."""
+        type_ = self.rows.schema[name].dataType
+        if not isinstance(type_, t.FloatType | t.DoubleType):
+            return column(name)
+        return (column(name) + F.lit(0.0).cast(type_)).alias(name)
 
     @property
     def bounds(self) -> list[Column]:
