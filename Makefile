@@ -2,7 +2,8 @@
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, the matrix of types against Spark's own aggregates, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
-# make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again
+# make drill      kill queries with SIGKILL at drawn moments, for BUDGET=600 seconds: the same rows as if never killed? SEED=... again; then as long
+#                 delete, lock and restore their tables and checkpoints: right, or refused?
 # make soak       the search of test-deep without Spark for BUDGET=600 seconds, days if you like, in PROCESSES=1
 # make docs       the pages as a site, in build/site; a link that leads nowhere is an error
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
@@ -107,6 +108,7 @@ test-sinks: $(VENV)/installed-dev
 
 drill: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m tools.drill --budget $(BUDGET) $(if $(SEED),--seed $(SEED))
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m tools.mishaps --budget $(BUDGET) $(if $(SEED),--seed $(SEED))
 
 soak: $(VENV)/installed-dev
 	$(BIN)/python -m tools.soak --budget $(BUDGET) --processes $(PROCESSES) $(if $(SEED),--seed $(SEED))

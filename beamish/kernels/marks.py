@@ -64,7 +64,7 @@ class Marked:
     def _check_first(self, mark: Mark) -> None:
         if mark.batch > 0:
             raise SinkError(
-                f"table {self.table}: no batch of a query was written to it, and batch {mark.batch} has only what changed since the "
+                f"table {self.table}: no earlier batch is on record for it, and batch {mark.batch} has only what changed since the "
                 "batch before. The table or its database was deleted, or the sink was added to a query that had run, or was not "
                 f"called for the first batches (call it for each, also for one without rows). {self._rebuild}"
             )

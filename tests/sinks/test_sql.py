@@ -295,7 +295,7 @@ def test_a_batch_without_the_ones_before_it_is_refused(uri, ask):
     sink = bm.sinks.sql(uri, "totals")
     for _ in range(2):
         with pytest.raises(
-            SinkError, match=r"no batch of a query was written to it, and batch 3.*sink\.rebuild.*empty checkpoint"
+            SinkError, match=r"no earlier batch is on record for it, and batch 3.*sink\.rebuild.*empty checkpoint"
         ):
             put(sink, change("red", 0, 1, 1), batch=3)
     put(sink, change("red", 0, 1, 1))
@@ -303,7 +303,7 @@ def test_a_batch_without_the_ones_before_it_is_refused(uri, ask):
         cursor.execute("DELETE FROM _beamish_sinks")
     with pytest.raises(SinkError, match="it has rows, and nothing says of which query"):
         put(sink, change("red", 0, 2, 2))
-    with pytest.raises(SinkError, match="no batch of a query was written to it"):
+    with pytest.raises(SinkError, match="no earlier batch is on record"):
         put(sink, change("red", 0, 2, 2), batch=1)
     assert ask("SELECT total FROM totals") == [(1,)]
 
