@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 import attrs
 
 from beamish.accumulations.accumulation import Accumulation
+from beamish.addresses import printable
 from beamish.deduplication import read_deduplication
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
@@ -1012,10 +1013,12 @@ class Pipeline:
         """
         if isinstance(of, TestStream):
             if checkpoint is not None:
-                raise PipelineError(f"state(script, {checkpoint!r}): a script has no checkpoint; leave it out")
+                raise PipelineError(f"state(script, {printable(checkpoint)}): a script has no checkpoint; leave it out")
             return ScriptState(self.flow.completed, of.events, initial)
         if checkpoint is None:
-            raise PipelineError(f"state({of!r}): must be a script, or a session and a checkpoint: state(spark, folder)")
+            raise PipelineError(
+                f"state({printable(of)}): must be a script, or a session and a checkpoint: state(spark, folder)"
+            )
         if initial is not None:
             raise PipelineError(
                 "state(spark, checkpoint, initial=...): what a table began with is in the checkpoint; leave it out"

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import pyarrow as pa
 
+from beamish.addresses import printable
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import ClosedError, ColumnError, OptionError, PipelineError, StateError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, InstantLike, instant, instant_us
@@ -639,7 +640,7 @@ def _read_path(path: Any) -> Path | None:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or text in {"", ":memory:"}:
         raise OptionError(
-            f"VersionedTable(path={path!r}): must be the path of a file; leave it out for a table in memory"
+            f"VersionedTable(path={printable(path)}): must be the path of a file; leave it out for a table in memory"
         )
     return Path(text).absolute()
 

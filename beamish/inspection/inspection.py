@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
+from beamish.addresses import printable, printable_text
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
 from beamish.inspection.of_script import place_of
@@ -247,7 +248,7 @@ class Inspection:
         return summary([stage.facts for stage in self._stages], self._query, sizes, self._next())
 
     def __str__(self) -> str:
-        return f"checkpoint {self.checkpoint}, {self._summary}"
+        return f"checkpoint {printable_text(self.checkpoint)}, {self._summary}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -262,7 +263,9 @@ class Inspection:
             )
             for place, stage in enumerate(self._stages)
         ]
-        return html_table((), [("checkpoint", self.checkpoint), ("batch", self.batch)]) + "".join(tables)
+        return html_table((), [("checkpoint", printable_text(self.checkpoint)), ("batch", self.batch)]) + "".join(
+            tables
+        )
 
     def _frame(self, schema: pa.Schema, rows: list[dict[str, Any]]) -> DataFrame:
         from beamish.spark.inspected import frame
@@ -298,12 +301,14 @@ def inspect(
     """
     flow: Any = getattr(pipeline, "flow", None)
     if pipeline is not None and not isinstance(flow, Flow):
-        raise PipelineError(f"inspect(spark, checkpoint, {pipeline!r}): must be the query's pipeline, or left out")
+        raise PipelineError(
+            f"inspect(spark, checkpoint, {printable(pipeline)}): must be the query's pipeline, or left out"
+        )
     if not hasattr(spark, "read") or not hasattr(spark, "createDataFrame"):
-        raise OptionError(f"inspect({spark!r}, ...): must be a SparkSession: inspect(spark, checkpoint)")
+        raise OptionError(f"inspect({printable(spark)}, ...): must be a SparkSession: inspect(spark, checkpoint)")
     given: Any = checkpoint
     if not isinstance(given, (str, Path)) or not str(given):
-        raise OptionError(f"inspect(spark, {checkpoint!r}): must be the folder of a checkpoint")
+        raise OptionError(f"inspect(spark, {printable(checkpoint)}): must be the folder of a checkpoint")
     from beamish.spark.inspected import batch_meant, read_batches, read_stages
 
     folder = str(checkpoint)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from beamish.addresses import printable
 from beamish.errors import StateError
 from beamish.kernels.plain_keys import StoredKey
 
@@ -189,12 +190,12 @@ def _make_or_check(connection: sqlite3.Connection, path: Path | None) -> None:
     (is_used,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application == _APPLICATION and found != _FORMAT:
         raise StateError(
-            f"VersionedTable(path={str(path)!r}): the file is of format {found}, this version of beamish reads format "
+            f"VersionedTable(path={printable(str(path))}): the file is of format {found}, this version of beamish reads format "
             f"{_FORMAT}; open it with the version that wrote it, or give another path"
         )
     if application != _APPLICATION and (application or found or is_used):
         raise StateError(
-            f"VersionedTable(path={str(path)!r}): the file is a SQLite database of something else, no versioned table; "
+            f"VersionedTable(path={printable(str(path))}): the file is a SQLite database of something else, no versioned table; "
             "give another path"
         )
     if application != _APPLICATION:
@@ -203,7 +204,7 @@ def _make_or_check(connection: sqlite3.Connection, path: Path | None) -> None:
 
 
 def _cannot_open(path: Path | None, error: Error) -> StateError:
-    where = f"VersionedTable(path={None if path is None else str(path)!r})"
+    where = f"VersionedTable(path={printable(path and str(path))})"
     if "locked" in str(error):
         return StateError(f"{where}: the file is in use; a table is open once at a time: close() the other one first")
     if "not a database" in str(error):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.sinks.options import read_fields, read_keys, read_text
 
@@ -50,8 +51,12 @@ def kafka(
     read_text("sinks.kafka", "topic", topic, "the name of a topic")
     for name, format_ in (("key_format", key_format), ("value_format", value_format)):
         if format_ != "json" and not callable(format_):
-            raise OptionError(f"sinks.kafka({name}={format_!r}): must be 'json', or a function of a struct column")
-    call = f"sinks.kafka(..., {topic!r})"
+            raise OptionError(
+                f"sinks.kafka({name}={printable(format_)}): must be 'json', or a function of a struct column"
+            )
+    if options is not None and not isinstance(options, Mapping):
+        raise OptionError(f"sinks.kafka(options={printable(options)}): must be a mapping of names to texts")
+    call = f"sinks.kafka(..., {printable(topic)})"
     return KafkaSink(
         servers, topic, dict(options or {}), read_fields(call, fields), read_keys(call, keys), key_format, value_format
     )
@@ -65,9 +70,9 @@ class KafkaSink:
         servers, topic, options, fields, keys, key_format, value_format: as ``bm.sinks.kafka`` takes them.
     """
 
-    servers: str
-    topic: str
-    options: Mapping[str, str] = attrs.field(repr=False)
+    servers: str = attrs.field(repr=printable)
+    topic: str = attrs.field(repr=printable)
+    options: Mapping[str, str] = attrs.field(repr=printable)
     fields: tuple[str, ...]
     keys: tuple[str, ...] | None
     key_format: Any

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.sinks.options import read_fields, read_flag, read_keys, read_text
 
@@ -43,13 +44,13 @@ def merge(
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.merge("stats.hourly", create="delta")).option("checkpointLocation", ...)``
     """
-    call = f"sinks.merge({table!r})"
+    call = f"sinks.merge({printable(table)})"
     read_text("sinks.merge", "table", table, "a table as SQL names it, such as 'stats.hourly'")
     if (
         create is not None
         and not read_text(call, "create", create, "a format, such as 'delta' or 'iceberg'").isidentifier()
     ):
-        raise OptionError(f"{call}: create={create!r} must be a format, such as 'delta' or 'iceberg', or None")
+        raise OptionError(f"{call}: create={printable(create)} must be a format, such as 'delta' or 'iceberg', or None")
     return MergeSink(
         table, read_flag(call, "keep_deleted", keep_deleted), create, read_fields(call, fields), read_keys(call, keys)
     )
@@ -63,7 +64,7 @@ class MergeSink:
         table, keep_deleted, create, fields, keys: as ``bm.sinks.merge`` takes them.
     """
 
-    table: str
+    table: str = attrs.field(repr=printable)
     keep_deleted: bool
     create: str | None
     fields: tuple[str, ...]

@@ -6,6 +6,7 @@ import re
 
 import attrs
 
+from beamish.addresses import printable
 from beamish.errors import OptionError
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
@@ -39,7 +40,7 @@ class TableName:
             at += 1
         if not isinstance(words, str) or at != len(words) or len(parts) not in (1, 2) or "" in parts:
             raise OptionError(
-                f"table={words!r}: must be a name such as 'hourly' or 'stats.hourly'; a dot within a name needs quotes: "
+                f"table={printable(words)}: must be a name such as 'hourly' or 'stats.hourly'; a dot within a name needs quotes: "
                 "'stats.\"by.hour\"'"
             )
         return cls(parts[0] if len(parts) == 2 else None, parts[-1])

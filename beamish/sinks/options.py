@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.plan.ledger import FIELDS
 
@@ -16,7 +17,7 @@ def read_fields(call: str, fields: Any) -> tuple[str, ...]:
         OptionError: one is none, or they are no list.
     """
     if not _is_list(fields) or any(name not in FIELDS for name in fields):
-        raise OptionError(f"{call}: fields={fields!r} must be a list, of {', '.join(map(repr, FIELDS))}")
+        raise OptionError(f"{call}: fields={printable(fields)} must be a list, of {', '.join(map(repr, FIELDS))}")
     return tuple(fields)
 
 
@@ -27,7 +28,9 @@ def read_keys(call: str, keys: Any) -> tuple[str, ...] | None:
         OptionError: they are no names.
     """
     if keys is not None and not (_is_list(keys) and keys and all(isinstance(key, str) for key in keys)):
-        raise OptionError(f"{call}: keys={keys!r} must be a list of names of columns, such as keys=['order_id']")
+        raise OptionError(
+            f"{call}: keys={printable(keys)} must be a list of names of columns, such as keys=['order_id']"
+        )
     return None if keys is None else tuple(keys)
 
 
@@ -38,7 +41,7 @@ def read_flag(call: str, name: str, value: Any) -> bool:
         OptionError: it is neither True nor False.
     """
     if not isinstance(value, bool):
-        raise OptionError(f"{call}: {name}={value!r} must be True or False")
+        raise OptionError(f"{call}: {name}={printable(value)} must be True or False")
     return value
 
 
@@ -49,7 +52,7 @@ def read_text(call: str, name: str, value: Any, what: str) -> str:
         OptionError: it is none.
     """
     if not isinstance(value, str) or not value.strip():
-        raise OptionError(f"{call}: {name}={value!r} must be {what}")
+        raise OptionError(f"{call}: {name}={printable(value)} must be {what}")
     return value
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from beamish.addresses import printable
 from beamish.engine.refined import bare
 from beamish.engine.state import DictStore
 from beamish.engine.state.takes import with_schemas
@@ -40,7 +41,7 @@ def held_in_checkpoint(flow: Flow, spark: SparkSession, checkpoint: str, *, batc
         if shard is not None:
             operator = _operator(flow, name, shard)
             return entries.groupBy("shard").applyInArrow(_held(operator), spark_schema(held_schema(operator)))
-    raise StateError(f"held({name!r}): the checkpoint {checkpoint!r} has nothing of a suppress of this name")
+    raise StateError(f"held({name!r}): the checkpoint {printable(checkpoint)} has nothing of a suppress of this name")
 
 
 def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:

@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from beamish.addresses import printable, without_secrets
 from beamish.engine.stage_facts import NOTES, SegmentFacts, StageFacts, stage_facts
 from beamish.errors import OptionError, StateError
 from beamish.flow import Flow
@@ -134,7 +135,8 @@ def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
         offsets = {row.batch: row for row in _log(spark, checkpoint, "offsets").collect()}
         commits = {row.batch: row for row in _log(spark, checkpoint, "commits").collect()}
     except AnalysisException as error:
-        raise _no_checkpoint(checkpoint, str(error).partition("\n")[0]) from None
+        why = without_secrets(str(error).partition("\n")[0], checkpoint)
+        raise _no_checkpoint(checkpoint, why) from None
     batches = [
         Batch(
             number,
@@ -160,7 +162,7 @@ def has_done_a_batch(spark: SparkSession, checkpoint: str) -> bool:
 
 def _no_checkpoint(checkpoint: str, why: str) -> StateError:
     return StateError(
-        f"checkpoint {checkpoint!r}: {why}; give the folder of the query's option checkpointLocation, after its first batch"
+        f"checkpoint {printable(checkpoint)}: {why}; give the folder of the query's option checkpointLocation, after its first batch"
     )
 
 

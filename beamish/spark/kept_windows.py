@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from beamish.addresses import printable
 from beamish.engine.kept_rows import kept_rows, rows_schema
 from beamish.engine.kept_windows import check_key, kept_schema, kept_windows, key_names, window_plan
 from beamish.engine.operator import Operator
@@ -105,7 +106,7 @@ def _of_stage(of: Flow, spark: SparkSession, checkpoint: str, batch: int | None)
         except StateError as error:  # it is of another stage
             why = why or error
     raise why or StateError(
-        f"state: the checkpoint {checkpoint!r} has no state; give the folder of the query's option checkpointLocation"
+        f"state: the checkpoint {printable(checkpoint)} has no state; give the folder of the query's option checkpointLocation"
     )
 
 

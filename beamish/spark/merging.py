@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from beamish.addresses import printable, printable_text, without_secrets
 from beamish.errors import SinkError
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.kernels.marks import Mark, Marked
@@ -66,7 +67,7 @@ def rebuild(sink: Merged, panes: DataFrame, checkpoint: str) -> None:
 
 
 def _taken(sink: Merged, panes: DataFrame) -> Images:
-    return images(panes, f"sinks.merge({sink.table!r})", sink.fields, sink.keys, as_json=False)
+    return images(panes, f"sinks.merge({printable(sink.table)})", sink.fields, sink.keys, as_json=False)
 
 
 def net_of(taken: Images) -> DataFrame:
@@ -114,8 +115,8 @@ class _Target:
         except AnalysisException as error:
             if sink.create is None:
                 raise SinkError(
-                    f"table {sink.table}: it is not there, and create is None; make it, or say create='delta' or 'iceberg' "
-                    f"({str(error).partition(chr(10))[0]})"
+                    f"table {printable_text(sink.table)}: it is not there, and create is None; make it, or say create='delta' or "
+                    f"'iceberg' ({without_secrets(str(error).partition(chr(10))[0], sink.table)})"
                 ) from None
             return cls(spark, sink, None, {})
         rows = spark.sql(f"SHOW TBLPROPERTIES {sink.table}").collect()
@@ -132,8 +133,9 @@ class _Target:
             return  # Spark Connect: an earlier version left no mark
         has_rows = exists and last is None and not self.spark.table(self.sink.table).isEmpty()
         by_path = "/" in self.sink.table  # such as delta.`/folder/hourly`, which DROP TABLE leaves alone
-        drop = f"{'rm -r, of the folder of' if by_path else 'DROP TABLE IF EXISTS'} {self.sink.table}"
-        Marked(self.sink.table, last, exists, has_rows, drop).check_takes(mark)
+        shown = printable_text(self.sink.table)
+        drop = f"{'rm -r, of the folder of' if by_path else 'DROP TABLE IF EXISTS'} {shown}"
+        Marked(shown, last, exists, has_rows, drop).check_takes(mark)
 
     def _last(self) -> Mark | None:
         """The mark of the last batch; without one, as of an earlier version's table, that of the owner before its first batch."""
@@ -163,7 +165,7 @@ class _Target:
         if self.schema is None:
             types = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in wanted)
             self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self.sink.table} ({types}) USING {self.sink.create}")
-        check_fits(self.sink.table, self.spark.table(self.sink.table).schema, wanted, taken.identity)
+        check_fits(printable_text(self.sink.table), self.spark.table(self.sink.table).schema, wanted, taken.identity)
         if mark.query and self.properties.get(_OWNER) != mark.query:
             self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_OWNER}' = '{mark.query}')")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from beamish.addresses import printable
 from beamish.engine.versions.note import ENTRY
 from beamish.engine.versions.reading import StoredTable
 from beamish.errors import StateError
@@ -24,7 +25,7 @@ def table_in_checkpoint(
         shard = shard_with(entries, ENTRY)
         if shard is not None and StoredTable(shard).name == name:
             return StoredTable(shard), entries
-    raise StateError(f"versions({name!r}): the checkpoint {checkpoint!r} has no versioned table of this name")
+    raise StateError(f"versions({name!r}): the checkpoint {printable(checkpoint)} has no versioned table of this name")
 
 
 def stored_versions(table: StoredTable, entries: DataFrame, as_of_us: int | None) -> DataFrame:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from beamish.addresses import printable
 from beamish.errors import OptionError, StateError
 from beamish.upgrading.comparison import of_stages
 from beamish.upgrading.upgrade import checked
@@ -55,7 +56,7 @@ def migrate(
     old, new = _local("checkpoint", folder), _local("new_checkpoint", new_checkpoint)
     if new.exists():
         raise OptionError(
-            f"migrate(new_checkpoint={str(new_checkpoint)!r}): is there already; give a folder that is not"
+            f"migrate(new_checkpoint={printable(str(new_checkpoint))}): is there already; give a folder that is not"
         )
     if not hasattr(spark, "sparkContext") or not hasattr(spark, "_jsparkSession"):
         raise OptionError(
@@ -67,7 +68,7 @@ def migrate(
     stored = read_query(spark, str(old))
     if stored.in_flight:
         raise StateError(
-            f"migrate({folder!r}): batch {stored.batch + 1} is begun and not done, and a sink may have some of it; run the query once more "
+            f"migrate({printable(folder)}): batch {stored.batch + 1} is begun and not done, and a sink may have some of it; run the query once more "
             "(.trigger(availableNow=True)) until it is done, stop it, and migrate then"
         )
     if len(stored.stages) != len(flow.flows):
@@ -84,14 +85,14 @@ def _local(name: str, folder: Any) -> Path:
     """
     text = str(folder)
     path = text.removeprefix("file://").removeprefix("file:") if text.startswith("file:") else text
-    if "://" in path or not path:
+    if "://" in path or not path or not path.isprintable():
         raise OptionError(
-            f"migrate({name}={text!r}): must be a folder that this process sees; copy the checkpoint to one, migrate it there, and copy the "
+            f"migrate({name}={printable(text)}): must be a folder that this process sees; copy the checkpoint to one, migrate it there, and copy the "
             "new one back"
         )
     if quote(str(Path(path).absolute())) != str(Path(path).absolute()):
         raise OptionError(
-            f"migrate({name}={text!r}): Spark's readers of state do not find folders whose names have blanks, or letters that are written "
+            f"migrate({name}={printable(text)}): Spark's readers of state do not find folders whose names have blanks, or letters that are written "
             "otherwise in a URI; give one of plain letters, digits, '-', '_' and '.'"
         )
     return Path(path).absolute()

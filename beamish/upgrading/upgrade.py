@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from beamish.addresses import printable, printable_text
 from beamish.errors import OptionError, PipelineError, StateError
 from beamish.flow import Flow
 from beamish.markup import html_table
@@ -55,7 +56,7 @@ class Upgrade:
     def __str__(self) -> str:
         goes_on = "the pipeline goes on" if self.ok else "the pipeline is refused"
         nothing = "" if self.changes else "; nothing of it has changed that a checkpoint knows of"
-        lines = [f"checkpoint {self.checkpoint}, after batch {self.batch}: {goes_on}{nothing}"]
+        lines = [f"checkpoint {printable_text(self.checkpoint)}, after batch {self.batch}: {goes_on}{nothing}"]
         for change in self.changes:
             lines.append(f"- {'refused' if change.refused else 'carried over'}: {_subject(change)}")
             if change.then or change.now:
@@ -155,9 +156,11 @@ def checked(call: str, spark: Any, checkpoint: Any, pipeline: Any) -> tuple[Flow
     """
     flow: Any = getattr(pipeline, "flow", None)
     if not isinstance(flow, Flow):
-        raise PipelineError(f"{call}(spark, checkpoint, {pipeline!r}): must be the pipeline that is to go on")
+        raise PipelineError(f"{call}(spark, checkpoint, {printable(pipeline)}): must be the pipeline that is to go on")
     if not hasattr(spark, "read") or not hasattr(spark, "createDataFrame"):
-        raise OptionError(f"{call}({spark!r}, ...): must be a SparkSession: {call}(spark, checkpoint, pipeline)")
+        raise OptionError(
+            f"{call}({printable(spark)}, ...): must be a SparkSession: {call}(spark, checkpoint, pipeline)"
+        )
     if not isinstance(checkpoint, (str, Path)) or not str(checkpoint):
-        raise OptionError(f"{call}(spark, {checkpoint!r}, ...): must be the folder of a checkpoint")
+        raise OptionError(f"{call}(spark, {printable(checkpoint)}, ...): must be the folder of a checkpoint")
     return flow.completed, str(checkpoint).rstrip("/")

@@ -418,7 +418,7 @@ def test_a_type_that_no_database_has_is_refused(uri):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"uri": "mysql://here/db"}, "uri=mysql://here...: must be a text such as 'postgresql://"),
+        ({"uri": "mysql://here/db"}, "uri='mysql://here/db': must be a text such as 'postgresql://"),
         ({"uri": "sqlite://:memory:"}, "must name a file"),
         ({"uri": "duckdb::memory:"}, "a database in memory would be gone"),
         ({"uri": 3}, "uri=3: must be a text"),

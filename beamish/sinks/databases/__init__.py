@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.sinks.databases.database import Database
 from beamish.sinks.databases.duckdb import DuckDb
@@ -20,20 +21,15 @@ def database_of(uri: object) -> Database:
     """The database that a URI names.
 
     Raises:
-        OptionError: it names none that is known, or one that is gone when its connection is.
+        OptionError: its scheme is unknown, it has characters that do not print, or its database is in memory.
     """
-    scheme = uri.partition(":")[0].lower() if isinstance(uri, str) else ""
+    scheme = uri.partition(":")[0].lower() if isinstance(uri, str) and uri.isprintable() else ""
     if scheme not in DATABASES or not isinstance(uri, str):
         raise OptionError(
-            f"uri={_shown(uri)}: must be a text such as 'postgresql://user@host/database', 'sqlite:///folder/file.db' or "
-            "'duckdb:///folder/file.duckdb'"
+            f"uri={printable(uri)}: must be a text such as 'postgresql://user@host/database', 'sqlite:///folder/file.db' or "
+            "'duckdb:///folder/file.duckdb', without control characters"
         )
-    return DATABASES[scheme](uri)
-
-
-def _shown(uri: object) -> str:
-    """A URI without what may be secret."""
-    return f"{uri[:12]}..." if isinstance(uri, str) and len(uri) > 12 else repr(uri)
+    return DATABASES[scheme](f"{scheme}{uri[len(scheme) :]}")  # drivers compare the scheme by case
 
 
 __all__ = ["DATABASES", "Database", "database_of"]

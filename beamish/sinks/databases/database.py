@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import attrs
 import pyarrow as pa
 
+from beamish.addresses import printable, without_secrets
 from beamish.errors import HIDDEN, OptionError, SinkError, cause, values_are_hidden
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.sinks.batch import Batch
@@ -43,7 +44,7 @@ class Database:
         json_type: the type of a column of JSON.
     """
 
-    uri: str = attrs.field(repr=False)
+    uri: str = attrs.field(repr=printable)
     title: ClassVar[str]
     driver: ClassVar[str]
     package: ClassVar[str]
@@ -144,9 +145,11 @@ class Database:
                 wrote = "the commit failed: the batch was written as a whole or not at all, and may be written again"
                 connection.commit()
         except driver.Error as error:
-            raise SinkError(
-                f"{self.title}: {HIDDEN if values_are_hidden() else str(error).strip()}; {wrote}"
-            ) from cause(error)
+            said = str(error).strip()
+            shown = without_secrets(said, self.uri)
+            raise SinkError(f"{self.title}: {HIDDEN if values_are_hidden() else shown}; {wrote}") from (
+                cause(error) if shown == said else None
+            )
 
     def connect(self, driver: Any) -> Any:
         """A new connection, by DB-API."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from beamish.addresses import printable, without_secrets
 from beamish.errors import OptionError, SinkError
 from beamish.sinks.databases.database import Database
 
@@ -26,7 +27,7 @@ class FileDatabase(Database):
         path = rest.removeprefix("///")
         if not path or path.startswith((":", "//")):
             raise OptionError(
-                f"uri={self.uri!r}: must name a file: '{scheme}:///folder/file.db' (relative) or '{scheme}:////folder/file.db' "
+                f"uri={printable(self.uri)}: must name a file: '{scheme}:///folder/file.db' (relative) or '{scheme}:////folder/file.db' "
                 "(absolute); a database in memory would be gone with each batch's connection"
             )
         return path
@@ -39,5 +40,6 @@ class FileDatabase(Database):
         """
         folder = Path(self.address).absolute().parent
         if not folder.is_dir():
-            raise SinkError(f"{self.title}: {self.address!r}: the folder {str(folder)!r} does not exist; make it first")
+            shown = without_secrets(str(folder), self.uri)
+            raise SinkError(f"{self.title}: {printable(self.uri)}: the folder {shown!r} does not exist; make it first")
         return super().connect(driver)

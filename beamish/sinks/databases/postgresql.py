@@ -10,7 +10,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.errors import ColumnError, SinkError
+from beamish.addresses import is_uri, printable
+from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.sinks.batch import Batch
 from beamish.sinks.databases.database import STAGE, Database, decimal_fits, literal, names, newer, rows_of, written
@@ -54,6 +55,20 @@ class PostgreSql(Database):
     package = "adbc-driver-postgresql"
     extra = "postgresql"
     json_type = "jsonb"
+
+    @property
+    def address(self) -> str:
+        """What the driver takes.
+
+        Raises:
+            OptionError: the URI is malformed.
+        """
+        if "://" not in self.uri or not is_uri(self.uri):
+            raise OptionError(
+                f"uri={printable(self.uri)}: must be 'postgresql://user:password@host:port/database'; percent-encode special characters "
+                "in user, password and database: urllib.parse.quote(password, safe='')"
+            )
+        return self.uri
 
     def check(self, table: TableName, columns: Iterable[str]) -> None:
         for name in (table.name, *columns):
