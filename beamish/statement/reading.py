@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from beamish.errors import SqlError
+from beamish.statement.dialect import SparkDialect
 from beamish.statement.text import Span, Text
 
 _SELECT = "SELECT "
@@ -59,7 +60,7 @@ def read(text: Text, span: Span, marked: Text | None = None) -> Read:
     shift = shift_of(span)
     padded = _SELECT + " " * (span.start + shift - len(_SELECT)) + (marked or text)[span]
     try:
-        tree = sqlglot.parse_one(padded, read="spark")
+        tree = sqlglot.parse_one(padded, read=SparkDialect)
     except ParseError as error:
         raise _error(text, span, padded, shift, error) from None
     except Exception as error:  # whatever an expression does to a parser, the expression is wrong

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 import attrs
-from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
 from beamish.errors import SqlError
+from beamish.statement.dialect import SparkDialect
 from beamish.statement.text import Span, Text
 
 _OPENING, _CLOSING = ("L_PAREN", "L_BRACKET", "L_BRACE"), ("R_PAREN", "R_BRACKET", "R_BRACE")
@@ -21,7 +21,7 @@ _AFTER_THESE = """
 OPERAND_FOLLOWS = frozenset(_AFTER_THESE.split())
 """After these an operand follows, so a word that stands there begins no clause."""
 
-_STRINGS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`[^`]*`", re.DOTALL)
+_STRINGS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|''|[^'\\])*+'|\"(?:\\.|\"\"|[^\"\\])*+\"|`[^`]*`", re.DOTALL)
 _BEGINS = re.compile(r"/\*|['\"`]")
 
 
@@ -61,7 +61,7 @@ def tokens_of(text: Text) -> list[Token]:
         SqlError: a quote, comment or bracket has no end, or there is nothing.
     """
     try:
-        found = Dialect.get_or_raise("spark").tokenize(text.sql)
+        found = SparkDialect().tokenize(text.sql)
     except SqlglotError:
         raise _unended(text) from None
     except Exception as error:  # whatever a text does to a parser, the text is wrong

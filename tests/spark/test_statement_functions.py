@@ -12,6 +12,7 @@ import beamish as bm
 from beamish.statement.evaluation import _LAZY, evaluate
 from beamish.statement.functions import FUNCTIONS
 from tests.statement.cases import COLUMNS, EXPRESSIONS, expression, rows
+from tests.statement.literals import LITERALS
 
 pytestmark = pytest.mark.spark
 
@@ -76,3 +77,8 @@ def plain(value):
 def first_difference(drawn, ours, theirs):
     row = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if plain(a) != plain(b))
     return f"{drawn[row]}: {ours[row]!r}, Spark: {theirs[row]!r}"
+
+
+def test_literals_have_the_values_that_spark_reads(spark):
+    (row,) = spark.range(1).select(*map(F.expr, LITERALS)).collect()
+    assert dict(zip(LITERALS, row, strict=True)) == LITERALS

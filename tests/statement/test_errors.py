@@ -26,6 +26,8 @@ REFUSED = {
     "^SELEC k FROM t GROUP BY k": "begins with SELECT",
     "^DROP TABLE t": "begins with SELECT",
     "SELECT k, COUNT(*) AS n FROM t WHERE k > ^'1 GROUP BY k": "never closed",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k > ^'O''Brien GROUP BY k": "never closed",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k > ^'O'' GROUP BY k": "never closed",
     "SELECT k, COUNT(*) AS n FROM t ^/* GROUP BY k": "never closed",
     "SELECT k, COUNT^(* AS n FROM t GROUP BY k": "never closed",
     "SELECT k, COUNT(*)^) AS n FROM t GROUP BY k": "closes nothing",

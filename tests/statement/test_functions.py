@@ -8,6 +8,7 @@ import pytest
 import beamish as bm
 from beamish.statement.evaluation import evaluate
 from tests.statement.cases import COLUMNS, expression
+from tests.statement.literals import LITERALS
 
 GREATEST = 2**63 - 1
 
@@ -39,3 +40,20 @@ def test_an_operand_beside_null_is_not_computed_where_spark_does_not():
         made = expression(sql)
         with pytest.raises(bm.SqlError):
             evaluate(made.node, table, made.text)
+
+
+@pytest.mark.parametrize("literal", LITERALS)
+def test_a_literal_has_its_value_in_a_script(literal):
+    made = expression(literal)
+    assert evaluate(made.node, pa.table({"b": [1]}), made.text).to_pylist() == [LITERALS[literal]]
+
+
+@pytest.mark.parametrize(
+    "condition", ["s LIKE 'O''B%'", "s LIKE '%''%'", "s IN ('x', 'O''Brien')", "s = CONCAT('O''', \"Brien\")"]
+)
+def test_a_doubled_quote_is_compared_as_one(condition):
+    made = expression(condition)
+    table = pa.Table.from_pylist(
+        [{**dict.fromkeys(COLUMNS), "s": s} for s in ("O'Brien", "OBrien", "x'")], schema=pa.schema(COLUMNS)
+    )
+    assert evaluate(made.node, table, made.text).to_pylist()[:2] == [True, False], condition
