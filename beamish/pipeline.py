@@ -652,7 +652,8 @@ class Pipeline:
 
                 - ``"spark"``, or ``"delta-cdf"``: ``_change_type``: insert, update_preimage, update_postimage, delete;
                 - ``"flink"``: ``op``: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE, or +I, -U, +U, -D;
-                - ``"debezium"``: ``op`` (c, r, u, d), ``before``, ``after``: structs, whose columns are the table's;
+                - ``"debezium"``: ``op`` (c, r, u, d), ``before``, ``after``: structs, whose columns are the table's; tombstones, in which all
+                  three are null, are skipped and counted;
                 - ``"diff"``: ``_diff``: how often the row comes, or goes if below 0.
 
         Raises:

@@ -8,6 +8,7 @@ import beamish as bm
 from beamish.accumulations import Collect, Count, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Always, Repeatedly
+from tests.producers import MESSAGE, PRODUCED, TOMBSTONE, TRUNCATE, A, debezium, totals
 
 FEED = bm.Pipeline().from_changelog("diff").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
 FIRED = FEED.window(bm.FixedWindows(10)).trigger(Always()).allowed_lateness(20).with_dropped()
@@ -137,6 +138,37 @@ def test_changes_of_a_table_are_versions_too_and_rows_of_a_join():
 # What is refused
 
 STORED_PANE = {**ROW, "pane": {"kind": "RETRACTION", "timing": "EARLY", "index": 0}}
+BY_TEAM = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .with_dropped()
+    .accumulate(n=Count(), total=Sum("score"))
+)
+
+
+@pytest.mark.parametrize("name", PRODUCED)
+def test_a_producers_records_lead_to_its_table(name):
+    produced = PRODUCED[name]
+    script = TestStream().add(produced.records).advance_watermark_to_infinity()
+    panes = BY_TEAM.from_changelog(produced.format).run(script)
+    assert {pane.key["team"]: tuple(pane.values.values()) for pane in panes} == totals(produced.table)
+
+
+def test_a_bundle_of_tombstones_alone_fires_nothing():
+    script = TestStream().add([debezium("c", None, A)]).add([TOMBSTONE, TOMBSTONE])
+    assert len(BY_TEAM.from_changelog("debezium").trigger(Always()).accumulating().run(script)) == 1
+
+
+def test_a_delete_that_has_only_its_key_is_dropped_for_its_event_time():
+    """PostgreSQL's REPLICA IDENTITY DEFAULT: all but the primary key is null."""
+    key_only = {**dict.fromkeys(A), "team": "red"}
+    script = TestStream().add([debezium("c", None, A), debezium("d", key_only, None)]).advance_watermark_to_infinity()
+    dropped, pane = BY_TEAM.from_changelog("debezium").run(script)
+    assert (dropped.reason, pane.values) == ("null_event_time", {"n": 1, "total": 5})
+
+
 WHOLE = {"op": "u", "before": ROW, "after": ROW}
 
 
@@ -154,7 +186,20 @@ REFUSED = {
     "no envelope": (bm.ColumnError, lambda: run("debezium", ROW), ["'op'", "payload.*"]),
     "another word": (bm.ScriptError, lambda: run("flink", {**ROW, "op": "X"}), ["op='X'", "UPDATE_AFTER"]),
     "half a difference": (bm.ScriptError, lambda: run("diff", diff(0.5)), ["_diff=0.5", "whole number"]),
-    "another op": (bm.ScriptError, lambda: run("debezium", {**WHOLE, "op": "t"}), ["op='t'", "c, r, u, d"]),
+    "another op": (bm.ScriptError, lambda: run("debezium", {**WHOLE, "op": "x"}), ["op='x'", "c, r, u, d"]),
+    "a truncation": (bm.ScriptError, lambda: run("debezium", TRUNCATE), ["op='t'", "skipped.operations=t"]),
+    "a message": (bm.ScriptError, lambda: run("debezium", MESSAGE), ["op='m'", "IS DISTINCT FROM 'm'"]),
+    "an image without an op": (bm.ScriptError, lambda: run("debezium", {**WHOLE, "op": None}), ["op=None"]),
+    "flattened records": (
+        bm.ColumnError,
+        lambda: run("debezium", {**ROW, "__op": "d", "__deleted": "true"}),
+        ["ExtractNewRecordState", ".changes("],
+    ),
+    "Iceberg's words": (
+        bm.ScriptError,
+        lambda: run("spark", {**ROW, "_change_type": "INSERT"}),
+        ["'INSERT'", "insert, "],
+    ),
     "no image": (
         bm.ScriptError,
         lambda: run("debezium", {**WHOLE, "before": None}),

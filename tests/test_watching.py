@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 import beamish as bm
+from beamish.engine.counts import SKIPPED
 from beamish.errors import OptionError
 from beamish.watching import progress as module
 from beamish.watching.prometheus import PrometheusMetrics
@@ -77,6 +78,17 @@ def test_counts_add_up_and_gauges_are_of_what_each_shard_told_last():
     assert totals.next_due == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
     totals.add(BatchCounts.read(batch(0, 1, {"rows": 1}, (2, 1, 20)), "beamish"))  # from another checkpoint
     assert totals.live_windows == 1
+
+
+def test_records_that_sources_skip_add_up_without_an_observation():
+    totals = Totals()
+    for _ in range(2):
+        one = batch(0, 5, None)
+        for source in "ab":
+            one.observedMetrics[f"{SKIPPED}_{source}"] = SimpleNamespace(asDict=lambda: {SKIPPED: 2})
+        totals.add(BatchCounts.read(one, "beamish"))
+    assert totals.skipped == 8
+    assert ("skipped", "8 without a change") in totals.words()
 
 
 def test_where_there_is_no_terminal_progress_is_lines(capsys, monkeypatch):

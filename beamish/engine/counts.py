@@ -25,6 +25,8 @@ DROPPED = {
 """The name of each reason's count."""
 COUNTED = ("rows", *PANES.values(), "retractions", *DROPPED.values(), "live_windows", "shards")
 """What is added up over shards."""
+SKIPPED = "_beamish_skipped"
+"""Begins the names of the observations of sources whose records may be no change; each has a count of this name."""
 BY_SHARD = ("shard", "live_windows", "next_due_ms")
 """What is told of each shard."""
 GREATEST, LEAST = ("max_late_by_ms", "watermark_ms", "clock_ms"), ("next_due_ms",)

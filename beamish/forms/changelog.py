@@ -27,6 +27,13 @@ BEFORE_AND_AFTER: Mapping[str, tuple[bool, bool]] = {
     "d": (True, False),
 }
 """What Debezium's ``op`` says of ``before`` and ``after``: which of them must be there."""
+NO_ROWS: Mapping[str, str] = {
+    "t": "the table was truncated, and the feed does not name the rows that this deletes. Set the connector's skipped.operations=t (its "
+    "default), and after a truncation start from a new snapshot and an empty checkpoint",
+    "m": "a logical decoding message belongs to no row of the table. Leave its topic (<topic.prefix>.message) out, or filter it: "
+    "df.where(\"op IS DISTINCT FROM 'm'\")",
+}
+"""Debezium's events that are no change of a row, and what to do about them."""
 FORMATS = (*WORDS, "debezium", "diff")
 
 
@@ -69,15 +76,25 @@ class FromChangelog(InputForm):
         for name in self.columns:
             if name not in names:
                 raise ColumnError(
-                    f"{self.call()[1:]}: there is no column {name!r}; the columns are {list(names)}"
-                    + (" (of records with a schema select payload.*)" if self.format == "debezium" else "")
+                    f"{self.call()[1:]}: there is no column {name!r}; the columns are {list(names)}{self._missing_fix(names)}"
                 )
+
+    def _missing_fix(self, names: Any) -> str:
+        if self.format != "debezium":
+            return ""
+        if any(name.startswith("__") for name in names):
+            return (
+                " (ExtractNewRecordState has flattened these records to upserts, without the row before: leave that transformation "
+                "out, or take them by .changes(...) or .versions(...))"
+            )
+        return " (of records with a schema select payload.*)"
 
     def wrong(self, column: str, value: Any) -> str:
         """What is said of a value that the format does not have."""
         known = {"debezium": tuple(BEFORE_AND_AFTER), "diff": ("a whole number",)}.get(self.format)
         known = known or tuple(WORDS[self.format][1])
-        return f"{self.call()[1:]}: a row has {column}={shown(value)}; must be {', '.join(known)}"
+        why = f": {NO_ROWS[value]}" if self.format == "debezium" and value in NO_ROWS else ""
+        return f"{self.call()[1:]}: a row has {column}={shown(value)}; must be {', '.join(known)}{why}"
 
     @property
     def no_image(self) -> str:
@@ -104,6 +121,8 @@ class FromChangelog(InputForm):
             yield data, words[row[column]]
 
     def _images(self, row: Mapping[str, Any]) -> Iterator[Unfolded]:
+        if all(row[name] is None for name in self.columns):
+            return  # a tombstone
         if row["op"] not in BEFORE_AND_AFTER:
             raise ScriptError(self.wrong("op", row["op"]))
         for name, is_needed, sign in zip(("before", "after"), BEFORE_AND_AFTER[row["op"]], (-1, 1), strict=True):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from beamish.engine.counts import BY_SHARD, COUNTED, DROPPED, GREATEST, LEAST, PANES
+from beamish.engine.counts import BY_SHARD, COUNTED, DROPPED, GREATEST, LEAST, PANES, SKIPPED
 from beamish.errors import ColumnError, OptionError
 
 _REBUILD = "_beamish_observed"
@@ -66,3 +67,13 @@ def with_observation(operated: DataFrame, name: str) -> DataFrame:
         F.to_json(F.sort_array(F.collect_list(of_shard))).alias("by_shard"),
     )
     return observed.select("panes")
+
+
+def count_skipped(df: DataFrame, condition: Column) -> DataFrame:
+    """A source's records; of a stream those that satisfy a condition are counted, whether or not the query is observed.
+
+    Each call has an observation of its own, since a query's names of observations must differ.
+    """
+    if not df.isStreaming:
+        return df
+    return df.observe(f"{SKIPPED}_{uuid4().hex}", F.count_if(condition).alias(SKIPPED))

@@ -53,6 +53,9 @@ class PrometheusMetrics:
             "beamish_dropped", "Rows that are in no pane", ["query", "reason"], registry=registry
         )
         self._rows = prometheus.Counter("beamish_input_rows", "Rows of the sources", ["query"], registry=registry)
+        self._skipped = prometheus.Counter(
+            "beamish_skipped", "Records of the sources that are no change of a row", ["query"], registry=registry
+        )
         self._gauges: dict[str, Any] = {
             name: prometheus.Gauge(name, words, ["query"], registry=registry) for name, words in _GAUGES.items()
         }
@@ -67,6 +70,7 @@ class PrometheusMetrics:
         totals = self._totals.setdefault(query, Totals())
         totals.add(seen)
         self._rows.labels(query).inc(seen.rows)
+        self._skipped.labels(query).inc(seen.skipped)
         for timing, name in PANES.items():
             self._panes.labels(query, PaneKind.PANE.value, timing.value).inc(seen.counts.get(name) or 0)
         self._panes.labels(query, PaneKind.RETRACTION.value, "").inc(seen.counts.get("retractions") or 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from beamish.engine.counts import DROPPED, PANES
+from beamish.engine.counts import DROPPED, PANES, SKIPPED
 from beamish.pane import DropReason, PaneTiming
 
 
@@ -26,6 +26,7 @@ class BatchCounts:
         state_bytes: memory that the state store uses.
         counts: what ``bm.observe`` counted in it, by name; empty: it is not observed, or no shard was called. None: not known.
         shards: what each shard that was called has, by its number: ``live_windows`` and ``next_due_ms``, as far as there is such.
+        skipped: records of the sources that are no change of a row, such as Debezium's tombstones.
     """
 
     batch: int
@@ -36,6 +37,7 @@ class BatchCounts:
     state_bytes: int
     counts: Mapping[str, int | None]
     shards: Mapping[int, Mapping[str, int]] = {}
+    skipped: int = 0
 
     @classmethod
     def read(cls, progress: Any, name: str) -> BatchCounts:
@@ -56,6 +58,11 @@ class BatchCounts:
             sum(operator.memoryUsedBytes for operator in progress.stateOperators),
             counts,
             {one["shard"]: one for one in json.loads(by_shard or "[]")},
+            sum(
+                _counts(observed).get(SKIPPED) or 0
+                for name, observed in progress.observedMetrics.items()
+                if name.startswith(SKIPPED)
+            ),
         )
 
 
@@ -70,6 +77,7 @@ class Totals:
         panes: panes by their timing.
         retractions: retractions.
         dropped: dropped rows by the reason.
+        skipped: records of the sources that are no change of a row, such as Debezium's tombstones; counted without ``bm.observe`` too.
         taken: rows put into windows, once per window.
         watermark: where it stands; None: there is none yet.
         began: when the last batch began.
@@ -84,6 +92,7 @@ class Totals:
     panes: dict[PaneTiming, int] = attrs.Factory(lambda: dict.fromkeys(PANES, 0))
     retractions: int = 0
     dropped: dict[DropReason, int] = attrs.Factory(lambda: dict.fromkeys(DROPPED, 0))
+    skipped: int = 0
     taken: int = 0
     watermark: datetime | None = None
     began: datetime | None = None
@@ -98,6 +107,7 @@ class Totals:
         self.batches += 1
         self.is_observed |= bool(counts)
         self.rows += seen.rows
+        self.skipped += seen.skipped
         self.seconds += seen.seconds
         self.began, self.state_bytes = seen.began, seen.state_bytes
         self.watermark = seen.watermark or self.watermark
@@ -142,6 +152,8 @@ class Totals:
         """Subjects and words, for people."""
         speed = f" ({self.rows / self.seconds:,.0f} per second)" if self.seconds else ""
         yield "rows", f"{self.rows:,}{speed}"
+        if self.skipped:
+            yield "skipped", f"{self.skipped:,} without a change"
         lag = self.lag_seconds
         # Of a replay of last year's rows it would say nothing.
         behind = f", {_span(lag)} behind the clock" if lag is not None and 0 <= lag < 30 * 86_400 else ""

@@ -1,5 +1,6 @@
 """Rows that are changes, on Spark: every format says what the table's rows say (semantics.md#from-changelog)."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -7,6 +8,8 @@ from pyspark.sql import functions as F
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum, TopN
+from beamish.triggers import Always
+from tests.producers import MESSAGE, PRODUCED, TOMBSTONE, TRUNCATE, totals
 from tests.strategies.changelogs import words
 
 DATA = "ts timestamp, team string, score int"
@@ -74,3 +77,62 @@ def test_the_panes_of_an_accumulating_pipeline_are_not_taken_in(spark):
     known = stored.schema["pane"].metadata["beamish"]
     with pytest.raises(bm.PipelineError, match="accumulating_and_retracting"):
         again.apply(stored.withMetadata("pane", {"beamish": {**known, "follows": "replacing"}}))
+
+
+ENVELOPE = f"op string, before {ROW}, after {ROW}, ts_ms long, source string, transaction string"
+BY_TEAM = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .key_by("team")
+    .window(bm.FixedWindows(10))
+    .accumulate(n=Count(), total=Sum("score"))
+)
+
+
+def envelopes(values):
+    """Records of Kafka as Debezium's, the columns of a null value null."""
+    return values.select(F.from_json("value", ENVELOPE).alias("payload")).select("payload.*")
+
+
+def json_of(record):
+    return None if record == TOMBSTONE else json.dumps(record)
+
+
+def found(panes):
+    return {row["team"]: (row["n"], row["total"]) for row in panes.collect()}
+
+
+def test_producers_records_lead_to_their_tables(spark):
+    for name, produced in PRODUCED.items():
+        if produced.format == "debezium":
+            values = spark.createDataFrame([(json_of(record),) for record in produced.records], "value string")
+            rows = envelopes(values)
+        else:
+            rows = spark.createDataFrame(produced.records).withColumn("ts", F.timestamp_seconds("ts"))
+        assert found(BY_TEAM.from_changelog(produced.format).apply(rows)) == totals(produced.table), name
+
+
+def test_tombstones_of_a_stream_are_skipped_and_counted(spark, tmp_path):
+    produced = PRODUCED["Debezium: update of a primary key"]
+    lines = "".join(json.dumps({"value": json_of(record)}) + "\n" for record in [*produced.records, TOMBSTONE])
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text(lines)
+    rows = envelopes(spark.readStream.schema("value string").json(str(tmp_path / "in")))
+    feed = bm.Pipeline().from_changelog("debezium").event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("team")
+    panes = bm.merge(a=feed, b=feed).window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(n=Count())
+    query = (
+        bm.observe(panes.apply(a=rows, b=rows))
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    seen = bm.progress(query)
+    assert (seen.skipped, seen.all_dropped, seen.is_observed) == (2 * 2, 0, True)
+
+
+def test_debeziums_truncations_and_messages_are_refused_with_the_fix(spark):
+    for record, fix in ((TRUNCATE, "skipped.operations=t"), (MESSAGE, "IS DISTINCT FROM")):
+        values = spark.createDataFrame([(json_of(record),)], "value string")
+        with pytest.raises(Exception, match=fix):
+            BY_TEAM.from_changelog("debezium").apply(envelopes(values)).collect()

@@ -79,7 +79,8 @@ def words(format_: str, before: Data | None, after: Data | None) -> list[dict[st
     """A change as rows of a format."""
     if format_ == "debezium":
         op = "u" if before and after else "d" if before else "c"
-        return [{"op": op, "before": before, "after": after}]
+        tombstone: dict[str, Any] = {"op": None, "before": None, "after": None}
+        return [{"op": op, "before": before, "after": after}, *([tombstone] if op == "d" else [])]
     if format_ == "diff":
         return [{**row, "_diff": by} for row, by in ((before, -1), (after, 1)) if row]
     name, both, alone = {

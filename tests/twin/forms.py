@@ -31,9 +31,10 @@ def unfolded(source: Source, rows: Sequence[Mapping[str, Any]]) -> Iterator[tupl
             case FromChangelog(format="flink"):
                 yield without(row, "op"), row["op"] in ("-D", "-U", "DELETE", "UPDATE_BEFORE")
             case FromChangelog(format="debezium"):
-                if row["op"] in "ud":
+                op = row["op"] or ""  # a tombstone has none
+                if op in ("u", "d"):
                     yield row["before"], True
-                if row["op"] in "cru":
+                if op in ("c", "r", "u"):
                     yield row["after"], False
             case FromChangelog(format="diff"):
                 for _ in range(abs(row["_diff"])):

@@ -10,11 +10,12 @@ from pyspark.sql import types as t
 
 from beamish.errors import ColumnError, PipelineError
 from beamish.forms import FromChangelog, FromPanes, InputForm
-from beamish.forms.changelog import BEFORE_AND_AFTER, WORDS
+from beamish.forms.changelog import BEFORE_AND_AFTER, NO_ROWS, WORDS
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import PREFIX, SIGN
 from beamish.plan.ledger import Ledger
 from beamish.plan.relation import Follows
+from beamish.spark.observation import count_skipped
 
 _IMAGE = PREFIX + "image"
 
@@ -67,14 +68,18 @@ def _images(form: FromChangelog, df: DataFrame) -> DataFrame:
             f"{form.call()[1:]}: 'before' is {before.simpleString()}, 'after' is {after.simpleString()}; they must be structs of "
             "the same columns, such as F.from_json gives"
         )
-    op = F.when(F.col("op").isin(list(BEFORE_AND_AFTER)), F.col("op")).otherwise(_error(form, "op", "string"))
+    tombstone = F.col("op").isNull() & F.col("before").isNull() & F.col("after").isNull()
+    op = F.when(F.col("op").isin(list(BEFORE_AND_AFTER)) | tombstone, F.col("op"))
+    for word in NO_ROWS:
+        op = op.when(F.col("op") == word, F.raise_error(F.lit(form.wrong("op", word))).cast("string"))
+    op = op.otherwise(_error(form, "op", "string"))
     images = []
     for place, (name, sign) in enumerate((("before", -1), ("after", 1))):
         needed = op.isin([word for word, needs in BEFORE_AND_AFTER.items() if needs[place]])
         missing = F.raise_error(form.no_image).cast(after)
         image = F.when(F.col(name).isNull(), missing).otherwise(F.col(name).cast(after))
         images.append(F.when(needed, F.struct(F.lit(sign).cast("tinyint").alias(SIGN), image.alias("data"))))
-    rows = df.select(F.explode(F.array_compact(F.array(*images))).alias(_IMAGE))
+    rows = count_skipped(df, tombstone).select(F.explode(F.array_compact(F.array(*images))).alias(_IMAGE))
     return rows.select(f"{_IMAGE}.data.*", f"{_IMAGE}.{SIGN}")
 
 
