@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.instants import InstantLike, instant_us
 from beamish.pane import Pane, PaneChange, PaneKind, PaneList, PaneTiming
@@ -105,7 +106,7 @@ def live(panes: Any, *, keys: Sequence[str] | None = None, as_of: InstantLike | 
 
 def _check_dataframe(call: str, panes: Any) -> None:
     if not hasattr(panes, "sparkSession"):
-        raise OptionError(f"{call}({panes!r}): must be a DataFrame of panes, as pipeline.apply gives it")
+        raise OptionError(f"{call}({printable(panes)}): must be a DataFrame of panes, as pipeline.apply gives it")
 
 
 def _is_by(pane: Pane, as_of_us: int) -> bool:

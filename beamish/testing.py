@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
+from beamish.addresses import printable
 from beamish.durations import DurationLike, duration
 from beamish.errors import ScriptError
 from beamish.flow import Flow
@@ -246,7 +247,7 @@ class TestStream:
         _check_pipeline("trace_on_spark", pipeline)
         if not hasattr(spark, "readStream"):
             raise ScriptError(
-                f"trace_on_spark({spark!r}, ...): must be a SparkSession: trace_on_spark(spark, pipeline)"
+                f"trace_on_spark({printable(spark)}, ...): must be a SparkSession: trace_on_spark(spark, pipeline)"
             )
         return trace_on_spark(
             spark,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beamish.addresses import printable
 from beamish.errors import ColumnError
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def dropped(df: DataFrame) -> DataFrame:
 
 def _check(where: str, df: DataFrame, name: str) -> None:
     if not hasattr(df, "columns"):
-        raise ColumnError(f"{where}({df!r}): must be a DataFrame, what a pipeline gave: {where}(pipeline.apply(df))")
+        raise ColumnError(
+            f"{where}({printable(df)}): must be a DataFrame, what a pipeline gave: {where}(pipeline.apply(df))"
+        )
     if name not in df.columns:
         fix = "; say .with_dropped() in the pipeline" if name == "dropped" and "pane" in df.columns else ""
         raise ColumnError(

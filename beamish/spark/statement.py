@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from beamish.addresses import printable
 from beamish.errors import PipelineError, SqlError
 from beamish.flow import Flow
 from beamish.kernels.quoting import quoted
@@ -103,7 +104,7 @@ def prepared(statement: Statement, df: DataFrame) -> DataFrame:
         SqlError: Spark does not know a column or function, or does not take an expression.
     """
     if not isinstance(df, DataFrame):
-        raise PipelineError(f"apply({df!r}): the statement has one source, a DataFrame: apply(df)")
+        raise PipelineError(f"apply({printable(df)}): the statement has one source, a DataFrame: apply(df)")
     rows = df.alias(statement.rows.alias)  # by which columns may say whose they are
     if statement.where is not None:
         rows = rows.where(_condition(rows, statement.where))

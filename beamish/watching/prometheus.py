@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from beamish.addresses import printable
 from beamish.engine.counts import DROPPED, PANES
 from beamish.errors import OptionError
 from beamish.pane import PaneKind
@@ -35,7 +36,7 @@ class PrometheusMetrics:
     def __init__(self, port: int | None, path: str | Path | None) -> None:
         if (port is None and path is None) or (port is not None and type(port) is not int):
             raise OptionError(
-                f"Listener(port={port!r}, path={path!r}): say a port (0: any free one), or the path of a file, or both"
+                f"Listener(port={printable(port)}, path={printable(path)}): say a port (0: any free one), or the path of a file, or both"
             )
         try:
             import prometheus_client as prometheus

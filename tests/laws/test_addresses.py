@@ -72,6 +72,7 @@ wrapped: st.SearchStrategy[Callable[[str], Any]] = st.sampled_from(
 )
 SESSION: Any = SimpleNamespace(read=None, createDataFrame=None)
 PIPELINE = bm.Pipeline().key_by("k").accumulate(n=bm.accumulations.Count())
+SQL = bm.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
 API: Any = bm
 """Called with values of wrong types."""
 CALLS: list[Callable[[Any], Any]] = [
@@ -97,6 +98,12 @@ CALLS: list[Callable[[Any], Any]] = [
     API.Pipeline().state,
     lambda value: API.Pipeline().state(TestStream(), value),
     lambda value: API.VersionedTable("1 day", path=[value]),
+    lambda value: API.Listener(port=value),
+    API.changelog,
+    API.panes,
+    PIPELINE.apply,
+    SQL.apply,
+    lambda value: TestStream().trace_on_spark(value, PIPELINE),
 ]
 
 

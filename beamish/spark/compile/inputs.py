@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from beamish.addresses import printable
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.forms import is_of_panes, not_as_rows
@@ -145,7 +146,7 @@ def _shown(value: object) -> str:
     kind = type(value)
     if hasattr(value, "columns"):
         return f"{kind.__module__.partition('.')[0]}.{kind.__name__}, which spark.createDataFrame(...) makes one of Spark's"
-    return repr(value)
+    return printable(value)
 
 
 def _are_streaming(frames: Mapping[str | None, Given]) -> bool:
