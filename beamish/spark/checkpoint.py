@@ -10,10 +10,12 @@ from pyspark.sql import functions as F
 
 from beamish.engine.state import DictStore
 from beamish.spark.operator.notes import every, opened
+from beamish.spark.operator.partition import NO_SHARD, other_partition
+from beamish.spark.rows.shard_ids import partition_of
 
 
 def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:
-    """Per stage of a query the entries of its shards' stores: ``shard``, ``name``, ``value``; the stages in no known order.
+    """Per stage of a query the entries of its shards' stores: ``shard``, ``name``, ``value``, ``partition_id``; the stages in no known order.
 
     Args:
         spark: the session that reads it.
@@ -31,6 +33,27 @@ def operators(spark: SparkSession, checkpoint: str) -> list[int]:
     return [row.operatorId for row in ours.select("operatorId").distinct().orderBy("operatorId").collect()]
 
 
+def check_partitions(rows: Iterable[Row], operator: int, partitions: int) -> None:
+    """Check that collected entries (``shard``, ``partition_id``) are in the partitions of their shards.
+
+    Raises:
+        StateError: the folders of two partitions were exchanged.
+    """
+    for row in rows:
+        belongs = partition_of(row.shard, partitions)
+        if row.partition_id != belongs:
+            here, there = (
+                f"partition {number} of {partitions} of operator {operator}" for number in (row.partition_id, belongs)
+            )
+            raise other_partition(row.shard, here, there)
+
+
+def partitions_of(spark: SparkSession, checkpoint: str) -> int:
+    """The number of partitions of the state of a query."""
+    metadata = spark.read.format("state-metadata").load(checkpoint)
+    return int(metadata.agg(F.max("numPartitions")).collect()[0][0])
+
+
 def has_other_operators(spark: SparkSession, checkpoint: str) -> bool:
     """Whether a query has stateful operators that are no stages of a pipeline."""
     every = spark.read.format("state-metadata").load(checkpoint).select("operatorId").distinct().count()
@@ -43,7 +66,8 @@ def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator
     if batch is not None:
         reader = reader.option("batchId", batch)
     name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
-    return reader.load(checkpoint).select("key.shard", name, value)
+    entries = reader.load(checkpoint).where(F.col("key.shard") != NO_SHARD)
+    return entries.select("key.shard", name, value, "partition_id")
 
 
 def shard_with(entries: DataFrame, name: str) -> DictStore | None:

@@ -18,7 +18,7 @@ from beamish.engine.state import DictStore
 from beamish.engine.state.takes import TAKES, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import BoundFlow, Flow
-from beamish.spark.checkpoint import entries_of, operators, stores_of
+from beamish.spark.checkpoint import check_partitions, entries_of, operators, partitions_of, stores_of
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.stream import needs_ticks
 from beamish.spark.images import entry_digest
@@ -59,10 +59,11 @@ def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
     """
     batches = read_batches(spark, checkpoint)
     batch = max(one.number for one in batches if one.committed)
-    stages = []
+    stages, partitions = [], partitions_of(spark, checkpoint)
     for operator in operators(spark, checkpoint):
-        rows = entries_of(spark, checkpoint, batch, operator).where(~F.col("name").rlike(_BULK))
-        stages.append((operator, stores_of(rows.collect(), _is_no_segment)))
+        rows = entries_of(spark, checkpoint, batch, operator).where(~F.col("name").rlike(_BULK)).collect()
+        check_partitions(rows, operator, partitions)
+        stages.append((operator, stores_of(rows, _is_no_segment)))
     stages.sort(key=_place)
     in_flight = any(one.number > batch for one in batches)
     return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight)

@@ -76,7 +76,10 @@ def panes_of_stream(
     reports = needs_reports(flow)
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
-    abouts = {id(one): About(json.dumps(said)) for one, said in zip(flow.flows, descriptions(flow), strict=True)}
+    abouts = {
+        id(one): About(json.dumps(said), said["stage"])
+        for one, said in zip(flow.flows, descriptions(flow), strict=True)
+    }
     # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
     schema = pane_schema(flow.operator.gives, OF_PANES if has_querys_watermark(flow) else {})
     as_rows = observed is None and are_plain(flow.operator.gives.schema)

@@ -141,9 +141,11 @@ class About:
 
     Attributes:
         text: JSON.
+        stage: number of the stage, from 1.
     """
 
     text: str
+    stage: int = 1
 
     @property
     def digest(self) -> str:

@@ -27,6 +27,7 @@ from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.pane_rows import panes_to_rows
+from beamish.spark.operator.partition import StatePartition
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 from beamish.spark.rows.shard_ids import FIRST_SHARD
@@ -89,9 +90,11 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
         spare_memory()
         self._handle = handle
         self._store = MapStore(state_of(handle))
+        self._partition = StatePartition(handle, self._store, 1 if self._about is None else self._about.stage)
         self._stepped: set[int] = set()
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+        self._partition.enter(key[0])
         note, stored = read_note(self._store, key[0], self._operator.shards)
         store = note.sealed(self._store, key[0])
         shard = self._operator.open(store)
@@ -102,6 +105,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         came = _read(rows)
+        self._partition.enter(key[0])
         note, stored = read_note(self._store, key[0], self._operator.shards)
         if not stored and self._is_only_woken(key[0], came):
             return
@@ -114,6 +118,7 @@ class ShardProcessor(Acknowledged, StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         fired_ms = expiredTimerInfo.getExpiryTimeInMs()
+        self._partition.enter(key[0])
         if self._wakes is Wakes.EVERY_BATCH:
             self._handle.registerTimer(PAST_MS[fired_ms == PAST_MS[0]])
             if key[0] in self._stepped:

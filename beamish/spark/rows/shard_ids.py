@@ -31,6 +31,11 @@ def shard_ids(shards: int) -> tuple[int, ...]:
     return tuple(ids)
 
 
+def partition_of(shard: int, partitions: int) -> int:
+    """The partition that Spark puts a shard into, by its id (of Spark 4.0 one of numpy, whose 32 bits are too few for the hash)."""
+    return spark_hash(int(shard)) % partitions
+
+
 def spark_hash(number: int) -> int:
     """Spark's ``hash`` of one int: Murmur3 with seed 42, as a signed 32-bit number."""
     h = 42 ^ (_rotate(number * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK)
