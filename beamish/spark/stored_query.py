@@ -99,7 +99,7 @@ def is_heartbeat(line: str) -> bool:
         said = json.loads(line)
     except ValueError:
         return False
-    return isinstance(said, dict) and said.keys() == {"tick", "clock_us"}
+    return isinstance(said, dict) and said.keys() >= {"tick", "clock_us"}
 
 
 @attrs.frozen(eq=False)

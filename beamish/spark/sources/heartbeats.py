@@ -1,24 +1,26 @@
 """The clock as rows: a streaming source that gives one row per batch, the batch's clock.
 
-Its value is in the query's offset log, so a batch that is run again sees the same clock. In a continuous query a
-heartbeat comes with a batch once per second at most. Under ``Trigger.AvailableNow`` it comes twice, with the
-run's first two batches, and then no more, so that the run ends: twice because idle_timeout looks at the clock of the
-step before (docs/semantics.md#idle-timeout), so that windows of a stream that went quiet close in the next run that
-brings no rows.
+Its value is in the query's offset log, so a batch that is run again sees the same clock. How it follows the machine's
+clock: ``machine_clock.py``. In a continuous query a heartbeat comes with a batch once per second at most. Under
+``Trigger.AvailableNow`` it comes twice, with the run's first two batches, and then no more, so that the run ends: twice
+because idle_timeout looks at the clock of the step before (docs/semantics.md#idle-timeout), so that windows of a stream
+that went quiet close in the next run that brings no rows.
 """
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
+from beamish.spark.sources.machine_clock import Heartbeat, Reading
 from beamish.spark.worker_sockets import Acknowledged
 
 TICKS = t.StructType([t.StructField("clock_us", t.LongType())])
@@ -41,29 +43,48 @@ class HeartbeatSource(DataSource):
 
 
 class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"tick": number of the heartbeat, "clock_us": its clock}``."""
+    """Offsets are those of ``Heartbeat``."""
 
     def __init__(self) -> None:
         self._available_now = False
         self._last_tick: int | None = None
+        self._before = Heartbeat()
+        self._jumped = False
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"tick": 0, "clock_us": 0}
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return Heartbeat().offset
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._available_now = True
 
-    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         # Before Spark 4.2 there are no arguments; the tick then stays 0 and offsets differ by the clock alone.
-        clock_us = time.time_ns() // 1000
-        if start is None:
-            return {"tick": 0, "clock_us": clock_us // _EVERY_US * _EVERY_US}
-        if self._last_tick is None and self._available_now:
-            self._last_tick = start["tick"] + _TICKS_PER_RUN
-        due = clock_us >= start["clock_us"] + _EVERY_US if self._last_tick is None else start["tick"] < self._last_tick
-        return {"tick": start["tick"] + 1, "clock_us": max(clock_us, start["clock_us"])} if due else start
+        before = self._before if start is None else Heartbeat(**start)
+        now = Reading.now()
+        if not self._is_due(before, now, counted=start is not None):
+            return before.offset if start is None else start
+        self._warn(before.jump(now))
+        self._before = before.next(now) if start is not None else attrs.evolve(before.next(now), tick=0)
+        return self._before.offset
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def _is_due(self, before: Heartbeat, now: Reading, *, counted: bool) -> bool:
+        """Whether it is time for a heartbeat; ``counted``: whether offsets are."""
+        if self._available_now and counted:
+            if self._last_tick is None:
+                self._last_tick = before.tick + _TICKS_PER_RUN
+            return before.tick < self._last_tick
+        elapsed_us = before.elapsed_us(now)
+        return elapsed_us is None or elapsed_us >= _EVERY_US
+
+    def _warn(self, jump: str | None) -> None:
+        """Warn of a clock that was set, once until it is right again."""
+        if jump is not None and not self._jumped:
+            warnings.warn(jump, stacklevel=2)
+        self._jumped = jump is not None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if start["clock_us"] > self._before.clock_us:  # before Spark 4.2 it is not known earlier
+            self._before = attrs.evolve(self._before, clock_us=start["clock_us"])
         return [InputPartition(end["clock_us"])]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
