@@ -122,6 +122,8 @@ def cause(error: Exception) -> Exception | None:
 
 
 _RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)
+_LOST = re.compile(r"CANNOT_READ_STREAMING_STATE_FILE|FileNotFoundException")
+_STATE_FILE = re.compile(r"\S*/state/(\d+)/(\d+)/[^\s,;]+")
 _ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat |\n\nThe above exception was ")
 """What Spark, or a traceback, puts behind a message."""
 
@@ -134,7 +136,7 @@ def of(error: BaseException | None) -> BeamishError | None:
 
     Returns:
         the error as it was raised in the worker, its message alone, with ``error`` as its ``__cause__``, which has Spark's words and
-        the trace; None: it was no error of beamish's.
+        the trace; a ``StateError`` where Spark misses a file of the state; None: it was no error of beamish's.
 
     Example:
         >>> import beamish as bm
@@ -148,9 +150,23 @@ def of(error: BaseException | None) -> BeamishError | None:
     raised = [(found, globals().get(found[1])) for found in _RAISED.finditer(text)]
     ours = [(found, kind) for found, kind in raised if isinstance(kind, type) and issubclass(kind, BeamishError)]
     if not ours:
-        return None
+        return _of_lost_state(error)
     found, kind = ours[-1]  # the last of a chain is the one that went out
     end = _ENDS.search(text, found.end())
     result: BeamishError = kind(text[found.end() : end.start() if end else None].rstrip())
+    result.__cause__ = error
+    return result
+
+
+def _of_lost_state(error: BaseException) -> StateError | None:
+    """The error of a query whose state lacks a file, in place of Spark's; None: it is another."""
+    text = str(error)
+    lost = _STATE_FILE.search(text)
+    if lost is None or not _LOST.search(text):
+        return None
+    result = StateError(
+        f"the state of partition {lost[2]} of operator {lost[1]} lacks the file {lost[0]}: it was removed, or the folder is of an earlier batch; "
+        "restore the checkpoint from a copy, or start from a new one"
+    )
     result.__cause__ = error
     return result

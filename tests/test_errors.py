@@ -45,6 +45,24 @@ def test_what_is_none_of_ours_is_none():
     assert bm.errors.of(RuntimeError("\nbeamish.errors.re: no class")) is None
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Caused by: java.io.FileNotFoundException: File file:/c/state/1/12/3.changelog does not exist\n\tat org",
+        "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] of file:/c/state/1/12/3.changelog does not exist.",
+    ],
+)
+def test_a_file_of_the_state_that_is_missing_is_named(words):
+    spark_s = RuntimeError(f"[STREAM_FAILED] Query terminated\n{words}")
+    error = bm.errors.of(spark_s)
+    assert isinstance(error, bm.StateError)
+    assert str(error).startswith(
+        "the state of partition 12 of operator 1 lacks the file file:/c/state/1/12/3.changelog: "
+    )
+    assert error.__cause__ is spark_s
+    assert bm.errors.of(RuntimeError("FileNotFoundException: File file:/rows/state/5.json does not exist")) is None
+
+
 def test_an_error_of_ours_is_itself():
     error = bm.OptionError("no")
     assert bm.errors.of(error) is error
