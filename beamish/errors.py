@@ -107,13 +107,30 @@ def values_are_hidden() -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value of a row, as it stands in a message."""
-    return HIDDEN if values_are_hidden() else repr(value)
+    """A value of a row, as it stands in a message; only its class if its ``repr`` raises."""
+    if values_are_hidden():
+        return HIDDEN
+    try:
+        return _indented(repr(value))
+    except Exception:  # noqa: BLE001 - a broken repr must not hide the error that is reported
+        return f"a {type(value).__name__}"
 
 
-def said(error: Exception) -> str:
-    """What another's error says, which may hold values of rows."""
-    return f"{type(error).__name__}: {HIDDEN if values_are_hidden() else error}"
+def said(error: BaseException) -> str:
+    """The class and the text of another's error, which may hold values of rows."""
+    return f"{type(error).__name__}: {HIDDEN if values_are_hidden() else _indented(_text(error))}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as raised:  # noqa: BLE001 - a broken str must not hide the error that is reported
+        return f"(its str() raised {type(raised).__name__})"
+
+
+def _indented(text: str) -> str:
+    """A text whose further lines are indented, so that none of them reads as the line of an error in a traceback."""
+    return text.replace("\n", "\n  ")
 
 
 def cause(error: Exception) -> Exception | None:
@@ -124,7 +141,14 @@ def cause(error: Exception) -> Exception | None:
 _RAISED = re.compile(r"^beamish\.errors\.(\w+): ", re.MULTILINE)
 _LOST = re.compile(r"CANNOT_READ_STREAMING_STATE_FILE|FileNotFoundException")
 _STATE_FILE = re.compile(r"\S*/state/(\d+)/(\d+)/[^\s,;]+")
-_ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat |\n\nThe above exception was ")
+_FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*")
+"""What stands before the line of the error that a traceback is of."""
+_CHAINED = re.compile(
+    r"\n\n(?:The above exception was the direct cause of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n\n"
+)
+"""What stands between the tracebacks of an error and of the one that it led to."""
+_ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat ")
 """What Spark, or a traceback, puts behind a message."""
 
 
@@ -140,27 +164,33 @@ def of(error: BaseException | None) -> BeamishError | None:
 
     Example:
         >>> import beamish as bm
-        >>> spark_s = RuntimeError("[STREAM_FAILED] ... Traceback ...\nbeamish.errors.StateError: the checkpoint has 2 shards\n SQLSTATE: 38000")
+        >>> text = "Traceback (most recent call last):\n  File ...\nbeamish.errors.StateError: the checkpoint has 2 shards\n SQLSTATE: 38000"
+        >>> spark_s = RuntimeError(f"[STREAM_FAILED] ... {text}")
         >>> bm.errors.of(spark_s)
         StateError('the checkpoint has 2 shards')
     """
     if error is None or isinstance(error, BeamishError):
         return error
-    text = str(error)
-    raised = [(found, globals().get(found[1])) for found in _RAISED.finditer(text)]
-    ours = [(found, kind) for found, kind in raised if isinstance(kind, type) and issubclass(kind, BeamishError)]
-    if not ours:
-        return _of_lost_state(error)
-    found, kind = ours[-1]  # the last of a chain is the one that went out
-    end = _ENDS.search(text, found.end())
-    result: BeamishError = kind(text[found.end() : end.start() if end else None].rstrip())
-    result.__cause__ = error
-    return result
+    for traceback in reversed(_CHAINED.split(_text(error))):  # the last of a chain is the one that went out
+        found = _raised_in(traceback)
+        kind = globals().get(found[1]) if found else None
+        if found and isinstance(kind, type) and issubclass(kind, BeamishError):
+            end = _ENDS.search(traceback, found.end())
+            result: BeamishError = kind(traceback[found.end() : end.start() if end else None].rstrip())
+            result.__cause__ = error
+            return result
+    return _of_lost_state(error)
+
+
+def _raised_in(traceback: str) -> re.Match[str] | None:
+    """The line of an error like ours: after the frames, since a line further down is of another's message."""
+    frames = _FRAMES.search(traceback)
+    return _RAISED.match(traceback, frames.end()) if frames else _RAISED.search(traceback)
 
 
 def _of_lost_state(error: BaseException) -> StateError | None:
     """The error of a query whose state lacks a file, in place of Spark's; None: it is another."""
-    text = str(error)
+    text = _text(error)
     lost = _STATE_FILE.search(text)
     if lost is None or not _LOST.search(text):
         return None

@@ -17,7 +17,7 @@ from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from beamish.errors import HIDDEN, values_are_hidden
+from beamish.errors import shown
 
 ALLOWED = (
     "None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets, frozensets and "
@@ -51,9 +51,7 @@ _to_json = json.JSONEncoder(separators=(",", ":")).encode
 def _tagged(value: Any) -> Any:
     write = _WRITE.get(type(value))
     if write is None:
-        raise TypeError(
-            f"a {type(value).__module__}.{type(value).__qualname__} ({HIDDEN if values_are_hidden() else str(value)[:80]})"
-        )
+        raise TypeError(f"a {type(value).__module__}.{type(value).__qualname__} ({shown(value)[:80]})")
     return write(value)
 
 
