@@ -28,6 +28,7 @@ from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
 from beamish.kernels.identity import plain_repr
 from beamish.kernels.type_names import arrow_type
+from beamish.kernels.unshared import shared_object
 
 if TYPE_CHECKING:
     from beamish.accumulations.adapters.one_input import MergedInput
@@ -42,7 +43,8 @@ class Accumulation:
 
     A subclass is best a frozen attrs class. It says which column it reads (``column``: a name, several, or None
     for the whole row as a dict) and the type of its result in Spark's words (``result_type``, such as "bigint",
-    "double", "array<string>"), and defines ``create``, ``add``, ``merge`` and ``extract``. An accumulator is a
+    "double", "array<string>"), and defines ``create``, ``add``, ``merge`` and ``extract``. ``create`` is called for each window, and
+    when the pipeline is checked. An accumulator is a
     plain value: None, bool, int, float, str, bytes, Decimal, date, datetime, timedelta, and lists, tuples, sets,
     frozensets and dicts of these; it is kept in the checkpoint. One that is another object says how by ``dump`` and
     ``load``. ``add`` and ``merge`` may change and return their first argument. Rows are added in the order of their event times; a null is added as None.
@@ -196,6 +198,19 @@ class Accumulation:
                 "result_type = 'double', or whichever it is, in Spark's words"
             )
         self.value_type(())
+        shared = self._shared_object()
+        if shared is not None:
+            raise PipelineError(
+                f"accumulate({name}={self!r}): {type(self).__name__}.create() gives one and the same {type(shared).__name__} each time, so "
+                "that windows would add to each other's; make a new one in create()"
+            )
+
+    def _shared_object(self) -> Any:
+        """A mutable object that two accumulators would have in common; None: there is none, or ``create`` raises, as it will with a row."""
+        try:
+            return shared_object(self.create(), self.create())
+        except Exception:  # noqa: BLE001 - what a worker has may be missing here
+            return None
 
     def check_types(self, name: str, types: Sequence[pa.DataType]) -> None:
         """Check the types of its input columns.

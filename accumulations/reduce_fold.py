@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from beamish.kernels.fields import Field
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Keys, is_orderable, sort_keys, sort_order
 from beamish.kernels.type_names import arrow_type
+from beamish.kernels.unshared import unshared
 
 _INFERRED = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
@@ -109,7 +109,7 @@ class Reduce(Accumulation):
                     reduced = fn(reduced, value)
             except Exception as error:  # noqa: BLE001 - it is raised again
                 raise failed(self, "fn", (reduced, value), error, number) from cause(error)
-            result[number] = reduced
+            result[number] = unshared(reduced)
         return [typed(self, "fn", result, state[0].type)]
 
     def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
@@ -148,7 +148,7 @@ class Fold(Accumulation):
         'bigint'
     """
 
-    initial: Any = attrs.field(hash=False)
+    initial: Any = attrs.field(hash=False, converter=unshared)
     fn: Callable[[Any, Any], Any] = function_field()
     column: str | None = column_field(optional=True)
     merge: Callable[[Any, Any], Any] | None = function_field(optional=True)  # type: ignore[assignment]
@@ -190,7 +190,7 @@ class Fold(Accumulation):
             )
 
     def create(self) -> Any:
-        return copy.deepcopy(self.initial)
+        return unshared(self.initial)
 
     def add(self, accumulator: Any, value: Any) -> Any:
         return self.fn(accumulator, value)

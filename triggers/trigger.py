@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from beamish.errors import OptionError, UserFunctionError, cause, said, shown
 from beamish.kernels.identity import plain_repr
+from beamish.kernels.unshared import unshared
 from beamish.markup import html_table
 
 WindowIndices = NDArray[np.intp]
@@ -259,12 +260,13 @@ class Trigger:
         for i, cells in zip(m.into.tolist(), m.lists(s["state"]), strict=True):
             if not cells:
                 continue  # of no parts: it stays new
-            states = [self.create() if cell is None else cell[0] for cell in cells]
+            states = [unshared(self.create() if cell is None else cell[0]) for cell in cells]
             s["state"][i] = (self._call(i, "on_merge", states, _context(now, i)),)
 
     def _state(self, s: State, i: int) -> Any:
+        """A copy of a window's state, which the methods may change: the one in the table may be another's, or be gone back to."""
         cell = s["state"][i]
-        return self.create() if cell is None else cell[0]
+        return unshared(self.create() if cell is None else cell[0])
 
     def _call(self, window: int, method: str, *arguments: Any) -> Any:
         try:

@@ -15,6 +15,7 @@ from beamish.kernels.buffers import binary_column
 from beamish.kernels.codec import ALLOWED, decode, encode
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key, sort_order
+from beamish.kernels.unshared import unshared
 
 _LONGEST_ARGUMENT = 200
 
@@ -74,7 +75,7 @@ def extract(owner: Any, state: pa.Array, type_: pa.DataType) -> pa.Array:
     for number, encoded in enumerate(state.to_pylist()):
         accumulator = _create(owner, number) if encoded is None else _decode(owner, encoded, number)
         try:
-            values.append(owner.extract(accumulator))
+            values.append(unshared(owner.extract(accumulator)))
         except Exception as error:  # noqa: BLE001 - it is raised again
             raise failed(owner, "extract", (accumulator,), error, number) from cause(error)
     return typed(owner, "extract", values, type_)
@@ -130,7 +131,7 @@ def no_rows(groups: int) -> pa.Array:
 
 def _create(owner: Any, number: int) -> Any:
     try:
-        return owner.create()
+        return unshared(owner.create())
     except Exception as error:  # noqa: BLE001 - it is raised again
         raise failed(owner, "create", (), error, number) from cause(error)
 
@@ -160,8 +161,5 @@ def _encode(owner: Any, accumulator: Any, number: int) -> bytes:
 
 
 def _short(value: Any) -> str:
-    try:
-        text = shown(value)
-    except Exception:  # noqa: BLE001 - a broken repr must not hide the error that is reported
-        text = f"a {type(value).__name__}"
+    text = shown(value)
     return text if len(text) <= _LONGEST_ARGUMENT else f"{text[:_LONGEST_ARGUMENT]}..."
