@@ -21,6 +21,8 @@ LATEST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _US
 """9999-12-31T23:59:59.999999 UTC: the last event time that has a window."""
 END_OF_TIME_US = 2**63 - 1
 """The end of the global window, and the watermark after the last row of all."""
+NO_TIME_US = END_OF_TIME_US - 1
+"""The event time, in the global window, of a pane without a timestamp: the window's last microsecond."""
 
 
 def instant_us(where: str, value: Any, error: type[BeamishError] = ScriptError) -> int:

@@ -17,7 +17,7 @@ from beamish.explain import explain, explained
 from beamish.flow import Flow, Input, Panes
 from beamish.forms import FromChangelog, FromPanes, InputForm
 from beamish.inspection.of_script import why_after
-from beamish.kernels.formulas import Formula, read_formula
+from beamish.kernels.formulas import Formula, read_condition, read_formula
 from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
 from beamish.local import run
@@ -384,7 +384,7 @@ class Pipeline:
                 ``pc.field("pane", "timing") == "LATE"`` too. Conditions are joined by ``&``, ``|`` and ``~``.
 
         Raises:
-            OptionError: it is no expression.
+            OptionError: it is no expression, or one that is never true, such as a comparison with null.
             PipelineError: it is a merge: say it of the stage before, or of the DataFrame.
 
         Example:
@@ -403,7 +403,7 @@ class Pipeline:
             [{'good': 1}]
         """
         self._check_no_merge(f"where({condition})")
-        formula = read_formula("where(condition)", condition, "pc.field('score') > 3")
+        formula = read_condition("where(condition)", condition, "pc.field('score') > 3")
         return self._with(where=_both(self._said("where"), formula))
 
     def deduplicate(self, *columns: str, within: DurationLike | None = None) -> Pipeline:
@@ -535,7 +535,7 @@ class Pipeline:
                 ``with_columns`` computes, or ``~pc.field("pane", "is_last")``. Null leaves out.
 
         Raises:
-            OptionError: it is no expression.
+            OptionError: it is no expression, or one that is never true, such as a comparison with null.
             PipelineError: the stage has no windows.
 
         Example:
@@ -554,7 +554,7 @@ class Pipeline:
             >>> [pane.key for pane in busy.run(bm.testing.TestStream().add(rows).advance_watermark_to(60))]
             [{'user': 'ann'}]
         """
-        formula = read_formula("having(condition)", condition, "pc.field('n') >= 5")
+        formula = read_condition("having(condition)", condition, "pc.field('n') >= 5")
         return self._with(having=_both(self._said("having"), formula))
 
     def with_columns(self, **columns: pc.Expression) -> Pipeline:

@@ -174,6 +174,11 @@ def read_as_of(
     if not isinstance(wait_for, WaitFor):
         raise OptionError(f"as_of_join(wait_for={wait_for!r}): must be bm.BOTH_INPUTS or bm.LEFT_INPUT")
     within = None if tolerance is None else not_negative("as_of_join(tolerance)", tolerance)
+    if within is not None and not within and not allow_exact_matches:
+        raise OptionError(
+            f"as_of_join(tolerance={str(within)!r}, allow_exact_matches=False): a row would meet no version, since one that begins at its "
+            "time is not met, and one before it is too old; give a longer tolerance"
+        )
     waits = not_negative("as_of_join(grace)", grace)
     return AsOfOptions(
         "left" if how == "left" else "inner", within, waits, bool(early), wait_for, bool(allow_exact_matches)

@@ -28,7 +28,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.engine.windowing.window_table import NO_ENTRY, NO_VALUE
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.pane import PaneChange, PaneKind, PaneTiming
 from beamish.plan.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW
@@ -106,7 +106,7 @@ def pane_column(column: Block) -> pa.Array:
 
 def timestamp_column(time_us: Ints, none: Flags) -> pa.Array:
     """The output's column ``timestamp``, of int64 microseconds; null at the end of time and where ``none`` holds."""
-    return pa.array(time_us, mask=(time_us == END_OF_TIME_US - 1) | none).cast(TIMESTAMP)
+    return pa.array(time_us, mask=(time_us == NO_TIME_US) | none).cast(TIMESTAMP)
 
 
 def _bounds(us: Ints, end_us: Ints) -> pa.Array:

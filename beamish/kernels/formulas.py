@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.errors import HIDDEN, ColumnError, OptionError, UserFunctionError, cause, values_are_hidden
+from beamish.kernels.reserved import PREFIX
 
 NO_OTHER = "a checkpoint does not take another expression: begin a new one, with an expression that takes every value"
 """What to do where an expression fails on what cannot be dropped."""
 ANOTHER = "say one that takes every value, and start the query again from the same checkpoint"
 """What to do where one fails on panes that are not taken back."""
+
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NULL_COMPARED = re.compile(r" (?:==|!=|<=?|>=?) null\[|\bnull\[[^]]*\] (?:==|!=|<=?|>=?) ")
+"""In an expression as pyarrow writes it, without its texts."""
+_NO_COLUMNS = pa.table({PREFIX: [0]})
+"""A row without a column that an expression could name."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -99,6 +107,29 @@ def read_formula(where: str, value: Any, example: str) -> Formula:
             f"{where}={value!r}: must be an expression of pyarrow's (import pyarrow.compute as pc), such as {example}"
         )
     return Formula(value)
+
+
+def read_condition(where: str, value: Any, example: str) -> Formula:
+    """Read a formula that rows or panes are to fulfil.
+
+    Raises:
+        OptionError: it is no expression of pyarrow's, or none could fulfil it.
+    """
+    formula = read_formula(where, value, example)
+    if _NULL_COMPARED.search(_TEXT.sub("", str(formula))):
+        raise OptionError(
+            f"{where}={formula!r}: a comparison with null is null, so it would leave out every row; say pc.field('x').is_null(), or "
+            "~pc.field('x').is_null()"
+        )
+    try:
+        constant = formula.of(_NO_COLUMNS)[0].as_py()
+    except (pa.ArrowException, KeyError, NotImplementedError):
+        return formula  # it reads columns
+    if constant in (None, False):
+        raise OptionError(
+            f"{where}={formula!r}: never true, so it would leave out every row; say one such as {example}"
+        )
+    return formula
 
 
 def check_condition(where: str, formula: Formula, schema: pa.Schema) -> None:

@@ -44,6 +44,7 @@ class Relation:
         watermarks: the policies of the sources that it comes from.
         behind_us: how far past a pane's time the watermark may be when it comes out, where that alone decides; microseconds.
         has_timestamps: whether panes have a timestamp; not so in a window that never ends, without a combiner.
+        at_window_ends: whether the timestamp of each pane is the last microsecond of its window.
         is_changelog: whether its rows set and delete slots, as ``changes()`` says, and are no panes of a window.
         slot: the columns that, with the window, say what a row of output is a row of; None: there are none, it is one of a bag.
         follows: how rows of a slot follow each other.
@@ -58,6 +59,7 @@ class Relation:
     watermarks: tuple[Watermark, ...] = ()
     behind_us: int = 0
     has_timestamps: bool = True
+    at_window_ends: bool = False
     is_changelog: bool = False
     slot: tuple[Any, ...] | None = None
     follows: Follows = Follows.ONCE

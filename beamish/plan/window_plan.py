@@ -27,7 +27,9 @@ from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Follows, Relation
 from beamish.plan.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW, dropped_type
+from beamish.triggers.never import Never
 from beamish.watermarks import Watermark
+from beamish.windows.inherited import InheritedWindows
 from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
 from beamish.windows.windowings import WINDOWING
@@ -158,6 +160,11 @@ class WindowPlan:
         return self.window.is_all_of_time
 
     @property
+    def windows_are_endless(self) -> bool:
+        """Whether windows have no end in event time: all of time, or windows of rows."""
+        return self.is_global or self.counts_rows
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The key columns, as they come out: of a merge by the first input's names."""
         return self.takes[0].keys
@@ -176,6 +183,11 @@ class WindowPlan:
     def takes_panes(self) -> bool:
         """Whether it takes panes of another stage, so that it must see every step."""
         return any(relation.is_panes for relation in self.takes)
+
+    @property
+    def takes_untimed_panes(self) -> bool:
+        """Whether panes without a timestamp have a window here: the global window holds every one."""
+        return self.is_global and self.takes_panes and not self.inherits_windows
 
     @cached_property
     def policies(self) -> tuple[Watermark, ...]:
@@ -467,6 +479,7 @@ def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAcc
 def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
     """What is known of a window stage's panes before there is data."""
     keys = (*takes[0].keys, *((WINDOWING,) if options.windowings else ()))
+    combines = options.combiner is not TimestampCombiner.END_OF_WINDOW
     return Relation(
         keys=keys,
         window=options.window and options.window.origin,
@@ -475,8 +488,19 @@ def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
         slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
         # a key that comes again after it was forgotten has another pane
         follows=Follows.ADDING if options.mode is None and options.forget_after else _FOLLOWS[options.mode],
-        has_timestamps=options.combiner is not TimestampCombiner.END_OF_WINDOW or not _never_ends(options),
+        behind_us=_behind_us(options, takes),
+        has_timestamps=not _never_ends(options) or (combines and all(relation.has_timestamps for relation in takes)),
+        at_window_ends=not (combines or _never_ends(options)),
     )
+
+
+def _behind_us(options: WindowOptions, takes: Sequence[Relation]) -> int:
+    """How far past their time the watermark is at least when its panes come out: of windows of panes that come so late, and at expiry."""
+    behind_us = 0
+    if isinstance(options.window, InheritedWindows):
+        behind_us = min(relation.behind_us for relation in takes)
+    waits_for_expiry = isinstance(options.trigger, Never) and options.retention is None and not _never_ends(options)
+    return max(behind_us, options.allowed_lateness.us) if waits_for_expiry else behind_us
 
 
 def _never_ends(options: WindowOptions) -> bool:

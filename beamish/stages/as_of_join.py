@@ -102,6 +102,7 @@ class AsOfStage(Stage):
             window=left.window,
             retracts=self.options.retracts,
             watermarks=watermarks,
+            behind_us=max(0, left.behind_us - self.options.grace.us),
             slot=None,
             follows=follows,
         )

@@ -39,8 +39,8 @@ def check_deduplication(options: Deduplication, takes: Sequence[Relation]) -> No
         )
     if options.within is not None and takes[0].behind_us >= options.within.us:
         raise PipelineError(
-            f"{options.call} after a suppress: what is held comes when the watermark is {Duration(takes[0].behind_us)} past its time, so "
-            "nobody would know any more whether it came before; say a longer within"
+            f"{options.call}: what a suppress holds, or a window gives when it expires, comes when the watermark is "
+            f"{Duration(takes[0].behind_us)} past its time, when its ID has expired; say a longer within"
         )
     if takes[0].name is not None:
         raise PipelineError(

@@ -128,7 +128,8 @@ class Suppressed(Stage):
         """What comes out of the stage, and then of the suppress."""
         once = isinstance(self.suppress.until, UntilWindowCloses)
         follows = Follows.ONCE if once else gives.follows
-        return attrs.evolve(gives, behind_us=self.of.behind_us(takes, self.suppress), follows=follows)
+        behind_us = max(gives.behind_us, self.of.behind_us(takes, self.suppress))
+        return attrs.evolve(gives, behind_us=behind_us, follows=follows)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         operator = bare(operator)

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from beamish.durations import Duration
 from beamish.engine.operator import Operator
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.errors import PipelineError
@@ -50,7 +51,14 @@ class VersionsStage(Stage):
     def gives(self, takes: Sequence[Relation]) -> Relation:
         keys, follows = takes[0].keys, Follows.ONCE if self.is_final else Follows.RETRACTING
         retracts, watermarks = not self.is_final, takes[0].watermarks
-        return Relation(keys, retracts=retracts, watermarks=watermarks, slot=(*keys, VALID_FROM), follows=follows)
+        return Relation(
+            keys,
+            retracts=retracts,
+            watermarks=watermarks,
+            behind_us=takes[0].behind_us,
+            slot=(*keys, VALID_FROM),
+            follows=follows,
+        )
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns
@@ -104,6 +112,12 @@ def check_changes(relation: Relation, options: VersionsOptions) -> None:
         raise PipelineError(
             f"{call} of panes without timestamp: when would they be valid? Give the stage before a timestamp_combiner, such as "
             ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+        )
+    if relation.behind_us > options.allowed_lateness.us:
+        least = Duration(relation.behind_us)
+        raise PipelineError(
+            f"{call}: what a suppress holds, or a window gives when it expires, comes when the watermark is {least} past its time, so all "
+            f"of it would be too late; say allowed_lateness={str(least)!r} or more, and a history as long"
         )
     taken = {*PANE_COLUMNS, VALID_FROM, VALID_TO}
     for name in (*relation.keys, *(options.values or ())):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import has_no_event_time
@@ -10,6 +11,9 @@ from beamish.modes import TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import Relation
 from beamish.stages.pairs_once import joins_once
+from beamish.windows.fixed import FixedWindows
+from beamish.windows.option import WindowOption
+from beamish.windows.sliding import SlidingWindows
 
 
 def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
@@ -34,6 +38,7 @@ def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
             _check_counted(one, takes)
     else:
         _check_have_time(options, takes)
+        _check_sampled(options.window, takes)
 
 
 def _check_not_inherited(takes: Sequence[Relation]) -> None:
@@ -102,13 +107,45 @@ def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has:
 
 
 def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that panes of windows of rows have a time by which they fall into windows of time."""
+    """Check that panes have a time by which they fall into windows of time; the global window takes all."""
+    if options.window is None or all(_is_all_of_time(options.window)):
+        return
     for relation in takes:
         of = relation.window
         if of is None or relation.has_timestamps:
             continue
-        if of.counts_rows:
-            raise PipelineError(
-                f"window({options.window!r}) over the panes of {of!r}: windows of rows end at no time, so their panes have no timestamp; "
-                "give the stage before .timestamp_combiner(bm.TimestampCombiner.LATEST)"
-            )
+        if options.where is not None and not (of.counts_rows or all(_is_all_of_time(of))):
+            continue  # the condition may take the panes of the windowings whose windows end
+        why = "windows of rows end at no time" if of.counts_rows else "all of time does not end"
+        raise PipelineError(
+            f"window({options.window!r}) over the panes of {of!r}: {why}, so their panes have no timestamp, and all of them would be "
+            f"dropped; give the stage{f' {relation.name!r}' if relation.name else ' before'} "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or take them in bm.GlobalWindow()"
+        )
+
+
+def _check_sampled(window: WindowOption, takes: Sequence[Relation]) -> None:
+    """Check that windows with gaps between them hold the ends of some of the windows that panes are in."""
+    for one in window.windowings.values() or (window,):
+        for relation in takes:
+            of = relation.window
+            if of is not None and relation.at_window_ends and _miss_all(one, of):
+                raise PipelineError(
+                    f"window({one!r}) over the panes of {of!r}: a pane is at the last microsecond of its window, and none of these is in "
+                    "a window; give another offset, or a period that is not above the size"
+                )
+
+
+def _miss_all(window: WindowOption, of: WindowOption) -> bool:
+    """Whether the last microseconds of all windows lie between those of others."""
+    if not (isinstance(window, SlidingWindows) and isinstance(of, (FixedWindows, SlidingWindows))):
+        return False
+    if not (window.holds_its_rows and of.holds_its_rows):  # windows of one's own may be others
+        return False
+    last_us = of.offset.us + of.size.us - 1
+    return (last_us - window.offset.us) % gcd(window.period.us, of.period_us) >= window.size.us
+
+
+def _is_all_of_time(window: WindowOption) -> list[bool]:
+    """Whether each of its windowings is all of time, so that a pane needs no timestamp to be in one."""
+    return [one.is_all_of_time for one in window.windowings.values() or (window,)]

@@ -86,8 +86,9 @@ def check_in_time(options: WindowOptions, relation: Relation) -> None:
     if relation.behind_us > lateness and options.window is not None and not has_all_of_time(options):
         least = Duration(relation.behind_us)
         raise PipelineError(
-            f"a stage after suppress with allowed_lateness({options.allowed_lateness!r}): what is held comes when the watermark "
-            f"is {least} past its time, so all of it would be too late; say .allowed_lateness({least!r}) or more in this stage"
+            f"a stage with allowed_lateness({options.allowed_lateness!r}): what a suppress holds, or a window gives when it expires, comes "
+            f"when the watermark is {least} past its time, so all of it would be too late; say .allowed_lateness({least!r}) or more in "
+            "this stage"
         )
 
 

@@ -85,6 +85,8 @@ def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
 
 def _times(relation: Relation) -> str:
     time = "event time is the panes' timestamp" if relation.is_panes else f"event time in {relation.event_time}"
+    if not relation.has_timestamps:
+        time = "panes without a timestamp"
     if has_no_event_time(relation.event_time):
         time = "no event time"
     if relation.is_signed:
@@ -197,7 +199,9 @@ def _timestamp(options: WindowOptions) -> str:
     if options.combiner is TimestampCombiner.END_OF_WINDOW:
         all_of_time = options.window is not None and (options.window.is_all_of_time or options.counts_rows)
         return "null" if all_of_time else "the last microsecond of the window"
-    return f"the {options.combiner.value} event time among the rows new in the pane that came in time"
+    words = f"the {options.combiner.value} event time among the rows new in the pane that came in time"
+    alone = any(one.keeps_left or one.keeps_right for _, one in joins_once(options.accumulations))
+    return words + "; null where only rows without a match come" * (alone and options.never_ends)
 
 
 def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:

@@ -22,7 +22,7 @@ from tests.agreement import differences
 from tests.said import evolve, said
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import normal, same
-from tests.twin.run import Key, Live, Signed, Twin
+from tests.twin.run import NO_TIME_US, Key, Live, Signed, Twin
 from tests.twin.windows import Bounds, assign, groups
 
 KeyAndWindow = tuple[str, Window]
@@ -162,13 +162,13 @@ def batch_of_chain(chain: Pipeline, script: TestStream, panes: Sequence[Pane]) -
         assert isinstance(window, Window)
         time_us = None if window.end is None else instant_us("end", window.end) - 1
         row = Row(0, time_us or 0, {**keys[key], **values}, before_end=True)
-        for own in _windows_of_pane(chain, window, time_us, row):
+        for own in _windows_of_pane(chain, window, row):
             kept.setdefault((key_name(chain, row.values), own), []).append(row)
     gone = [(at, row) for at, row in twin.dropped if isinstance(at, Window)]
     for window, row in sorted(gone, key=lambda one: not _removes(one[1])):
         rows = kept.setdefault((key_name(chain, row.values), window), [])
         if _removes(row):
-            rows.append(row._replace(time_us=_time_us(window, row, chain)))
+            rows.append(row._replace(time_us=0 if row.time_us == NO_TIME_US else row.time_us))
         else:
             del rows[next(i for i, one in enumerate(rows) if same(dict(one.values), dict(row.values)))]
     return {
@@ -183,14 +183,8 @@ def _removes(row: Row) -> bool:
     return row.values.removes
 
 
-def _time_us(window: Window, row: Row, chain: Pipeline) -> int:
-    return 0 if said(chain).window is None and window.end is None else row.time_us
-
-
-def _windows_of_pane(chain: Pipeline, window: Window, time_us: int | None, row: Row) -> list[Window]:
+def _windows_of_pane(chain: Pipeline, window: Window, row: Row) -> list[Window]:
     option = said(chain).window
     if option is None:
         return [window]
-    if time_us is None:
-        return []
-    return [window_of(chain, bounds) for bounds in assign(option, time_us, row.values)]
+    return [window_of(chain, bounds) for bounds in assign(option, row.time_us, row.values)]

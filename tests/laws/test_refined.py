@@ -10,11 +10,13 @@ from beamish.accumulations import Count, Max, Sum
 from beamish.local import Variation, run
 from tests.agreement import differences
 from tests.said import evolve, said
+from tests.seconds import S
 from tests.strategies.chains import NOT_MERGING
 from tests.strategies.formulas import SHOWN, TAKEN, one_of, refined
 from tests.strategies.pipelines import modes, pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.triggers import usual_triggers
+from tests.strategies.windows import taking
 from tests.twin import run as run_twin
 
 FIRST = pipelines().map(lambda pipeline: evolve(pipeline, accumulations={"n": Count(), "total": Max("score")}))
@@ -36,10 +38,14 @@ def test_a_stage_takes_what_conditions_leave(data):
     first = data.draw(FIRST.flatmap(refined))
     first = evolve(first, with_dropped=False)
     signed = said(first).retracts
-    window = data.draw(NOT_MERGING)
+    window = taking(data.draw(NOT_MERGING), first.flow)
     mode = data.draw(modes.filter(lambda one: not signed or one is not bm.AccumulationMode.DISCARDING))
     more = {"more": Sum("more")} if said(first).derived else {}
-    second = bm.Pipeline().trigger(data.draw(usual_triggers), allow_data_loss=True).allowed_lateness(5)
+    second = (
+        bm.Pipeline()
+        .trigger(data.draw(usual_triggers), allow_data_loss=True)
+        .allowed_lateness(max(5, first.flow.gives.behind_us / S))
+    )
     second = second.accumulation_mode(mode).accumulate(n=Count(), total=Sum("n"), **more)
     second = second if window is None else second.window(window)
     second = evolve(second, where=data.draw(st.none() | one_of(SHOWN)), having=data.draw(st.none() | one_of(SHOWN)))

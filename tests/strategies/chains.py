@@ -11,7 +11,7 @@ from tests.said import declared, evolve, said
 from tests.seconds import S
 from tests.strategies.pipelines import combiners, modes, pipelines
 from tests.strategies.triggers import ASKED, usual_triggers
-from tests.strategies.windows import windows
+from tests.strategies.windows import taking, windows
 
 FIRST = {"v0": a.Sum("score"), "v1": a.Count()}
 LATER = st.sampled_from(
@@ -58,14 +58,15 @@ def chains(
     asked = {ASKED: a.Count()} if said(before).trigger.asked_values else {}
     before = evolve(before, accumulations=FIRST | asked, with_dropped=False)
     signed = said(before).retracts
-    window = draw(NOT_MERGING if signed else st.one_of(NOT_MERGING, windows.filter(lambda w: not w.columns)))
+    drawn = draw(NOT_MERGING if signed else st.one_of(NOT_MERGING, windows.filter(lambda w: not w.columns)))
+    window = taking(drawn, before.flow)
     kind = draw(mode.filter(lambda mode: mode is not bm.AccumulationMode.DISCARDING) if signed else mode)
     second = declared(
         keys=draw(st.one_of(KEYS, KEYS, st.just(said(before).keys))),
         window=window,
         trigger=draw(usual_triggers),
         allow_data_loss=True,
-        allowed_lateness=Duration(draw(st.sampled_from([0, 5, 1000])) * S),
+        allowed_lateness=Duration(max(draw(st.sampled_from([0, 5, 1000])) * S, before.flow.gives.behind_us)),
         mode=kind,
         combiner=draw(combiners),
         with_dropped=draw(with_dropped),

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
+from beamish.flow import Flow
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Never, Repeatedly, Trigger
 from tests.said import said
+from tests.seconds import S
 from tests.strategies.merges import JOINS, policies, scripts
 from tests.strategies.pipelines import combiners, modes, retracting
 from tests.strategies.triggers import usual_triggers
-from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
+from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows, taking
 
 NAMES = ("orders", "clicks", "visits", "views", "taps", "calls")
 PANES = ("v0", "v1")
@@ -76,7 +78,7 @@ def _windowed(
     pipeline = pipeline if window is None else pipeline.window(window)
     pipeline = (
         pipeline.trigger(draw(how.trigger), allow_data_loss=True)
-        .allowed_lateness(draw(how.lateness))
+        .allowed_lateness(max(draw(how.lateness), *(relation.behind_us / S for relation in pipeline.flow.takes)))
         .accumulation_mode(mode)
         .timestamp_combiner(draw(how.combiner))
     )
@@ -85,6 +87,11 @@ def _windowed(
     if mode is not bm.AccumulationMode.DISCARDING and draw(st.booleans()):
         pipeline = pipeline.only_updated_panes()
     return pipeline
+
+
+def _stages(sides: dict[str, Side]) -> list[Flow]:
+    """The sides that are more than sources."""
+    return [side.pipeline.flow for side in sides.values() if side.columns == PANES]
 
 
 def _side_of(pipeline: bm.Pipeline) -> Side:
@@ -106,6 +113,7 @@ def _chain(draw: st.DrawFn, name: str, keys: tuple[str, ...], how: Drawing, wind
     """Two stages; of given windows the second keeps those of the first."""
     first = _stage(draw, name, keys, how, window)
     own = None if window or draw(st.booleans()) else draw(how.window.filter(lambda one: not one.merging))
+    own = taking(own, first.pipeline.flow)
     second = bm.Pipeline().key_by(*(f"{name}_{key}" for key in keys))
     second = _windowed(draw, second, how, own, first.retracts).accumulate(v0=a.Sum("v0"), v1=a.Count())
     return _side_of(first.pipeline.then(second))
@@ -120,6 +128,8 @@ def _merge(
     sides = {name: _plain_side(draw, draw(kinds), name, keys, how) for name in names}
     signed = any(side.retracts for side in sides.values())
     own = window or draw(how.window.filter(lambda one: not (signed and one.merging)))
+    if taking(own, *_stages(sides)) is not own:
+        sides, signed = {name: _source(draw, name, keys, how) for name in names}, False
     merged = _windowed(draw, bm.merge(**{name: side.pipeline for name, side in sides.items()}), how, own, signed)
     return _side_of(merged.accumulate(v0=a.Sum(sides[names[0]].columns[0]).of(names[0]), v1=a.Count()))
 
@@ -195,7 +205,9 @@ def flows(
             kind = "stage" if merges > 1 else kind  # noqa: PLW2901 - one is enough
         sides[name] = _side(draw, kind, name, NAMES[4:], keys, how, window)
     signed = any(side.retracts for side in sides.values())
-    own = None if window else draw(root.window.filter(lambda one: not (signed and one.merging)))
+    own = (
+        None if window else taking(draw(root.window.filter(lambda one: not (signed and one.merging))), *_stages(sides))
+    )
     merged = bm.merge(**{name: side.pipeline for name, side in sides.items()})
     pipeline = _windowed(draw, merged, root, own, signed).accumulate(**_accumulations(draw, sides, draw(join)))
     pipeline = pipeline.with_dropped() if draw(with_dropped) else pipeline

@@ -70,16 +70,6 @@ def suppresses(
     return bm.Suppress(chosen, buffer=buffer)
 
 
-def behind_us(flow: Flow) -> int:
-    """How late what comes out of it is at most, where the watermark alone decides."""
-    if not isinstance(flow.stage, Suppressed):
-        return 0
-    until = flow.stage.suppress.until
-    if isinstance(until, bm.UntilWindowCloses):
-        return said(flow).allowed_lateness.us
-    return until.wait.us if until.clock == "event" else 0
-
-
 def held(
     draw: st.DrawFn,
     flow: Flow,
@@ -92,7 +82,7 @@ def held(
         attrs.evolve(one, flow=held(draw, one.flow, some, buffers, None)) if isinstance(one, Panes) else one
         for one in flow.inputs
     ]
-    behind = max((behind_us(one.flow) for one in inputs if isinstance(one, Panes)), default=0)
+    behind = max((one.flow.gives.behind_us for one in inputs if isinstance(one, Panes)), default=0)
     assert isinstance(flow.stage, WindowStage)
     lateness = max(flow.stage.options.allowed_lateness.us, behind)
     stage = WindowStage(attrs.evolve(flow.stage.options, allowed_lateness=Duration(lateness)))

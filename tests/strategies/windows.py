@@ -6,6 +6,7 @@ import attrs
 from hypothesis import strategies as st
 
 import beamish as bm
+from beamish.flow import Flow
 from tests.own.windows import OfABlock, OwnGap, UntilMinute
 
 few_seconds = st.one_of(st.integers(1, 12), st.sampled_from([0.5, 2.5, 7.5]))
@@ -50,6 +51,13 @@ row_windows = st.one_of(count_windows, count_windows, count_sessions)
 
 merged_row_windows = row_windows.map(lambda option: attrs.evolve(option, order_by=None, numbered_by=None, delay=0))
 """Those of a merge, whose inputs have no column in common."""
+
+
+def taking(window: bm.WindowOption | None, *flows: Flow) -> bm.WindowOption | None:
+    """The window option, or the global window where these stages give panes without a timestamp; None: their windows are kept."""
+    if window is None or window.numbering or window.is_all_of_time or all(flow.gives.has_timestamps for flow in flows):
+        return window
+    return bm.GlobalWindow()
 
 
 def windowings(first: bm.WindowOption) -> st.SearchStrategy[bm.Windowings]:

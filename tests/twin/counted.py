@@ -263,7 +263,7 @@ class CountedTwin(Twin):
         """As of the global window: null, or what a combiner makes of all new rows that have an event time."""
         combine = {bm.TimestampCombiner.EARLIEST: min, bm.TimestampCombiner.LATEST: max}.get(self.options.combiner)
         times = [time_us for row in window.new if (time_us := self.time_of(row)) is not None]
-        return moment(combine(times)) if combine and times else None
+        return moment(combine(times)) if combine and times else self.replaced_time(window)
 
     def bounds_of(self, bounds: Bounds) -> bm.RowWindow:
         return bm.RowWindow(*bounds)

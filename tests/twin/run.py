@@ -462,7 +462,7 @@ class Twin:
                 continue
             key, name = self.key_of(values, relation.keys)
             time = None if pane.timestamp is None else moment_us(pane.timestamp)
-            if time is None and self.inherits:
+            if time is None and (self.inherits or self.window.is_all_of_time):  # semantics.md#stages
                 time = NO_TIME_US
             row = Row(self.bundles, time or 0, values, False, input_)  # noqa: FBT003
             if time is None:
@@ -489,7 +489,7 @@ class Twin:
         own: Sequence[Bounds] | None = None,
     ) -> None:
         """Find a row's windows; ``own``: they are known."""
-        if own is None and out_of_range(row.time_us):
+        if own is None and row.time_us != NO_TIME_US and out_of_range(row.time_us):
             self.drop(key, None, DropReason.EVENT_TIME_OUT_OF_RANGE, row)
             return
         try:
@@ -731,10 +731,15 @@ class Twin:
             bm.TimestampCombiner.EARLIEST: min,
             bm.TimestampCombiner.LATEST: max,
         }.get(self.options.combiner)
-        times = [row.time_us for row in window.new if row.before_end]
+        times = [row.time_us for row in window.new if row.before_end and row.time_us != NO_TIME_US]
         last_us = window.end - 1
         found = min(combine(times), last_us) if combine and times else last_us
-        return None if found == NO_TIME_US else moment(found)
+        return self.replaced_time(window) if found == NO_TIME_US else moment(found)
+
+    def replaced_time(self, window: Live) -> Any:
+        """Where there is no last microsecond: under a combiner the timestamp of the pane that is replaced."""
+        combines = self.options.combiner is not bm.TimestampCombiner.END_OF_WINDOW
+        return window.last.timestamp if combines and self.options.retracts and window.last else None
 
     def retract(self, panes: Iterable[Pane]) -> None:
         """semantics.md#retractions-of-merged-windows, #order-of-output: by (end, start), each repeating its pane."""

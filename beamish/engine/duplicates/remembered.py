@@ -112,7 +112,7 @@ class RememberedIds:
         return flags
 
     def _until_us(self, time_us: Ints) -> Ints:
-        return np.minimum(time_us + self._within_us, END_OF_TIME_US)
+        return np.minimum(time_us, END_OF_TIME_US - self._within_us) + self._within_us
 
     def take(self, ids: Sequence[pa.Array], time_us: Ints, watermark_us: int) -> Flags:
         """Which rows came before; the others are remembered from now on. At most once in a step.

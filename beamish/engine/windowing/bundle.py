@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from beamish.engine.event_times import in_range
 from beamish.engine.windowing.packing import unpack
 from beamish.engine.windowing.window_table import NO_VALUE
+from beamish.instants import NO_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups
@@ -66,8 +67,9 @@ class Bundle:
         if plan.counts_rows:  # with or without an event time
             untimed, time = table.slice(0, 0), _times_of_counted(table)
         else:
-            untimed = table.filter(table[EVENT_TIME].is_null())
-            table = table.filter(table[EVENT_TIME].is_valid()).combine_chunks() if untimed.num_rows else table
+            without = _untimed(plan, table)
+            untimed = table.filter(without)
+            table = table.filter(pc.invert(without)).combine_chunks() if untimed.num_rows else table
             time = table[EVENT_TIME].to_numpy()
         one = np.ones(len(time), dtype=np.int64)
         signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
@@ -102,6 +104,14 @@ class Bundle:
                 else:
                     columns.extend(accumulation.add_rows(old, inputs, time, groups))
         return pa.table(columns, schema=self.plan.state_schema)
+
+
+def _untimed(plan: WindowPlan, table: pa.Table) -> pa.ChunkedArray:
+    """Which rows have no event time: bool. Panes without a timestamp have one only in the global window (rows_taken.py)."""
+    time = table[EVENT_TIME]
+    if plan.is_global or not plan.takes_panes:
+        return time.is_null()
+    return pc.or_(time.is_null(), pc.fill_null(pc.equal(time, NO_TIME_US), False))  # noqa: FBT003
 
 
 def _times_of_counted(table: pa.Table) -> Ints:

@@ -26,25 +26,23 @@ from beamish.engine.windowing.dropped_rows import (
 from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import NO_VALUE
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
 
 _ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 
-_NO_TIME_US = END_OF_TIME_US - 1
-"""Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
-
 
 def timed_rows(bundle: Bundle) -> Flags:
     """Which of a bundle's rows have an event time that is in range: bool, one per row.
 
-    All slices do (packing.py leaves the others out), and windows that panes bring along need no time.
+    All slices do (packing.py leaves the others out), and windows that panes bring along need no time. Nor does the global window.
     """
     if bundle.plan.preaggregates or bundle.plan.inherits_windows:
         return np.ones(len(bundle.time_us), dtype=bool)
-    return in_range(bundle.time_us)
+    timed = in_range(bundle.time_us)
+    return timed | (bundle.time_us == NO_TIME_US) if bundle.plan.takes_untimed_panes else timed
 
 
 def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None:
@@ -135,7 +133,7 @@ def _drop_from_no_window(
 
 def _late_by(progress: int | Ints, place: Ints) -> Ints:
     """The watermark less the event time in microseconds, or the reach less the number; NO_VALUE without either."""
-    known = (np.asarray(progress) != NO_WATERMARK_US) & (place != _NO_TIME_US)
+    known = (np.asarray(progress) != NO_WATERMARK_US) & (place != NO_TIME_US)
     now = np.where(known, progress, 0)
     # What is later than 64 bits can say is so late.
     late_by = now - np.maximum(place, np.maximum(now, 0) - END_OF_TIME_US)

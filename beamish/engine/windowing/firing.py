@@ -126,7 +126,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
     if options.only_updated:
         changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
-    pane_time = table["pane_time_us"][at]
+    pane_time = _pane_times(step, at)
     if options.retracts:
         replaced = at[table["has_pane"][at]]
         rows.add(replaced, kind=RETRACTION_KIND, replaces=True, **last_panes(step, replaced))
@@ -151,6 +151,15 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
     table["last_pane_time_us"][at] = pane_time
     table["values_at"][at] = NO_ENTRY if adds_up else values_at
     table["has_pane"][at] = True
+
+
+def _pane_times(step: Step, at: WindowIndices) -> Ints:
+    """What a combiner makes of the new rows; without such a row, where windows have no last microsecond, the time of the pane replaced."""
+    times: Ints = step.table["pane_time_us"][at]
+    if not (step.plan.options.retracts and step.plan.combines_timestamps and step.plan.windows_are_endless):
+        return times
+    repeats_time = (times == NO_VALUE) & step.table["has_pane"][at]
+    return np.where(repeats_time, step.table["last_pane_time_us"][at], times)
 
 
 def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:

@@ -14,12 +14,9 @@ from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.firing import fire
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.window_table import LATEST, NO_VALUE
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import NO_TIME_US
 from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import WindowIndices
-
-_NO_TIME_US = END_OF_TIME_US - 1
-"""Where a pane of the global window stands that has no timestamp: it does not say when its key had a row."""
 
 
 def note_latest(step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
@@ -27,7 +24,7 @@ def note_latest(step: Step, bundle: Bundle, entries: Entries, groups: Groups, at
     if step.plan.forgets:
         time = bundle.last_us[entries.row]
         latest = step.table[LATEST]
-        latest[at] = np.maximum(latest[at], groups.greatest(np.where(time == _NO_TIME_US, NO_VALUE, time)))
+        latest[at] = np.maximum(latest[at], groups.greatest(np.where(time == NO_TIME_US, NO_VALUE, time)))
 
 
 def ask_or_close(step: Step, at: WindowIndices) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.engine.signs import signs_of
-from beamish.instants import END_OF_TIME_US
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
 from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START
 from beamish.plan.inputs import widen
 from beamish.plan.window_plan import WindowPlan
@@ -40,7 +40,8 @@ def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
     """The event time of panes, and their windows where the stage keeps them."""
     time = panes["timestamp"].combine_chunks().cast(pa.int64())
     if WINDOW_START not in plan.columns:
-        return {EVENT_TIME: time}
+        taken = any(one.takes_untimed_panes for one in plan.by_windowing.values())
+        return {EVENT_TIME: pc.fill_null(time, NO_TIME_US) if taken else time}
     window = panes["window"].combine_chunks()
     end = _us(window.field("end"), END_OF_TIME_US)
     return {

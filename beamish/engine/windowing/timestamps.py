@@ -17,6 +17,7 @@ from beamish.engine.windowing.entries import Entries
 from beamish.engine.windowing.step import Step
 from beamish.engine.windowing.trigger_tree import TriggerMerge
 from beamish.engine.windowing.window_table import NO_VALUE
+from beamish.instants import NO_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.modes import TimestampCombiner
 from beamish.triggers.trigger import NEVER_US, WindowIndices
@@ -29,7 +30,7 @@ def add_times(step: Step, bundle: Bundle, entries: Entries, target: WindowIndice
     if step.plan.counts_rows:  # as of the global window: all rows count that have an event time
         in_time = bundle.time_us[entries.row] != NO_VALUE
     else:
-        in_time = step.watermark_us < step.table["end_us"][target]
+        in_time = (step.watermark_us < step.table["end_us"][target]) & (bundle.time_us[entries.row] != NO_TIME_US)
     target, row = target[in_time], entries.row[in_time]
     pane_time = step.table["pane_time_us"]
     if step.plan.options.combiner is TimestampCombiner.EARLIEST:
