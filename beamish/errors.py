@@ -143,6 +143,7 @@ _LOST = re.compile(r"CANNOT_READ_STREAMING_STATE_FILE|FileNotFoundException")
 _STATE_FILE = re.compile(r"\S*/state/(\d+)/(\d+)/[^\s,;]+")
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*")
 """What stands before the line of the error that a traceback is of."""
+_SPARKS = re.compile(r"(?:pyspark|py4j)\.")
 _CHAINED = re.compile(
     r"\n\n(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n\n"
@@ -182,10 +183,14 @@ def of(error: BaseException | None) -> BeamishError | None:
     return _of_lost_state(error)
 
 
-def _raised_in(traceback: str) -> re.Match[str] | None:
-    """The line of an error like ours: after the frames, since a line further down is of another's message."""
-    frames = _FRAMES.search(traceback)
-    return _RAISED.match(traceback, frames.end()) if frames else _RAISED.search(traceback)
+def _raised_in(traceback: str, start: int = 0) -> re.Match[str] | None:
+    """The line of an error like ours: right after the frames, since a line further down is of a message, which only of Spark's is read on."""
+    frames = _FRAMES.search(traceback, start)
+    if frames is None:
+        return _RAISED.search(traceback, start)
+    found = _RAISED.match(traceback, frames.end())
+    goes_on = found is None and _SPARKS.match(traceback, frames.end())
+    return _raised_in(traceback, frames.end()) if goes_on else found
 
 
 def _of_lost_state(error: BaseException) -> StateError | None:

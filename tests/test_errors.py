@@ -47,6 +47,13 @@ def test_of_a_chain_of_errors_the_last_went_out():
     assert str(error) == "key 'a': add raised"
 
 
+def test_an_error_in_a_worker_is_found_in_one_of_sparks_in_the_driver():
+    driver = 'Traceback (most recent call last):\n  File "clientserver.py"\npyspark.errors.exceptions.captured.PythonException: from the worker:\n'
+    worker = 'Traceback (most recent call last):\n  File "worker.py"\nbeamish.errors.UserFunctionError: add raised\n\tat org.apache.spark'
+    assert str(bm.errors.of(RuntimeError(driver + worker))) == "add raised"
+    assert bm.errors.of(RuntimeError((driver + worker).replace("pyspark.errors", "mine"))) is None
+
+
 def test_what_is_none_of_ours_is_none():
     assert bm.errors.of(None) is None
     assert bm.errors.of(RuntimeError("java.lang.OutOfMemoryError")) is None

@@ -224,15 +224,16 @@ def join(  # noqa: PLR0917
     options, _ = versions_of(changes.flow.stage)
     assert options is not None
     mode = retracting if said(rows).retracts else draw(of.mode)
+    tolerance = None if options.only_updated else draw(st.sampled_from([None, None, 0, 2, 5]))
     drawn = {
         "how": draw(st.sampled_from(["inner", "left"])),
-        "tolerance": None if options.only_updated else draw(st.sampled_from([None, None, 0, 2, 5])),
+        "tolerance": tolerance,
         "grace": draw(
             st.sampled_from([0, 0, 1, 5]).filter(lambda grace: Duration(grace * 1_000_000) <= options.history)
         ),
         "early": draw(st.booleans()),
         "wait_for": draw(st.sampled_from([bm.BOTH_INPUTS, bm.BOTH_INPUTS, bm.LEFT_INPUT])),
-        "allow_exact_matches": draw(st.sampled_from([True, True, False])),
+        "allow_exact_matches": tolerance == 0 or draw(st.sampled_from([True, True, False])),
     }
     arguments: dict[str, Any] = {**left, **right, "on": on, **drawn, **fixed}
     return bm.as_of_join(**arguments).accumulation_mode(mode)
