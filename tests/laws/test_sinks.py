@@ -38,7 +38,7 @@ def test_after_a_batch_the_table_holds_of_each_identity_the_row_with_the_greates
 
 @files
 @given(schemes, batches, st.booleans())
-def test_a_batch_that_is_given_again_or_was_broken_off_changes_nothing(scheme, drawn, keep_deleted):
+def test_a_batch_that_is_written_again_or_was_rolled_back_changes_nothing(scheme, drawn, keep_deleted):
     with new_table(scheme, keep_deleted=keep_deleted) as sink:
         number = 0
         for batch, changes in enumerate(drawn):

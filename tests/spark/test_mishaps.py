@@ -1,0 +1,30 @@
+"""Mishaps to tables and checkpoints (docs/reliability.md#mishaps); all of them by ``make drill``."""
+
+import random
+
+import pytest
+
+import beamish as bm
+from tools.mishaps import MISHAPS, Scene, happens
+
+
+@pytest.mark.parametrize("name", ["a reader in this process", "two drivers"])
+def test_a_table_is_right_or_its_query_is_refused(spark, name):
+    wrong, errors = happens(spark, name, "sqlite", seed=5)
+    assert not wrong
+    assert [type(error) for error in errors] == ([bm.SinkError] if name == "two drivers" else [])
+
+
+def test_what_goes_wrong_is_seen(tmp_path, monkeypatch):
+    scene = Scene(None, tmp_path, "sqlite", random.Random(1))
+    monkeypatch.setattr(Scene, "table", lambda _: [("a", 1, 2)])
+    monkeypatch.setattr(Scene, "batch", lambda _: [("a", 1, 2), ("b", 1, 2)])
+    assert "the table has [('a', 1, 2)], the batch" in scene.verdict()
+    scene.errors.append(ValueError("disk I/O error"))
+    assert scene.verdict() == "stopped by disk I/O error"
+    scene.errors[:] = [bm.SinkError("no")]
+    assert scene.verdict() == ""
+
+
+def test_every_mishap_says_what_happens():
+    assert all(happens_.__doc__ for happens_ in MISHAPS.values())
