@@ -10,6 +10,7 @@ import attrs
 
 from beamish.accumulations.accumulation import Accumulation
 from beamish.addresses import printable
+from beamish.costs import YEAR, check_span
 from beamish.deduplication import read_deduplication
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
@@ -223,7 +224,9 @@ class Pipeline:
             OptionError: no duration, no number of rows, or a negative one; both, or neither.
         """
         if rows is None and lateness is not None:
-            return self._with(allowed_lateness=not_negative("allowed_lateness", lateness), late_rows=0)
+            span = not_negative("allowed_lateness", lateness)
+            check_span("allowed_lateness", span, "a window keeps its state so long past its end", 10 * YEAR)
+            return self._with(allowed_lateness=span, late_rows=0)
         if not isinstance(rows, int) or lateness is not None:
             raise OptionError(
                 f"allowed_lateness({lateness!r}, rows={rows!r}): a duration, such as '1 hour', or of windows of rows a number of them: "

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
+from beamish.costs import check_span
 from beamish.durations import Duration, DurationLike, not_negative, read_not_negative
 from beamish.errors import OptionError
 from beamish.kernels.arrays import Ints
@@ -98,6 +99,9 @@ class UntilTimeLimit(Until):
 
     wait: Duration = attrs.field(converter=read_not_negative)
     clock: Literal["event", "processing"] = attrs.field(default=None)
+
+    def __attrs_post_init__(self) -> None:
+        check_span("UntilTimeLimit(wait)", self.wait, "a change comes only so long after its update")
 
     @clock.validator
     def _check_clock(self, _: Any, value: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from beamish.costs import check_span
 from beamish.durations import Duration, read_not_negative, read_positive_or_none
 from beamish.errors import OptionError
 from beamish.instants import END_OF_TIME_US
@@ -134,6 +135,13 @@ class BoundedOutOfOrderness(Watermark):
     max_future: Duration | None = attrs.field(default=None, converter=read_positive_or_none)
     idle_timeout: Duration | None = attrs.field(default=None, converter=read_positive_or_none)
 
+    def __attrs_post_init__(self) -> None:
+        check_span(
+            "BoundedOutOfOrderness(delay)", self.delay, "the watermark trails by so much, and windows end so late"
+        )
+        if self.idle_timeout is not None:
+            check_span("BoundedOutOfOrderness(idle_timeout)", self.idle_timeout, "a quiet stream waits for so long")
+
     @property
     def needs_clock(self) -> bool:
         return self.idle_timeout is not None
@@ -187,6 +195,9 @@ class ProcessingTimeLag(Watermark):
     """
 
     lag: Duration = attrs.field(converter=read_not_negative)
+
+    def __attrs_post_init__(self) -> None:
+        check_span("ProcessingTimeLag(lag)", self.lag, "the watermark trails by so much, and windows end so late")
 
     @property
     def needs_clock(self) -> bool:

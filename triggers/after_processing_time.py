@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.costs import check_span
 from beamish.durations import Duration, read_duration, read_not_negative, read_positive_or_none, span_in_words
 from beamish.errors import OptionError
 from beamish.instants import instant_in_words
@@ -47,6 +48,7 @@ class AfterProcessingTime(Trigger):
     needs_clock = True
 
     def __attrs_post_init__(self) -> None:
+        check_span("AfterProcessingTime(delay)", self.delay, "a pane comes only so long after its row")
         if self.since not in ("first", "last"):
             raise OptionError(
                 f"AfterProcessingTime(since={self.since!r}): must be 'first' or 'last', the row it waits from"

@@ -10,6 +10,7 @@ import warnings
 
 from pyspark.sql import SparkSession
 
+from beamish.costs import check_shards
 from beamish.errors import OptionError, SparkSetupError
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -87,7 +88,7 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
     """The number of shards asked for, or one per shuffle partition.
 
     Raises:
-        OptionError: it is not a whole number of at least 1.
+        OptionError: it is not a whole number from 1 to 100,000.
         SparkSetupError: it is not asked for, and the number of shuffle partitions is none.
     """
     if asked is not None and (type(asked) is not int or asked < 1):
@@ -95,6 +96,7 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
             f"apply(shards={asked!r}): must be a whole number of at least 1; leave it out for one per shuffle partition"
         )
     if asked is not None:
+        check_shards(f"apply(shards={asked})", asked)
         return asked
     said = str(spark.conf.get(_PARTITIONS))
     if not said.isdecimal():
@@ -103,6 +105,7 @@ def shard_count(spark: SparkSession, asked: int | None) -> int:
             "cores that the query is to grow to: apply(df, shards=8), or\n"
             f'    spark.conf.set("{_PARTITIONS}", 8)'
         )
+    check_shards(f"{_PARTITIONS}={said}", int(said))
     return int(said)
 
 

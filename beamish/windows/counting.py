@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 import numpy as np
 
+from beamish.costs import check_windows_per_row
 from beamish.durations import Duration, read_positive_or_none
 from beamish.errors import OptionError
 from beamish.windows.numbering import Numbering
@@ -121,6 +122,7 @@ class CountWindows(WindowOption):
 
     def __attrs_post_init__(self) -> None:
         _check_numbers(self)
+        check_windows_per_row(f"CountWindows({self.size}, {self.every})", self.size, self.every)
         if self.idle is not None and self.over == "stream":
             raise OptionError(
                 f"CountWindows(idle={self.idle!r}, over='stream'): a key falls idle, the stream does not; leave one of them out"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from beamish.costs import check_span
 from beamish.durations import Duration, read_positive
 from beamish.windows.option import Bounds, Times, WindowOption
 
@@ -32,6 +33,9 @@ class Sessions(WindowOption):
 
     gap: Duration = attrs.field(converter=read_positive)
     merging: ClassVar[bool] = True
+
+    def __attrs_post_init__(self) -> None:
+        check_span("Sessions(gap)", self.gap, "a session ends, and its state goes, only so long after its last row")
 
     def describe(self) -> str:
         return f"sessions: rows of a key less than {self.gap} apart; they grow and merge as rows come"

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from beamish.costs import check_windows_per_row
 from beamish.durations import Duration, read_duration, read_positive
 from beamish.windows.option import Bounds, Times, WindowOption
 
@@ -24,7 +25,7 @@ class SlidingWindows(WindowOption):
         offset: where windows start, counted from 1970-01-01 00:00 UTC; reduced modulo the period.
 
     Raises:
-        OptionError: a size or period that is not above 0.
+        OptionError: a size or period that is not above 0, or a row would be in more than a million windows.
 
     Example:
         >>> import beamish as bm
@@ -35,6 +36,9 @@ class SlidingWindows(WindowOption):
     size: Duration = attrs.field(converter=read_positive)
     period: Duration = attrs.field(converter=read_positive)
     offset: Duration = attrs.field(default=Duration(0), converter=read_duration)
+
+    def __attrs_post_init__(self) -> None:
+        check_windows_per_row(f"SlidingWindows({self.size!r}, {self.period!r})", self.size.us, self.period.us)
 
     def describe(self) -> str:
         sampled = self.period > self.size
