@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
+from beamish.kernels.formulas import Formula
 from beamish.plan.relation import Relation
 from beamish.source import Source
 from beamish.stages.stage import Stage
@@ -28,11 +29,13 @@ class Panes:
         flow: what gives them.
         keys: by which columns the stage that takes them groups them; None: by their own keys.
         name: what the stage calls them, where it takes several inputs.
+        where: which of them are taken, where they are an input of a merge or join, or a table's changes; None: all.
     """
 
     flow: Flow
     keys: tuple[Any, ...] | None = None
     name: str | None = None
+    where: Formula | None = None
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -53,7 +56,8 @@ class Panes:
     def relation(self) -> Relation:
         """What a stage takes of it, as far as it is known without data."""
         gives = self.flow.gives
-        return attrs.evolve(gives, keys=gives.keys if self.keys is None else self.keys, name=self.name)
+        keys = gives.keys if self.keys is None else self.keys
+        return attrs.evolve(gives, keys=keys, name=self.name, where=self.where)
 
     def named(self, name: str) -> Panes:
         """The same under a name, and its source too, if it has only one."""

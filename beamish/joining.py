@@ -12,7 +12,7 @@ from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.modes import BOTH_INPUTS, WaitFor
-from beamish.pipeline import Pipeline
+from beamish.pipeline import Pipeline, only_takes, taken_by
 from beamish.source import Source
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.versions import VersionsStage
@@ -36,7 +36,7 @@ def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
 
     Args:
         unnamed: refused: an input is given under a name.
-        inputs: two or more: a pipeline that says its event time and what it is keyed by, and nothing else; or a
+        inputs: two or more: a pipeline that says its event time, what it is keyed by and which rows it takes (``where``); or a
             whole one, which is keyed by its own keys unless ``.then(bm.Pipeline().key_by(...))`` ends it. Keys must
             agree in number and type; the output calls them as the first input does.
 
@@ -81,7 +81,8 @@ def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
         if len(other.keys) != len(first.keys):
             raise PipelineError(
                 f"merge: {first.name} is keyed by {first.keys!r}, {other.name} by {other.keys!r}; key all inputs by as many "
-                "columns, in the same order"
+                "columns, in the same order; to bring a total over all keys to the rows of each, key both by none, a stage by "
+                ".then(bm.Pipeline()), and join them"
             )
     return Pipeline(flow)
 
@@ -116,8 +117,8 @@ def as_of_join(
             history and lateness too.
         allow_exact_matches: whether a row meets a version that begins at its own time; else one that was valid a
             microsecond before.
-        inputs: two: the left, a pipeline that says ``event_time`` only, or a whole one whose panes are joined at their
-            timestamps; then the table, a pipeline that ends in ``versions(...)``.
+        inputs: two: the left, a pipeline that says ``event_time`` and ``where`` only, or a whole one whose panes are joined at
+            their timestamps; then the table, a pipeline that ends in ``versions(...)``.
 
     Returns:
         a pipeline whose rows are the left's columns, a struct named after the table (its values, ``valid_from``; null: no
@@ -276,17 +277,17 @@ def _input(name: str, pipeline: object, call: str = "merge") -> Input:
             f"bm.BoundedOutOfOrderness('30 seconds')){'.key_by(...)' * merges}"
         )
     flow = pipeline.flow
-    is_rows = len(flow.inputs) == 1 and flow.stage == WindowStage()
+    is_rows = len(flow.inputs) == 1 and only_takes(flow)
     if flow.sources[0].event_time is None and not (merges and is_rows):
         raise PipelineError(
             f"{call}({name}={pipeline!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
     if is_rows:
-        return flow.inputs[0].named(name)
+        return taken_by(flow).named(name)
     if not flow.stage.is_complete:
         rest = "of the merge: bm.merge(...).window(...).accumulate(...)" if merges else "in a stage after: .then(...)"
         raise PipelineError(
-            f"{call}({name}={pipeline!r}): an input says its event_time{' and key_by' * merges} only, or is a whole pipeline with "
+            f"{call}({name}={pipeline!r}): an input says its event_time{', key_by' * merges} and where only, or is a whole pipeline with "
             f"accumulations; say the rest {rest}"
         )
     flow.check()

@@ -28,7 +28,7 @@ from beamish.options import WindowOptions
 from beamish.pane import Pane
 from beamish.plan.changes_plan import ChangesOptions
 from beamish.retention import Retention
-from beamish.source import Source, key_by_call
+from beamish.source import Source, key_by_call, where_call
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
 from beamish.stages.deduplicate import DeduplicateStage
@@ -130,6 +130,11 @@ class Pipeline:
         return getattr(stage.options, option) if isinstance(stage, WindowStage) else None
 
     def _check_no_merge(self, call: str) -> None:
+        if isinstance(self.flow.stage, AsOfStage) and call.startswith("where"):
+            raise PipelineError(
+                f"{call} of an as-of join: say it of an input, bm.as_of_join(orders=bm.Pipeline().event_time(...).where(...), ...); of "
+                "joined rows say it in a stage after: .then(bm.Pipeline().where(...).window(...)...)"
+            )
         if isinstance(self.flow.stage, AsOfStage):
             raise PipelineError(
                 f"{call} of an as-of join: its left input says event_time, its table key_by, and on=... how they meet; say it there, "
@@ -380,7 +385,7 @@ class Pipeline:
         """Take only the rows, or of a later stage the panes, that fulfil a condition; a second call adds to the first.
 
         Rows that are left out move the watermark all the same, and are not listed as dropped. Where the condition is null, a
-        row is left out.
+        row is left out. An input of ``bm.merge`` or ``bm.as_of_join``, and the changes of ``versions``, may have one too.
 
         Args:
             condition: an expression of pyarrow's over the columns of what is taken, such as ``pc.field("score") > 3``; of panes
@@ -388,7 +393,7 @@ class Pipeline:
 
         Raises:
             OptionError: it is no expression, or one that is never true, such as a comparison with null.
-            PipelineError: it is a merge: say it of the stage before, or of the DataFrame.
+            PipelineError: it is a merge or an as-of join: say it of an input.
 
         Example:
             >>> import beamish as bm
@@ -819,12 +824,12 @@ class Pipeline:
             only_updated=only_updated,
             latest_only=latest_only,
         )
-        if len(self.flow.inputs) > 1 or self.flow.stage != WindowStage():
+        if len(self.flow.inputs) > 1 or not only_takes(self.flow):
             raise PipelineError(
-                f"versions({options.arguments}): takes rows as they are, so the pipeline before it says event_time and key_by "
+                f"versions({options.arguments}): takes rows as they are, so the pipeline before it says event_time, key_by and where "
                 "only; leave the rest out, or say it of a stage before: first.then(bm.Pipeline().key_by(...).versions(...))"
             )
-        flow = attrs.evolve(self.flow, stage=VersionsStage(options))
+        flow = Flow(VersionsStage(options), (taken_by(self.flow),))
         if is_complete(flow):
             flow.completed.check()
         return Pipeline(flow)
@@ -894,7 +899,7 @@ class Pipeline:
         if sources[0].event_time is not None:
             raise PipelineError(_late_event_time(f"then(...): event_time({sources[0].event_time!r})"))
         Panes(self.flow).check()
-        flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys))
+        flow = stage.flow.on_sources(lambda source: Panes(self.flow, source.keys, where=source.where))
         if is_complete(flow):
             flow.completed.check()
         return Pipeline(flow)
@@ -1129,6 +1134,18 @@ def is_complete(flow: Flow) -> bool:
     )
 
 
+def only_takes(flow: Flow) -> bool:
+    """Whether a pipeline of one stage says which rows it takes (``where``) and by which keys, and nothing of its windows."""
+    stage = flow.stage
+    return isinstance(stage, WindowStage) and stage == WindowStage(WindowOptions(where=stage.options.where))
+
+
+def taken_by(flow: Flow) -> Input:
+    """What such a pipeline takes, as an input of another stage."""
+    assert isinstance(flow.stage, WindowStage)  # noqa: S101 - only_takes
+    return attrs.evolve(flow.inputs[0], where=flow.stage.options.where)
+
+
 def _repr(flow: Flow) -> str:
     (first, *others), calls = flow.inputs, flow.stage.calls()
     if calls is None:
@@ -1139,7 +1156,7 @@ def _repr(flow: Flow) -> str:
             return _repr_of_join(flow.stage, flow) + own
         return f"merge({', '.join(f'{taken.name}={_repr_of_input(taken)}' for taken in flow.inputs)}){own}"
     if isinstance(first, Panes):
-        return f"{_repr(first.flow)}.then(Pipeline(){key_by_call(first.keys or ())}{own})"
+        return f"{_repr(first.flow)}.then(Pipeline(){_takes_call(first)}{own})"
     return f"Pipeline(){first.calls()}{own}"
 
 
@@ -1147,7 +1164,12 @@ def _repr_of_input(taken: Input) -> str:
     """The pipeline that a merge was given."""
     if isinstance(taken, Source):
         return f"Pipeline(){taken.calls()}"
-    return _repr(taken.flow) + ("" if taken.keys is None else f".then(Pipeline(){key_by_call(taken.keys)})")
+    return _repr(taken.flow) + ("" if taken.keys is None else f".then(Pipeline(){_takes_call(taken)})")
+
+
+def _takes_call(panes: Panes) -> str:
+    """The calls that say which panes a stage takes, and by which keys."""
+    return key_by_call(panes.keys or ()) + where_call(panes.where)
 
 
 def _repr_of_join(stage: AsOfStage, flow: Flow) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.errors import PipelineError
 from beamish.forms import InputForm
+from beamish.kernels.formulas import Formula
 from beamish.kernels.reserved import NO_EVENT_TIME
 from beamish.plan.relation import Relation
 from beamish.watermarks import NoWatermark, Watermark
@@ -29,6 +30,7 @@ class Source:
         name: what the rows are called in a script and where DataFrames are named; None where there is one source only.
         is_waited_for: whether its watermark counts for the stage that takes it.
         form: how its rows say what they do; None: each is a row.
+        where: which of its rows are taken, where it is an input of a merge or join, or a table's changes; None: all.
     """
 
     event_time: Any = None
@@ -37,6 +39,7 @@ class Source:
     name: str | None = None
     is_waited_for: bool = True
     form: InputForm | None = None
+    where: Formula | None = None
 
     @property
     def gives_panes(self) -> bool:
@@ -66,8 +69,14 @@ class Source:
     def relation(self) -> Relation:
         """What a stage takes of it, as far as it is known without data."""
         watermarks = () if self.watermark is None else (self.watermark,)
-        retracts = self.form is not None
-        return Relation(self.keys, self.event_time, retracts=retracts, watermarks=watermarks, name=self.name)
+        return Relation(
+            self.keys,
+            self.event_time,
+            retracts=self.form is not None,
+            watermarks=watermarks,
+            name=self.name,
+            where=self.where,
+        )
 
     def without_retractions(self) -> Source:
         """The same if it is known that it holds no retractions."""
@@ -76,7 +85,7 @@ class Source:
     def calls(self) -> str:
         """The calls on a pipeline that declare it."""
         times = "" if self.event_time is None else f".event_time({self.event_time!r}, {self.watermark!r})"
-        return ("" if self.form is None else self.form.call()) + times + key_by_call(self.keys)
+        return ("" if self.form is None else self.form.call()) + times + key_by_call(self.keys) + where_call(self.where)
 
     # As an input of a flow (flow.py): it is the only leaf below itself, and has no stages.
 
@@ -149,3 +158,8 @@ class UnknownWindows(WindowOption):
 def key_by_call(keys: tuple[Any, ...]) -> str:
     """The call on a pipeline that declares keys; none where there are none."""
     return f".key_by({', '.join(map(repr, keys))})" if keys else ""
+
+
+def where_call(where: Formula | None) -> str:
+    """The call on a pipeline that declares a condition; none where there is none."""
+    return "" if where is None else f".where({where!r})"

@@ -680,6 +680,18 @@ TABLES = [
         ["where((score > 3)) of a merge", "bm.merge(orders="],
     ),
     (
+        "where of an as-of join",
+        bm.PipelineError,
+        lambda: joined().where(pc.field("rate") > 3),
+        ["where((rate > 3)) of an as-of join", "of an input", ".then(bm.Pipeline().where("],
+    ),
+    (
+        "where of an input of a column that is not there",
+        bm.ColumnError,
+        lambda: joined(ORDERS.where(pc.field("no") > 3)).run(ONE_ORDER.add([{"at": 1, "cur": "a"}], input="orders")),
+        ["orders: where((no > 3))", "No match", "the columns are at"],
+    ),
+    (
         "having of versions",
         bm.PipelineError,
         lambda: RATES.having(pc.field("rate") > 3),
@@ -761,7 +773,7 @@ TABLES = [
         "a trigger before",
         bm.PipelineError,
         lambda: CHANGES.trigger(Always()).versions(5),
-        ["versions('5 seconds')", "key_by only", "first.then("],
+        ["versions('5 seconds')", "key_by and where only", "first.then("],
     ),
     (
         "a window after versions",

@@ -37,7 +37,7 @@ REFUSED = [
         "an input with a window",
         lambda: bm.merge(orders=ORDERS, clicks=CLICKS.window(bm.FixedWindows(1))),
         bm.PipelineError,
-        ["merge(clicks=", "event_time and key_by only", "bm.merge(...).window(...)"],
+        ["merge(clicks=", "event_time, key_by and where only", "bm.merge(...).window(...)"],
     ),
     (
         "numbers of keys",

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from beamish.errors import ColumnError
 from beamish.modes import WaitFor
+from beamish.plan.conditions import check_where, where_identity
 from beamish.plan.inputs import find_column
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
@@ -109,6 +110,7 @@ class AsOfPlan:
             "allow_exact_matches": options.allow_exact_matches,
             "mode": options.mode.value,
             "rows retract": left.retracts,
+            "condition of rows": where_identity(left),
         }
 
 
@@ -127,6 +129,7 @@ def make_as_of_plan(
         ColumnError: a column is missing, of the wrong type, or of a name that the output has.
     """
     left, changes = takes
+    check_where(left, left.where)
     changes = attrs.evolve(changes, schema=_key_types(left, changes))
     tolerance = None if options.tolerance is None else options.tolerance.us
     table = make_table_plan(table_options, changes, with_dropped=options.with_dropped, tolerance_us=tolerance)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from beamish.kernels.identity import identity
 from beamish.options import WindowOptions
 from beamish.plan.binding import BoundAccumulation
+from beamish.plan.conditions import where_identity
 from beamish.plan.relation import Relation
 
 
@@ -27,10 +28,7 @@ def identity_of(
     mode = "discarding" if options.discards else "retracting" if options.retracts else "accumulating"
     return {
         "shards": shards,
-        "inputs": [
-            {"name": relation.name, "of": "panes" if relation.is_panes else "rows", "retracts": relation.retracts}
-            for relation in takes
-        ],
+        "inputs": [_input(relation) for relation in takes],
         "keys": [f"{field.name}: {field.type}" for field in keys],
         "window": identity(options.window),
         "mode": mode,
@@ -43,6 +41,16 @@ def identity_of(
         },
         # Older checkpoints say nothing of it, which is read as {}.
         "rows that are kept for on_error('drop')": "all" if keeps_rows else {},
+    }
+
+
+def _input(relation: Relation) -> dict[str, Any]:
+    where = where_identity(relation)
+    return {
+        "name": relation.name,
+        "of": "panes" if relation.is_panes else "rows",
+        "retracts": relation.retracts,
+        **({"where": where} if where else {}),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.kernels.formulas import Formula
 from beamish.kernels.reserved import is_reserved
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
@@ -50,6 +51,7 @@ class Relation:
         follows: how rows of a slot follow each other.
         schema: its columns with their types; None where no data is known yet.
         name: what the stage that takes it calls it, where it takes several; None otherwise.
+        where: which rows of an input are taken, where its stage says nothing of it; None: all.
     """
 
     keys: tuple[Any, ...] = ()
@@ -65,6 +67,7 @@ class Relation:
     follows: Follows = Follows.ONCE
     schema: pa.Schema | None = None
     name: str | None = None
+    where: Formula | None = None
 
     @property
     def is_signed(self) -> bool:

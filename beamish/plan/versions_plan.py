@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from beamish.errors import ColumnError
 from beamish.plan.change_columns import check_change_columns
+from beamish.plan.conditions import check_where, where_identity
 from beamish.plan.inputs import find_column
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
@@ -80,6 +81,7 @@ class TablePlan:
             "sequence_by": options.sequence_by,
             "only_updated": options.only_updated,
             "retracts": self.signed,
+            "condition of changes": where_identity(self.takes),
         }
 
     @property
@@ -159,6 +161,7 @@ def make_table_plan(
     Raises:
         ColumnError: a column is missing, or of the wrong type.
     """
+    check_where(takes, takes.where)
     schema, where = takes.columns, f"versions({options.arguments})"
     check_change_columns(where, schema, takes.keys, options.deleted, options.sequence_by)
     if options.values is None:

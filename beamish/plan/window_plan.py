@@ -16,13 +16,14 @@ from beamish.accumulations.arguments import is_number
 from beamish.deduplication import Deduplication
 from beamish.errors import ColumnError
 from beamish.kernels.buffers import plain_type
-from beamish.kernels.formulas import NO_OTHER, check_condition
+from beamish.kernels.formulas import NO_OTHER
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.binding import BoundAccumulation, bind_accumulations, bind_keeper
+from beamish.plan.conditions import check_where, columns_of_where, filtered
 from beamish.plan.identity import changeable_of, identity_of
 from beamish.plan.inputs import find_column, merged_inputs, merged_schema
 from beamish.plan.relation import Follows, Relation
@@ -141,18 +142,13 @@ class WindowPlan:
     @cached_property
     def filtered_by(self) -> tuple[str, ...]:
         """The columns by which rows are left out before they are packed (``where``)."""
-        if self.options.where is None or self.takes_panes:
-            return ()
-        return self.options.where.columns_in(self.takes[0].columns)
+        return columns_of_where(attrs.evolve(self.takes[0], where=self.options.where))
 
-    def only_wanted(self, rows: pa.Table) -> pa.Table:
-        """The rows that ``where`` keeps."""
-        where = self.options.where
-        if where is None:
-            return rows
+    def only_wanted(self, number: int, rows: pa.Table) -> pa.Table:
+        """The rows of an input that ``where`` keeps."""
         drop = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
         way_out = NO_OTHER if self.signed else drop  # of rows that are taken back each is kept, which it was not
-        return rows.filter(where.computed(f"where({where!r})", rows, way_out=way_out).cast(pa.bool_()))
+        return filtered(self.takes[number].where or self.options.where, rows, way_out)
 
     @property
     def is_global(self) -> bool:
@@ -439,10 +435,8 @@ def _make_plan(
         bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
     )
     _check_asked_values(options, accumulations)
-    if options.where is not None:
-        of = takes[0]
-        taken = of.schema if of.is_panes and of.schema is not None else of.columns
-        check_condition(f"where({options.where!r})", options.where, taken)
+    for relation in takes:
+        check_where(relation, relation.where or options.where)
     numbering = options.window.numbering if options.window else None
     if numbering is not None:
         check_numbering(options.window, numbering, schema)

@@ -14,6 +14,7 @@ from beamish.forms import is_of_panes, not_as_rows
 from beamish.instants import instant_us
 from beamish.kernels.reserved import EVENT_TIME, PREFIX, SIGN, has_no_event_time, is_reserved
 from beamish.kernels.spelling import respelled
+from beamish.plan.conditions import NO_ROWS
 from beamish.script.events import Bundle, Event, Row, Step, as_step, in_words
 from beamish.source import Source
 
@@ -145,7 +146,7 @@ def _schema(source: Source, asked: Sequence[str], tables: Sequence[pa.Table]) ->
                 schema = schema.append(pa.field(name, pa.null()))
         if source.form is not None:
             schema = schema.append(pa.field(SIGN, pa.int8()))
-    return schema
+    return schema if tables else schema.with_metadata(NO_ROWS)
 
 
 def tables_of(bundles: Sequence[Sequence[Row]], event_time: Any) -> list[pa.Table]:

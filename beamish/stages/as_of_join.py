@@ -13,6 +13,7 @@ from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
 from beamish.modes import AccumulationMode, WaitFor
 from beamish.plan.as_of_plan import TABLE, make_as_of_plan
+from beamish.plan.conditions import describe_where
 from beamish.plan.relation import PANE_COLUMNS, Follows, Relation
 from beamish.stages.stage import Stage
 from beamish.stages.versions import check_changes, describe_changes, describe_dropped, describe_late
@@ -111,7 +112,8 @@ class AsOfStage(Stage):
         return self.table.columns if number else ()
 
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
-        return number == 0 or self.table.values is None or self.with_dropped
+        whole = self.table.values is None or self.with_dropped or takes[number].where is not None
+        return number == 0 or whole
 
     def may_begin_with(self, number: int) -> bool:
         return number == TABLE
@@ -143,6 +145,7 @@ class AsOfStage(Stage):
         meets = f"each meets the version of {changes.name} that began {reached} {time} and was still valid{within}"
         yield "rows", f"{left.name}, on {on}: {meets}; without one: {unmatched}"
         yield str(changes.name), describe_changes(changes, self.table)
+        yield from describe_where(takes)
         yield "watermark", self._describe_watermark(left, changes)
         waits = (
             "as it comes, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"

@@ -12,6 +12,7 @@ from beamish.engine.operator import Operator
 from beamish.engine.versions.operator import VersionsOperator
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import is_reserved
+from beamish.plan.conditions import describe_where
 from beamish.plan.relation import PANE_COLUMNS, Follows, Relation
 from beamish.plan.versions_plan import make_versions_plan
 from beamish.stages.stage import Stage
@@ -64,7 +65,7 @@ class VersionsStage(Stage):
         return self.options.columns
 
     def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
-        return self.options.values is None or self.options.with_dropped
+        return self.options.values is None or self.options.with_dropped or takes[number].where is not None
 
     def may_begin_with(self, number: int) -> bool:
         return True
@@ -81,6 +82,7 @@ class VersionsStage(Stage):
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]
         yield "rows", describe_changes(relation, options)
+        yield from describe_where(takes)
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         shown = "latest versions only" if options.latest_only else "all versions"
         altered = "when a change alters one, a RETRACTION takes it back and what holds now comes"

@@ -127,7 +127,7 @@ class WindowStage(Suppressible):
         accumulations = self.options.accumulations.values()
         return (
             self.options.lists_dropped
-            or self.options.where is not None
+            or (takes[number].where or self.options.where) is not None
             or any(accumulation.inputs is None and not accumulation.names_of_inputs for accumulation in accumulations)
         )
 

@@ -10,6 +10,7 @@ from beamish.kernels.formulas import shown_formulas
 from beamish.kernels.reserved import has_no_event_time
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.options import WindowOptions
+from beamish.plan.conditions import describe_where
 from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 from beamish.stages.deduplication import describe_deduplication
@@ -29,8 +30,7 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)
     yield "rows", _rows(options, takes)
-    if options.where is not None:
-        yield "where", f"only rows with {options.where!r}; the others move the watermark all the same"
+    yield from describe_where(takes, options.where)
     if options.deduplication is not None:
         yield "duplicates", describe_deduplication(options.deduplication, takes[0])
     yield "windows", _windows(options)

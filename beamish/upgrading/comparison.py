@@ -28,6 +28,7 @@ from beamish.stages.window import WindowStage
 
 MEANINGS = {
     "rows": "holds from the next rows on; what was taken before stays as it is",
+    "where": "holds from the next rows on; what was taken before stays as it is",
     "duplicates": "rows are known again from the next rows on",
     "windows": "a windowing more begins with the next rows",
     "watermark": "holds from the next batch on; the watermark does not go back",
@@ -51,7 +52,7 @@ _LINES_OF = {
     "keys": ["rows"],
     "mode": ["a pane holds"],
     "timestamp combiner": ["timestamp"],
-    "conditions and computed columns": ["columns", "having"],
+    "conditions and computed columns": ["where", "columns", "having"],
     "deduplication": ["duplicates"],
     "inputs": ["takes"],
 }

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
@@ -228,3 +229,36 @@ def test_batches_of_rows_at_most_a_span_apart_are_sparks_own_range_join(inputs, 
     expected = orders.join(clicks, F.expr(near)).select("user", "at", "ts")
     rows = [sorted(map(tuple, df.collect()), key=repr) for df in (found, expected)]
     assert rows[0] == rows[1] != []
+
+
+def test_conditions_of_inputs_do_on_spark_what_they_do_in_process(spark):
+    large, of_page = pc.field("amount") > 5, pc.field("page") != "a"
+    inputs = merged().flow.inputs
+    pipeline = bm.merge(
+        orders=bm.Pipeline().event_time("at", inputs[0].watermark).key_by("user").where(large),
+        clicks=bm.Pipeline().event_time("ts", inputs[1].watermark).key_by("uid").where(of_page),
+    )
+    pipeline = retracting(pipeline, spent=Sum("amount").of("orders"), clicks=Count().of("clicks"))
+    panes = SCRIPT.on_spark(spark, pipeline, restart_after=(2,))
+    assert not differences(panes, pipeline.run(SCRIPT), pipeline)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_an_as_of_join_on_spark_takes_the_rows_and_changes_that_fulfil_the_conditions(spark, streams):
+    orders = bm.Pipeline().event_time("at", bm.BoundedOutOfOrderness(0)).where(pc.field("amount") > 5)
+    rates = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("user").where(pc.field("kind") == "web")
+    pipeline = bm.as_of_join(orders=orders, rates=rates.versions("1 day", values=["rate"]))
+    changes = [{"ts": 1, "user": "ann", "rate": 1, "kind": "web"}, {"ts": 2, "user": "ann", "rate": 2, "kind": "shop"}]
+    rows = [{"at": 3, "user": "ann", "amount": 5}, {"at": 4, "user": "ann", "amount": 6}]
+    script = TestStream().add(changes, input="rates").add(rows, input="orders").advance_watermark_to(9)
+    if streams:
+        panes = script.on_spark(spark, pipeline)
+        assert not differences(panes, pipeline.run(script), pipeline)
+        return
+    frames = {"rates": spark.createDataFrame(changes), "orders": spark.createDataFrame(rows)}
+    frames = {
+        name: df.withColumn("ts" if name == "rates" else "at", F.timestamp_seconds("ts" if name == "rates" else "at"))
+        for name, df in frames.items()
+    }
+    assert "one pass of the engine" in pipeline.explain(**frames)
+    assert [(row.amount, row.rates.rate) for row in pipeline.apply(**frames).collect()] == [(6, 1)]

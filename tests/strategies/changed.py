@@ -12,6 +12,7 @@ import beamish as bm
 from beamish.accumulations import Accumulation, ApproxCountDistinct
 from beamish.deduplication import Deduplication
 from beamish.durations import Duration, duration
+from beamish.source import Source
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.stage import Stage
 from beamish.stages.versions import VersionsStage
@@ -19,6 +20,7 @@ from beamish.triggers import Trigger
 from tests.said import evolve, said, takes_back, versions_of
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
+from tests.strategies.formulas import TAKEN, one_of
 from tests.strategies.pipelines import (
     closing_behaviors,
     late_rows,
@@ -62,6 +64,8 @@ def changed(
     }
     if then.merges or any(map(takes_back, then.inputs)):
         del ways["accumulations"]  # whose rows they read is said of each; and what is taken back they never had
+    if all(isinstance(one, Source) and one.form is None and one.name is None for one in then.inputs):
+        ways["where"] = st.none() | one_of(TAKEN)
     if then.deduplication is None and ids is not None:
         within = st.sampled_from([None, 1, 5, 12, 1000]).map(lambda by: by and Duration(by * S))
         ways["deduplication"] = st.builds(Deduplication, ids, within)

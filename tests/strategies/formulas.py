@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import beamish as bm
+from beamish.flow import Input
 from beamish.kernels.formulas import Formula
+from beamish.source import Source
 from tests.said import evolve
 
 Meaning = Callable[[Mapping[str, Any]], Any]
-SCORE, COUNT, TIMING = pc.field("score"), pc.field("n"), pc.field("pane", "timing")
+SCORE, COUNT, VALUE, TIMING = pc.field("score"), pc.field("n"), pc.field("value"), pc.field("pane", "timing")
 
 
 def above(column: str, bound: int) -> Meaning:
@@ -30,6 +32,10 @@ TAKEN: list[tuple[pc.Expression, Meaning]] = [
     (~(SCORE > 2), lambda row: None if row.get("score") is None else row["score"] <= 2),
     (SCORE.is_null() | (SCORE > 0), lambda row: row.get("score") is None or row["score"] > 0),
 ]
+OF_INPUTS: list[tuple[pc.Expression, Meaning]] = [
+    (VALUE > 1, above("value", 1)),
+    (VALUE.is_null() | (VALUE != 2), lambda row: row.get("value") is None or row["value"] != 2),
+]
 SHOWN: list[tuple[pc.Expression, Meaning]] = [
     (COUNT > 1, above("n", 1)),
     ((TIMING != "LATE") & (COUNT > 0), lambda row: row["timing"] != "LATE" and row["n"] > 0),
@@ -39,11 +45,24 @@ COMPUTED: list[tuple[pc.Expression, Meaning]] = [
     (COUNT * 2 + 1, lambda row: row["n"] * 2 + 1),
     (COUNT.cast(pa.float64()) / 4, lambda row: row["n"] / 4),
 ]
-MEANINGS = {str(expression): meaning for expression, meaning in (*TAKEN, *SHOWN, *COMPUTED)}
+MEANINGS = {str(expression): meaning for expression, meaning in (*TAKEN, *OF_INPUTS, *SHOWN, *COMPUTED)}
 
 
 def one_of(some: list[tuple[pc.Expression, Meaning]]) -> st.SearchStrategy[Formula]:
     return st.sampled_from([Formula(expression) for expression, _ in some])
+
+
+@st.composite
+def conditioned(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
+    """A merge, a join or a table whose inputs that are rows with a value take some of them only."""
+
+    def conditioned_input(taken: Input) -> Input:
+        if isinstance(taken, Source):
+            return attrs.evolve(taken, where=draw(st.none() | one_of(OF_INPUTS)))
+        return taken
+
+    flow = pipeline.flow
+    return bm.Pipeline(attrs.evolve(flow, inputs=tuple(map(conditioned_input, flow.inputs))))
 
 
 @st.composite

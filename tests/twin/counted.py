@@ -104,7 +104,7 @@ class CountedTwin(Twin):
         self.bundles += 1
         arrived = []
         for values in rows:
-            if self.wanted(values):
+            if self.wanted(values, source.where):
                 key, _ = self.key_of(values, source.keys)
                 time = values.get(source.event_time)
                 arrived.append(self.arrival(key, values, input_, None if time is None else moment_us(time)))
@@ -114,9 +114,10 @@ class CountedTwin(Twin):
         self.bundles += 1
         arrived = []
         for input_, pane in panes:
+            relation = self.takes[self.names.index(input_)]
             values = {**pane.key, **pane.values}
-            if self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}):
-                key, _ = self.key_of(values, self.takes[self.names.index(input_)].keys)
+            if self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}, relation.where):
+                key, _ = self.key_of(values, relation.keys)
                 time_us = None if pane.timestamp is None else moment_us(pane.timestamp)
                 arrived.append(self.arrival(key, values, input_, time_us))
         self.count(arrived)

@@ -431,7 +431,7 @@ class Twin:
         self.bundles += 1
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
         for row_values, removal in unfolded(source, rows):
-            if not self.wanted(row_values):
+            if not self.wanted(row_values, source.where):
                 continue
             values = Signed(row_values, removal) if source.form else dict(row_values)
             key, name = self.key_of(values, source.keys)
@@ -444,9 +444,9 @@ class Twin:
         for name, pairs in arrived.items():
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
-    def wanted(self, row: Mapping[str, Any]) -> bool:
-        """Does it take the row? (semantics.md#conditions)."""
-        return self.options.where is None or bool(meaning(self.options.where)(row))
+    def wanted(self, row: Mapping[str, Any], of_input: Any) -> bool:
+        """Does it take the row, by its own condition and that of the input? (semantics.md#conditions)."""
+        return all(where is None or meaning(where)(row) for where in (self.options.where, of_input))
 
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
         """The panes of a step are one bundle, and their timestamps are their event times.
@@ -458,7 +458,7 @@ class Twin:
         for input_, pane in panes:
             relation = self.takes[self.names.index(input_)]
             values = Signed({**pane.key, **pane.values}, pane.kind is PaneKind.RETRACTION)
-            if not self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}):
+            if not self.wanted({**values, "timing": str(pane.timing), "is_last": pane.is_last}, relation.where):
                 continue
             key, name = self.key_of(values, relation.keys)
             time = None if pane.timestamp is None else moment_us(pane.timestamp)

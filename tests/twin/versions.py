@@ -17,6 +17,7 @@ from beamish.stages.versions import VersionsStage
 from beamish.versioning import VALID_FROM, VALID_TO, VersionsOptions
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
+from tests.strategies.formulas import meaning
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same, spark_order
 from tests.twin.run import KINDS, NO_WATERMARK, Follower, out_of_range, twin_of
@@ -68,11 +69,17 @@ class Side:
         self.panes, self.rows = [], []
         if self.source is None:
             panes = [pane for pane in self.twin.step(step) if pane.kind is not PaneKind.DROPPED]
-            self.panes = [arrival(pane, getattr(self.twin, "columns", ())) for pane in panes]
+            arrived = [arrival(pane, getattr(self.twin, "columns", ())) for pane in panes]
+            self.panes = [one for one in arrived if self.wanted(one.values)]
             return
         self.twin.next(step, clock)
         if step.input == self.source.name:
-            self.rows = [Arrival(row, time_of(row.get(self.source.event_time))) for row in step.rows]
+            rows = [row for row in step.rows if self.wanted(row)]
+            self.rows = [Arrival(row, time_of(row.get(self.source.event_time))) for row in rows]
+
+    def wanted(self, row: Mapping[str, Any]) -> bool:
+        """Does the stage take it? (semantics.md#conditions)."""
+        return self.relation.where is None or bool(meaning(self.relation.where)(row))
 
     def key_of(self, values: Mapping[str, Any]) -> list[Any]:
         """The values of its key columns."""

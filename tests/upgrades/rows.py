@@ -235,7 +235,13 @@ def _options() -> Iterator[Row]:
         then=known,
     )
     conditions = "conditions and computed columns"
-    yield refused(part, "`where`", PLAIN.where(pc.field("v") > 0), conditions, "where")
+    some, other = (PLAIN.where(pc.field("v") > least) for least in (8, 2))
+    yield carried(part, "`where` said: from the next rows on", some, *USUAL)
+    yield carried(
+        part, "another `where`: from the next rows on", some, *USUAL[:2], "b 0-10 n=1 s=32 LATE", USUAL[3], then=other
+    )
+    only_new = ("a 10-20 n=1 s=16 ON_TIME", "a 10-20 n=2 s=80 LATE", "b 0-10 n=1 s=32 LATE", USUAL[3])
+    yield carried(part, "`where` no longer: from the next rows on", PLAIN, *only_new, then=some)
     many, more = (PLAIN.having(pc.field("n") > least) for least in (1, 2))
     three = ("a 10-20 n=3 s=84 LATE",)
     yield carried(part, "`having` said: from the next pane on", more, *three)

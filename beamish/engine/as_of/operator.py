@@ -17,6 +17,7 @@ from beamish.engine.state.store import Store
 from beamish.engine.versions.packing import pack_changes
 from beamish.engine.versions.table import NAME, TablePolicy, VersionTable
 from beamish.plan.as_of_plan import LEFT, AsOfPlan
+from beamish.plan.conditions import columns_of_where, wanted
 
 
 @attrs.define(slots=False, eq=False)
@@ -41,11 +42,12 @@ class AsOfOperator(Operator):
 
     def reads(self, number: int) -> Sequence[str]:
         own = self.plan.left_schema.names if number == LEFT else self.plan.table.columns
-        return (*own, *sign_column(self.takes[number]))
+        return (*dict.fromkeys((*own, *columns_of_where(self.takes[number]))), *sign_column(self.takes[number]))
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:
             return
+        rows = wanted(self.takes[number], rows)
         if number == LEFT:
             yield from pack_left(self.plan, rows)
         else:

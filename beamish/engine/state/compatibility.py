@@ -210,17 +210,17 @@ def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Differ
             each = [(f"accumulation {name}=", then.get(name), now.get(name)) for name in names]
         elif what == "deduplication" and not then:
             continue  # rows are known again from now on
-        elif what == "conditions and computed columns" and not plan.options.retracts:
-            # What came out is not taken back, so other panes may come out from now on.
-            each = [(f"{what} ", _of_rows(then), _of_rows(now))]
+        elif what == "conditions and computed columns":
+            each = [(f"{what} ", _lasting(then, plan), _lasting(now, plan))]
         else:
             each = [(f"{what} ", then, now)]
         yield from (Difference(*one) for one in each if not same_identity(*one[1:]))
 
 
-def _of_rows(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of rows, without those of panes (``plan/identity.py``)."""
-    return {name: of for name, of in conditions.items() if name == "where"}
+def _lasting(conditions: Mapping[str, Any], plan: WindowPlan) -> dict[str, Any]:
+    """The conditions that may not change: of rows, or of panes, that are retracted, since a retraction must meet the same one."""
+    lasts = {"where": plan.signed, "having": plan.options.retracts, "with_columns": plan.options.retracts}
+    return {name: of for name, of in conditions.items() if lasts[name]}
 
 
 def _is_wider(plan: WindowPlan, of: Difference) -> bool:

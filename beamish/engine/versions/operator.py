@@ -14,6 +14,7 @@ from beamish.engine.state.store import Store
 from beamish.engine.versions.packing import pack_changes
 from beamish.engine.versions.shard import VersionsShard
 from beamish.engine.versions.table import NAME, TablePolicy, VersionTable
+from beamish.plan.conditions import columns_of_where, wanted
 from beamish.plan.versions_plan import VersionsPlan
 
 
@@ -36,11 +37,12 @@ class VersionsOperator(Operator):
         self.cadence = Cadence.WHEN_DUE if policy.idle_timeout is None else Cadence.EVERY_STEP
 
     def reads(self, number: int) -> Sequence[str]:
-        return (*self.plan.table.columns, *sign_column(self.takes[number]))
+        columns = (*self.plan.table.columns, *columns_of_where(self.takes[number]))
+        return (*dict.fromkeys(columns), *sign_column(self.takes[number]))
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if rows.num_rows:
-            yield from pack_changes(self.plan.table, rows, number, self.shards)
+            yield from pack_changes(self.plan.table, wanted(self.takes[number], rows), number, self.shards)
 
     def open(self, store: Store) -> Shard:
         return VersionsShard(self.plan, store, self.policy)

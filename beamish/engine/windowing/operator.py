@@ -26,6 +26,7 @@ from beamish.engine.windowing.shard import WindowShard
 from beamish.engine.windowing.unusable import wanted_and_unusable
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
+from beamish.plan.conditions import columns_of_where
 from beamish.plan.window_plan import WindowPlan
 
 
@@ -60,22 +61,19 @@ class WindowOperator(UpdatingOperator):
             own = [name for name in relation.columns.names if name in plan.columns or name in plan.filtered_by]
             return [*own, *sign_column(relation)]
         name, travels = str(relation.name), set(plan.columns)
-        own = [
-            column
-            for column in relation.columns.names
-            if column in relation.keys or merged_name(name, column) in travels
-        ]
+        asked = {*relation.keys, *columns_of_where(relation)}
+        own = [column for column in relation.columns.names if column in asked or merged_name(name, column) in travels]
         return [*own, *sign_column(relation)]
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         if not rows.num_rows:
             return
         if self.plan.options.drops_errors:
-            wanted, errors = wanted_and_unusable(self.plan, rows)
+            wanted, errors = wanted_and_unusable(self.plan, number, rows)
             for message, of in errors:
                 yield from self._packed(number, of, error=message)
         else:
-            wanted = self.plan.only_wanted(rows)
+            wanted = self.plan.only_wanted(number, rows)
         yield from self._packed(number, wanted)
 
     def _packed(self, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:

@@ -18,23 +18,25 @@ from beamish.kernels.halves import failing
 from beamish.plan.window_plan import WindowPlan
 
 
-def wanted_and_unusable(plan: WindowPlan, rows: pa.Table) -> tuple[pa.Table, list[tuple[str, pa.Table]]]:
+def wanted_and_unusable(plan: WindowPlan, number: int, rows: pa.Table) -> tuple[pa.Table, list[tuple[str, pa.Table]]]:
     """The rows that meet the condition; and each row of which it cannot be asked, or whose number cannot be counted with, and why."""
 
     def tried(at: Ints) -> None:
-        _wanted(plan, rows.take(pa.array(at)))
+        _wanted(plan, number, rows.take(pa.array(at)))
 
     try:
-        return _wanted(plan, rows), []
+        return _wanted(plan, number, rows), []
     except (UserFunctionError, NumericOverflowError):
         each = np.split(np.arange(rows.num_rows), np.arange(1, rows.num_rows))
         errors = [(int(at[0]), message) for at, message in failing(each, tried)]
         kept = np.setdiff1d(np.arange(rows.num_rows), [at for at, _ in errors])
-        return _wanted(plan, rows.take(pa.array(kept))), [(message, rows.slice(at, 1)) for at, message in errors]
+        return _wanted(plan, number, rows.take(pa.array(kept))), [
+            (message, rows.slice(at, 1)) for at, message in errors
+        ]
 
 
-def _wanted(plan: WindowPlan, rows: pa.Table) -> pa.Table:
-    wanted = plan.only_wanted(rows)
+def _wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
+    wanted = plan.only_wanted(number, rows)
     for of in plan.by_windowing.values():
         check_numbers(of, wanted)
     return wanted

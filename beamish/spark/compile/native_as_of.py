@@ -31,6 +31,8 @@ def why_not_native_as_of(plan: AsOfPlan) -> str:
     """Why a plan is not one for Spark's own window function; empty if it is."""
     if any(relation.is_panes for relation in plan.takes):
         return "it takes the panes of another stage"
+    if any(relation.where is not None for relation in plan.takes):
+        return "where(...) is not Spark's, and may say another thing of nulls and types"
     if plan.options.with_dropped:
         return "with_dropped() lists the rows without event time, which Spark would not show"
     if plan.table.options.only_updated:
