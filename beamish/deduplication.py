@@ -6,8 +6,11 @@ from typing import Any
 
 import attrs
 
-from beamish.durations import Duration, DurationLike, positive
+from beamish.durations import LONGEST_US, Duration, DurationLike, positive
 from beamish.errors import OptionError
+
+FOREVER = Duration(LONGEST_US)
+"""How long ``within="forever"`` remembers a row: past all event times."""
 
 
 @attrs.frozen
@@ -25,8 +28,13 @@ class Deduplication:
     @property
     def arguments(self) -> str:
         """Its arguments as they were written."""
-        within = () if self.within is None else (f"within={str(self.within)!r}",)
+        within = () if self.within is None else (f"within={self.span!r}",)
         return ", ".join([*map(repr, self.columns), *within])
+
+    @property
+    def span(self) -> str:
+        """How long, as it was written."""
+        return "forever" if self.within == FOREVER else str(self.within)
 
     @property
     def call(self) -> str:
@@ -53,4 +61,6 @@ def read_deduplication(columns: tuple[Any, ...], within: DurationLike | None) ->
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
         raise OptionError(f"{call}: {twice!r} is there twice; name each column once")
-    return Deduplication(columns, None if within is None else positive(f"{call}: within", within))
+    if within is None:
+        return Deduplication(columns)
+    return Deduplication(columns, FOREVER if within == "forever" else positive(f"{call}: within", within))

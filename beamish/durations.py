@@ -25,6 +25,8 @@ _UNITS_US = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
+_CALENDAR = {"month": (30, "months=..."), "quarter": (91, "months=3"), "year": (365, "years=...")}
+"""Units without a fixed length: days to give in their place, and the argument of CalendarWindows."""
 _TERM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 LONGEST_US = 2**62
 """The longest duration an option takes, so that sums of a time and a duration stay within 64 bits."""
@@ -153,9 +155,11 @@ def _parse(where: str, text: str) -> int:
         if term is None:
             break
         unit = term[2].lower().removesuffix("s")
-        if unit in ("month", "year", "quarter"):
+        if unit in _CALENDAR:
+            days, calendar = _CALENDAR[unit]
             raise OptionError(
-                f"{where}={text!r}: a {unit} has no fixed length; for calendar periods use CalendarWindows({unit}s=...)"
+                f"{where}={text!r}: a {unit} has no fixed length; give days, such as '{days} days', or for calendar periods use "
+                f"CalendarWindows({calendar})"
             )
         if unit not in _UNITS_US:
             raise OptionError(

@@ -32,7 +32,8 @@ from beamish.source import Source, key_by_call, where_call
 from beamish.stages.as_of_join import AsOfStage
 from beamish.stages.changes import ChangesStage
 from beamish.stages.deduplicate import DeduplicateStage
-from beamish.stages.suppressed import Suppressed
+from beamish.stages.stage import Stage
+from beamish.stages.suppressed import Suppressed, unsuppressed
 from beamish.stages.versions import VersionsStage
 from beamish.stages.window import WindowStage
 from beamish.state import CheckpointState, ScriptState
@@ -424,8 +425,8 @@ class Pipeline:
 
         Args:
             columns: the names of the columns by which a row is known, at least one.
-            within: how long a row is known, above 0: until the watermark is so far past its event time. A row older than that is
-                dropped as ``out_of_retention``, since nobody knows any more.
+            within: how long a row is remembered, above 0: until the watermark is so far past its event time. A row older than that
+                is dropped as ``out_of_retention``. ``"forever"``: the ids of all rows are kept.
 
         Returns:
             a pipeline. Of one without windows ``df.transform`` gives the columns of ``df`` (and ``dropped`` with
@@ -1129,9 +1130,14 @@ def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
 
 def is_complete(flow: Flow) -> bool:
     """Whether the pipeline is more than one that is still being put together."""
-    return all(source.event_time is not None for source in flow.completed.sources) and all(
-        stage.is_complete for stage in (below.stage for below in flow.flows)
-    )
+    has_time = (source.event_time is not None or _counts_rows(taker.stage) for source, taker, _ in flow.leaves)
+    return all(has_time) and all(below.stage.is_complete for below in flow.flows)
+
+
+def _counts_rows(stage: Stage) -> bool:
+    """Whether a stage's windows are of rows, so that it takes a source without event time; in all of time it may take panes too."""
+    of = unsuppressed(stage)
+    return isinstance(of, WindowStage) and of.options.counts_rows
 
 
 def only_takes(flow: Flow) -> bool:

@@ -478,7 +478,7 @@ TOGETHER = [
     (
         "deduplicate of a changelog",
         bm.Pipeline().from_changelog().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("id", within=1),
-        ["deduplicate('id', within='1 second')", "taken back", "stage before"],
+        ["deduplicate('id', within='1 second')", "taken back", "a table holds each row once"],
     ),
     (
         "deduplicate of a merge",
@@ -786,6 +786,18 @@ TABLES = [
         bm.PipelineError,
         lambda: joined().trigger(Always()),
         ["trigger(...) of an as-of join", "fires by itself", ".then("],
+    ),
+    (
+        "having of an as-of join",
+        bm.PipelineError,
+        lambda: joined().having(pc.field("rate") > 3),
+        ["having(...) of an as-of join", "df.filter(...)", ".then(bm.Pipeline().where(...)...)"],
+    ),
+    (
+        "deduplicate of an as-of join",
+        bm.PipelineError,
+        lambda: joined().deduplicate("rate", within=1),
+        ["deduplicate(...) of an as-of join", "deduplicate the rows before", ".then(...)"],
     ),
     (
         "keys after a join",

@@ -104,3 +104,13 @@ def test_the_message_names_the_class_and_the_attribute():
 def test_a_duration_prints_as_text(us, text):
     assert str(Duration(us)) == text
     assert repr(Duration(us)) == repr(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "days", "calendar"),
+    [("1 month", 30, "months=..."), ("1 quarter", 91, "months=3"), ("100 years", 365, "years=...")],
+)
+def test_units_without_a_fixed_length_are_refused_with_days_that_are_taken(text, days, calendar):
+    with pytest.raises(bm.OptionError, match=f"'{days} days', or for calendar periods use CalendarWindows.{calendar}"):
+        duration("x", text)
+    assert duration("x", f"{days} days") == Duration(days * 86_400_000_000)

@@ -15,7 +15,7 @@ from beamish.modes import AccumulationMode, WaitFor
 from beamish.plan.as_of_plan import TABLE, make_as_of_plan
 from beamish.plan.conditions import describe_where
 from beamish.plan.relation import PANE_COLUMNS, Follows, Relation
-from beamish.stages.stage import Stage
+from beamish.stages.stage import Stage, elsewhere
 from beamish.stages.versions import check_changes, describe_changes, describe_dropped, describe_late
 from beamish.versioning import AsOfOptions, VersionsOptions
 
@@ -41,8 +41,7 @@ class AsOfStage(Stage):
     def declaring(self, call: str, **changes: Any) -> AsOfStage:
         if set(changes) - {"with_dropped", "mode"}:
             raise PipelineError(
-                f"{call} of an as-of join: it keeps the windows of its left input and fires by itself; say it in a stage of its "
-                "own: .then(...)"
+                f"{call} of an as-of join: it keeps the windows of its left input and fires by itself; {elsewhere(changes)}"
             )
         if changes.get("mode") is AccumulationMode.ACCUMULATING:
             raise PipelineError(

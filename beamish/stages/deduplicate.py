@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from beamish.deduplication import Deduplication
+from beamish.deduplication import FOREVER, Deduplication
 from beamish.engine.duplicates.operator import DuplicatesOperator
 from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
@@ -76,7 +76,9 @@ class DeduplicateStage(Stage):
         yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
         yield (
             "bounded",
-            f"of a key that never comes again nothing is left when the watermark is {self.options.within} past its latest row",
+            f"of a key that never comes again nothing is left when the watermark is {self.options.span} past its latest row"
+            if self.options.within != FOREVER
+            else "by nothing: ids are remembered forever",
         )
         yield (
             "dropped",
@@ -87,4 +89,4 @@ class DeduplicateStage(Stage):
         )
         if isinstance(operator, DuplicatesOperator):
             ids = ", ".join(f"{field.name} {field.type}" for field in operator.plan.id_schema)
-            yield "state", f"{operator.shards} shards; {ids} of each row for {self.options.within} of event time"
+            yield "state", f"{operator.shards} shards; {ids} of each row for {self.options.span} of event time"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beamish.deduplication import Deduplication
+from beamish.deduplication import FOREVER, Deduplication
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.plan.relation import Relation
@@ -15,6 +15,8 @@ def describe_deduplication(options: Deduplication, relation: Relation) -> str:
     by = ", ".join(dict.fromkeys(map(str, (*relation.keys, *options.columns))))
     if options.within is None:
         return f"a row equal in {by} to one that its window took is dropped; a window knows them as long as it is kept"
+    if options.within == FOREVER:
+        return f"a row equal in {by} to one before it is dropped; each is remembered forever"
     return (
         f"a row equal in {by} to one before it is dropped; each is known until the watermark is {options.within} past its event time, "
         "and a row older than that is dropped too"
@@ -28,9 +30,12 @@ def check_deduplication(options: Deduplication, takes: Sequence[Relation]) -> No
         PipelineError: rows are taken back, or are of several inputs.
     """
     if any(relation.retracts for relation in takes):
+        of_stage = (
+            "deduplicate in a stage before, whose rows are not, or let that stage be accumulating() or discarding()"
+        )
+        fix = "leave it out, since a table holds each row once" if takes[0].is_signed else of_stage
         raise PipelineError(
-            f"{options.call} over rows that are taken back: a row and its removal have one identity; say it of a stage before, whose "
-            "rows are not, or let that stage be accumulating() or discarding()"
+            f"{options.call} over rows that are taken back: a row and its removal have one identity; {fix}"
         )
     if not takes[0].has_timestamps:
         raise PipelineError(

@@ -13,7 +13,7 @@ Laws:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from beamish.engine.operator import Operator
@@ -43,7 +43,7 @@ class Stage(Protocol):
         Raises:
             PipelineError: it does not have that.
         """
-        raise PipelineError(f"{call}: {self!r} has no windows; say it in a stage of its own: .then(...)")
+        raise PipelineError(f"{call}: {self!r} has no windows; {elsewhere(changes)}")
 
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.
@@ -116,3 +116,14 @@ class Stage(Protocol):
     def with_dropped(self) -> bool:
         """Whether dropped rows come out beside its panes; no other stage can then take them."""
         return False
+
+
+def elsewhere(changes: Mapping[str, Any]) -> str:
+    """Where to declare an option that a stage without windows does not have, by the names of ``WindowOptions``."""
+    if "having" in changes:
+        return "filter the DataFrame that comes out, df.filter(...), or take some of its rows in a stage after: .then(bm.Pipeline().where(...)...)"
+    if "derived" in changes:
+        return "add the columns to the DataFrame that comes out: df.withColumn(...)"
+    if "deduplication" in changes:
+        return "deduplicate the rows before: bm.Pipeline().event_time(...).deduplicate('id', within='1 hour').then(...)"
+    return "say it in a stage of its own: .then(bm.Pipeline().window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(...))"

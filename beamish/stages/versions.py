@@ -15,7 +15,7 @@ from beamish.kernels.reserved import is_reserved
 from beamish.plan.conditions import describe_where
 from beamish.plan.relation import PANE_COLUMNS, Follows, Relation
 from beamish.plan.versions_plan import make_versions_plan
-from beamish.stages.stage import Stage
+from beamish.stages.stage import Stage, elsewhere
 from beamish.versioning import VALID_FROM, VALID_TO, VersionsOptions
 
 
@@ -39,8 +39,7 @@ class VersionsStage(Stage):
         if set(changes) == {"with_dropped"}:
             return VersionsStage(attrs.evolve(self.options, **changes))
         raise PipelineError(
-            f"{call} after versions(...): versions are in no window and fire by themselves; say it in a stage of its own: "
-            ".then(bm.Pipeline().window(bm.GlobalWindow())...)"
+            f"{call} after versions(...): versions are in no window and fire by themselves; {elsewhere(changes)}"
         )
 
     def calls(self) -> Iterable[str]:

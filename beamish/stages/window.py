@@ -16,12 +16,12 @@ from beamish.engine.windowing.operator import WindowOperator
 from beamish.errors import PipelineError
 from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
-from beamish.modes import AccumulationMode
+from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.options import WindowOptions
 from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plan.window_plan import gives, make_plan
 from beamish.stages.deduplication import check_deduplication
-from beamish.stages.pairs_once import check_pairs_once, check_pairs_once_suppressed
+from beamish.stages.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.stages.suppressed import Suppressible
 from beamish.stages.window_of_rows import check_numbering
 from beamish.stages.window_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
@@ -61,7 +61,7 @@ class WindowStage(Suppressible):
 
     @property
     def needs_event_time(self) -> bool:
-        return not self.options.counts_rows
+        return not (self.options.counts_rows or _is_timeless(self.options))
 
     @property
     def is_complete(self) -> bool:
@@ -194,6 +194,16 @@ class WindowStage(Suppressible):
         operator = bare(operator)
         plan = operator.plan if isinstance(operator, WindowOperator) else None
         return describe(self._with_inherited(takes), takes, plan)
+
+
+def _is_timeless(options: WindowOptions) -> bool:
+    """Whether nothing depends on event time: all of time is one window, which nothing ends and nothing is kept by."""
+    windows = [one.window for one in options.windowings.values() or (options,)]
+    within = options.deduplication is not None and options.deduplication.within is not None
+    keeps_for = any(join.keep_for for _, join in joins_once(options.accumulations))
+    asks = within or keeps_for or options.forget_after is not None
+    is_all = all(window is not None and window.is_all_of_time for window in windows)
+    return is_all and not asks and options.combiner is TimestampCombiner.END_OF_WINDOW
 
 
 def _common_window(takes: Sequence[Relation]) -> WindowOption:

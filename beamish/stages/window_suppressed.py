@@ -24,13 +24,14 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
         )
     if options.retention is not None:
         raise PipelineError(
-            f"suppress({until!r}) of a stage with {options.retention.call}: a window that falls out does not close at a time; leave one "
-            "of them out, or limit what is held by buffer=bm.Buffer(...)"
+            f"suppress({until!r}) of a stage with {options.retention.call}: a window that falls out does not close at a time; leave the "
+            "suppress out, or retain(), and limit what is held by buffer=bm.Buffer(max_records=..., when_full=bm.SPILL)"
         )
     if options.forget_after is not None:
         raise PipelineError(
             f"suppress({until!r}) of a stage with forget_after({str(options.forget_after)!r}): a key that comes again would replace what is "
-            "held of its forgotten window; without early panes, such as under Never(), each key has one pane, the final one"
+            "held of its forgotten window; leave the suppress out: without early panes, such as by .trigger(Never()).discarding(), each key "
+            "has one pane, the final one"
         )
     if isinstance(until, UntilWindowCloses) and until.grace is not None:
         raise PipelineError(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from beamish.deduplication import FOREVER
 from beamish.kernels.formulas import shown_formulas
 from beamish.kernels.reserved import has_no_event_time
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
@@ -163,6 +164,7 @@ def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
     numbering = options.window.numbering if options.window is not None else None
     within = options.deduplication.within if options.deduplication is not None else None
     ids = f"; its ids are kept until the watermark is {within} past them" if within is not None else ""
+    ids = "; its ids are kept forever" if within == FOREVER else ids
     if numbering is not None and not numbering.over_stream and takes[0].keys:
         if numbering.idle is None:
             return f"by nothing: the number of each key, and its last window, are kept for ever; idle='30 days' forgets a key without rows{ids}"

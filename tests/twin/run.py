@@ -13,6 +13,7 @@ import attrs
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
 from beamish.flow import Flow, Panes
+from beamish.kernels.reserved import has_no_event_time
 from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
 from beamish.stages.stage import Stage
@@ -435,7 +436,8 @@ class Twin:
                 continue
             values = Signed(row_values, removal) if source.form else dict(row_values)
             key, name = self.key_of(values, source.keys)
-            time = values.get(source.event_time)
+            # semantics.md#untimed: in all of time rows need none
+            time = 0 if has_no_event_time(source.event_time) else values.get(source.event_time)
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, False, input_))  # noqa: FBT003
                 continue

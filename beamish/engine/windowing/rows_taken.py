@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.engine.signs import signs_of
 from beamish.instants import END_OF_TIME_US, NO_TIME_US
-from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START
+from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START, has_no_event_time
 from beamish.plan.inputs import widen
+from beamish.plan.relation import Relation
 from beamish.plan.window_plan import WindowPlan
 
 
@@ -27,13 +29,20 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
     """
     relation = plan.takes[number]
     columns: dict[str, Any] = {name: table[name] for name in table.schema.names if name in relation.columns.names}
-    columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: table[EVENT_TIME]}
+    columns |= _of_panes(plan, table) if relation.is_panes else {EVENT_TIME: _event_times(plan, relation, table)}
     if plan.signed:
         columns[SIGN] = signs_of(relation, table)
     if plan.has_several_inputs:
         schema = plan.schema.append(pa.field(EVENT_TIME, pa.int64()))
         return widen(plan.takes, number, columns, table.num_rows, schema)
     return pa.table({name: columns[name] for name in (*plan.columns, EVENT_TIME)})
+
+
+def _event_times(plan: WindowPlan, relation: Relation, rows: pa.Table) -> Any:
+    """The event times of a source's rows; of those that need none the same one, which is in all of time."""
+    if has_no_event_time(relation.event_time) and not plan.options.counts_rows:
+        return pa.array(np.zeros(rows.num_rows, np.int64))
+    return rows[EVENT_TIME]
 
 
 def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
 from beamish.accumulations.accumulation import Accumulation
 from beamish.durations import Duration
-from beamish.kernels.reserved import PREFIX
+from beamish.kernels.reserved import PREFIX, has_no_event_time
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
 from beamish.plan.window_plan import WindowPlan
@@ -106,6 +106,8 @@ def why_not_native(plan: WindowPlan) -> str:
         return "it takes several inputs"
     if plan.takes_panes:
         return "it takes the panes of another stage"
+    if has_no_event_time(plan.takes[0].event_time):
+        return "rows have no event time"
     if plan.signed:
         return "some rows take others back"
     if plan.options.where is not None:
