@@ -45,3 +45,7 @@ __all__ = [
     "TopNByKey",
     "Variance",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

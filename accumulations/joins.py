@@ -82,8 +82,8 @@ class CoGroup(_Gathering):
         return self.names
 
 
-def _read_rows(kept: Any) -> Any:
-    return Named(kept) if isinstance(kept, Mapping) else kept
+def _read_rows(kept: Mapping[str, int]) -> Any:
+    return Named(kept) if isinstance(kept, Mapping) else kept  # type: ignore[redundant-expr]
 
 
 if TYPE_CHECKING:  # to a type checker a converter is a function of the value
@@ -92,7 +92,7 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
 
 else:
 
-    def _read(kept: Any, join: Any, field: Any) -> Any:
+    def _read(kept: Mapping[str, DurationLike], join: Any, field: Any) -> Any:
         if not isinstance(kept, Mapping):
             return kept
         where = f"{type(join).__name__}({field.name})"

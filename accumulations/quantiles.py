@@ -60,6 +60,9 @@ def _probabilities(given: Any) -> tuple[float, ...]:
     return tuple(map(float, result))
 
 
+_probabilities.__annotations__["given"] = "Iterable[float]"  # what help() shows
+
+
 @attrs.frozen
 class Quantiles(_Sorted):
     """Quantiles of a column of numbers, nulls ignored, exact, interpolated linearly (Spark: ``percentile``).

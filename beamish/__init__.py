@@ -166,6 +166,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def panes(df: "DataFrame") -> "DataFrame":
     """The panes and retractions of a pipeline's output, without its dropped rows and their column.
 

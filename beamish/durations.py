@@ -213,13 +213,17 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
 
 else:
 
-    def _reader(read: Any) -> attrs.Converter:
-        """A converter that says the class and the attribute whose value it refuses."""
-        return attrs.Converter(
-            lambda value, option, field: read(f"{type(option).__name__}({field.name})", value),
-            takes_self=True,
-            takes_field=True,
-        )
+    def _reader(read: Any, of: str = "Duration | timedelta | str | float") -> attrs.Converter:
+        """A converter that names the class and the attribute whose value it refuses; ``of``: its type, for ``help()``."""
+
+        def convert(value: Any, option: Any, field: Any) -> Any:
+            return read(f"{type(option).__name__}({field.name})", value)
+
+        convert.__annotations__ = {"value": of}
+        return attrs.Converter(convert, takes_self=True, takes_field=True)
+
+    def _positive_or_none(where: str, value: Any) -> Any:
+        return None if value is None else positive(where, value)
 
     read_duration, read_positive, read_not_negative = _reader(duration), _reader(positive), _reader(not_negative)
-    read_positive_or_none = attrs.converters.optional(read_positive)
+    read_positive_or_none = _reader(_positive_or_none, "Duration | timedelta | str | float | None")

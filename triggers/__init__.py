@@ -30,3 +30,7 @@ __all__ = [
     "Trigger",
     "TriggerContext",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -361,8 +361,13 @@ if TYPE_CHECKING:  # to a type checker a converter is a function of the value
 
 else:
 
-    def _read_trigger(value: Any, option: Any, field: Any) -> Trigger:  # names class and attribute in what it refuses
+    def _read_trigger(
+        value: Trigger, option: Any, field: Any
+    ) -> Trigger:  # names class and attribute in what it refuses
         return check_trigger(f"{type(option).__name__}({field.name})", value)
 
+    def _read_trigger_or_none(value: Trigger | None, option: Any, field: Any) -> Trigger | None:
+        return None if value is None else _read_trigger(value, option, field)
+
     read_trigger = attrs.Converter(_read_trigger, takes_self=True, takes_field=True)
-    read_trigger_or_none = attrs.converters.optional(read_trigger)
+    read_trigger_or_none = attrs.Converter(_read_trigger_or_none, takes_self=True, takes_field=True)

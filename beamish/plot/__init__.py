@@ -8,3 +8,7 @@ from beamish.plot.picture import Box, Panel, Picture, Point, Watermark
 from beamish.plot.timeline import timeline
 
 __all__ = ["Box", "Figure", "Panel", "Picture", "Point", "Watermark", "library", "timeline"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

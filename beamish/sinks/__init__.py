@@ -9,3 +9,7 @@ from beamish.sinks.merge import MergeSink, merge
 from beamish.sinks.sql import SqlSink, sql
 
 __all__ = ["KafkaSink", "MergeSink", "SqlSink", "kafka", "merge", "sql"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

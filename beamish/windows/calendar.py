@@ -21,7 +21,7 @@ _US = timedelta(microseconds=1)
 _UNITS = ("days", "weeks", "months", "years")
 
 
-def _read_date(value: Any) -> Any:
+def _read_date(value: date | str | None) -> Any:
     if isinstance(value, str):
         try:
             return date.fromisoformat(value)

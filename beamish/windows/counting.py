@@ -31,7 +31,7 @@ def _whole(least: int) -> Any:
     return check
 
 
-def _columns(value: Any) -> Any:
+def _columns(value: str | Sequence[str] | None) -> Any:
     if value is None:
         return ()
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)

@@ -31,6 +31,9 @@ def _read(options: Any) -> Named[WindowOption]:
     return Named(options)
 
 
+_read.__annotations__["options"] = "Mapping[str, WindowOption]"  # what help() shows
+
+
 @attrs.frozen(repr=False)
 class Windowings(WindowOption):
     """Several windowings of one stream in one pass: one shuffle, one state, a column ``windowing`` that says which.
