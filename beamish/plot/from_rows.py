@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.costs import warn
 from beamish.errors import BeamishError, ColumnError, OptionError, PipelineError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant_us
 from beamish.pane import Pane, PaneKind, RowWindow
@@ -48,7 +49,7 @@ def picture_of_panes(panes: Any, rows: Any, columns: Columns, *, key: Any, title
         OptionError: rows cannot be shown without their times; no such key, or too many to show.
         PipelineError: windows are counted in rows.
     """
-    names, given = _panes(panes, columns.processing_time)
+    names, given = _panes(panes, columns.processing_time, warns=rows is None)
     by_clock = bool(given) and all(time is not None for time, _ in given)
     at = [(time, pane) for time, pane in given if time is not None] if by_clock else _in_order(given)
     if rows is not None and not (by_clock and columns.event_time):
@@ -71,7 +72,9 @@ def _panel(key: Mapping[str, Any], points: Sequence[Point], panes: Sequence[_Pan
     return Panel(key_name(key), 0, key, judged(points, boxes, watermark), (watermark,), boxes)
 
 
-def _panes(panes: Any, processing_time: str | None) -> tuple[list[str], list[tuple[float | None, Pane]]]:
+def _panes(
+    panes: Any, processing_time: str | None, *, warns: bool
+) -> tuple[list[str], list[tuple[float | None, Pane]]]:
     """The key columns, and each pane with its processing time if it says one; in the order in which they came."""
     if isinstance(panes, Sequence) and all(isinstance(pane, Pane) for pane in panes):
         return list(panes[0].key) if panes else [], [(None, pane) for pane in panes]
@@ -85,6 +88,7 @@ def _panes(panes: Any, processing_time: str | None) -> tuple[list[str], list[tup
     if processing_time is not None:
         times = [float(_us(processing_time, at)) for at in _column("panes", table, processing_time)]
         table = table.drop_columns([processing_time])
+    table = _own_columns(table, warns=warns and processing_time is None)
     names = [name for name in table.column_names[: table.column_names.index("window")] if name not in PANE_COLUMNS]
     read = panes_from_table(table, Relation(tuple(names), schema=table.schema))
     given = list(zip(times, read, strict=True))
@@ -95,6 +99,19 @@ def _panes(panes: Any, processing_time: str | None) -> tuple[list[str], list[tup
                 "bm.FixedWindows('2 minutes')"
             )
     return names, sorted(given, key=lambda one: (one[0] or 0, _stood_us(one[1]), one[1].sequence))
+
+
+def _own_columns(table: pa.Table, *, warns: bool) -> pa.Table:
+    """The columns that the pipeline gave; after them come those that the query added, such as when it wrote the panes."""
+    ends = max(table.column_names.index(name) for name in ("timestamp", "dropped") if name in table.column_names)
+    added = table.schema.names[ends + 1 :]
+    times = [name for name in added if pa.types.is_timestamp(table.schema.field(name).type)]
+    if times and warns:
+        warn(
+            f"timeline(panes): column {times[0]!r} is a time that the query added; to have panes at their processing time say "
+            f"processing_time={times[0]!r}; as it is they are numbered in their order"
+        )
+    return table.drop_columns(added) if added else table
 
 
 def _in_order(panes: Iterable[tuple[float | None, Pane]]) -> list[_PaneAt]:
@@ -180,19 +197,33 @@ def _rows(rows: Any, needed: Iterable[str]) -> list[Mapping[str, Any]]:
 def _table(what: str, given: Any) -> pa.Table:
     """A DataFrame of any kind as Arrow."""
     if isinstance(given, pa.Table):
-        return given
+        return _in_utc(given)
     if getattr(given, "isStreaming", False):
         raise OptionError(
             f"timeline({what}=a streaming DataFrame): it has no rows yet; write it to a table, and draw that: spark.read.table(...)"
         )
     if hasattr(given, "toArrow"):
-        return given.toArrow()
+        return _in_utc(given.toArrow())
     if hasattr(given, "__arrow_c_stream__"):
-        return pa.table(given)
+        return _in_utc(pa.table(given))
     raise OptionError(
         f"timeline({_kind(given)}): must be a pipeline with a script, or {what} as a DataFrame, an Arrow table or a list: "
         "timeline(pipeline, script), timeline(panes)"
     )
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    """A table whose times without a zone are UTC: Spark writes its timestamps to Parquet so, and Arrow and pandas read them so."""
+    schema = pa.schema([pa.field(field.name, _type_in_utc(field.type)) for field in table.schema])
+    return table if table.schema.equals(schema) else table.cast(schema, safe=False)
+
+
+def _type_in_utc(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type_) and type_.tz is None:
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, _type_in_utc(field.type)) for field in type_])
+    return type_
 
 
 def _column(what: str, table: pa.Table, name: str) -> list[Any]:

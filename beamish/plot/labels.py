@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -51,7 +51,12 @@ class Places:
     taken: list[Area]
 
     def place(
-        self, label: Area, wishes: Iterable[tuple[float, float]], *, most_covered: float = 0.7
+        self,
+        label: Area,
+        wishes: Iterable[tuple[float, float]],
+        *,
+        most_covered: float = 0.7,
+        beside: Sequence[Area] = (),
     ) -> tuple[float, float] | None:
         """The first middle at which a label is free, or the least bad; it is taken then.
 
@@ -59,12 +64,13 @@ class Places:
             label: how large it is.
             wishes: middles, the best one first.
             most_covered: the part of it that may lie on something else; None comes where it would be more.
+            beside: what it must not lie on either, and does not stand there by being placed.
         """
         best, least, size = (0.0, 0.0), float("inf"), label.width * label.height
         for number, (x, y) in enumerate(wishes):
             area = Area.around(x, y, label.width, label.height)
             outside = size - area.shared(self.within)
-            bad = sum(area.shared(other) for other in self.taken) + 3 * outside + number
+            bad = sum(area.shared(other) for other in (*self.taken, *beside)) + 3 * outside + number
             if bad < least:
                 best, least = (x, y), bad
         if least > most_covered * size + 25:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -20,6 +20,10 @@ from beamish.plot.ticks import clock_label
 TEXT, SMALL, NUMBER = 12, 10.5, 9.5
 MOST_LABELS = 80
 """Of more rows none has its value written at it, and they are small."""
+MOST_PANES = 40
+"""Above this many panes a label stands within its own box, or is left out."""
+LEAST_LABEL = (14, 12)
+"""Width and height in pixels: in a crowded panel a smaller box has no label."""
 FILL = 0.17
 LOOKS: Mapping[PaneTiming, tuple[str, Any, str]] = {  # the colour of a box, its edge, its hatching
     PaneTiming.EARLY: ("early", (0, (3, 2)), ""),
@@ -54,7 +58,7 @@ class Mark:
     facts: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@attrs.define
+@attrs.define(slots=False)
 class Pen:
     """Draws one panel.
 
@@ -96,7 +100,7 @@ class Pen:
             self._box(box, f"pane-{i}")
         boxes.sort(key=lambda one: one[1].retracted_at is not None)  # what is live has the first choice
         for i, box in boxes:
-            self._value(box, f"pane-{i}")
+            self._value(i, box, f"pane-{i}")
         for i, point in enumerate(self.panel.points):
             if point.dropped is not None:
                 self._reason(point, f"reason-{i}")
@@ -228,31 +232,60 @@ class Pen:
                 self.axes.add_patch(hatched), f"{name}-hatch", attrs.evolve(mark, kind="hatch", words="", facts={})
             )
 
-    def _value(self, box: Box, name: str) -> None:
-        """The values of a pane, in its box if there is room; struck out if it is taken back, and left out where it would cover others."""
+    def _value(self, number: int, box: Box, name: str) -> None:
+        """As many values of a pane as there is room for, struck out if it is retracted; the rest is on hover (``words`` of its box)."""
         color, gone = getattr(self.colors, LOOKS[box.timing][0]), box.retracted_at is not None
-        ground = {"boxstyle": "round,pad=0.18,rounding_size=0.4", "fc": (self.colors.ground, 0.85), "ec": "none"}
-        left, right = self._sides(box)
-        text = self._text(
-            left, box.time, box.label, size=TEXT + 1, weight="bold", color=color, zorder=8,
-            bbox=ground,
-        )  # fmt: skip
-        extent, there = self._extent(text), self.axes.transData
-        corners = there.transform([(left, box.since), (right, box.time)])
-        wishes = wishes_in(Area(*corners[0], *corners[1]), extent, is_lowest=self._is_lowest(box))
-        place = self.places.place(extent, wishes, most_covered=0.15 if gone else math.inf)
-        if place is None:
-            text.remove()
+        fitting = self._fitting(number, box, color)
+        if fitting is None:
             return
-        x, y = place
-        text.set_position(there.inverted().transform((x, y)))
+        text, extent, (x, y) = fitting
+        there = self.axes.transData.inverted()
+        text.set_position(there.transform((x, y)))
         mark = Mark("value", self.number, box.time, until=box.retracted_at, words=self._box_words(box))
         self._mark(text, f"{name}-value", mark)
         if gone:
             half, rise = extent.width / 2, max(extent.height / 2 - 6, 3)
-            ends = there.inverted().transform([(x - half, y - rise), (x + half, y + rise)])
+            ends = there.transform([(x - half, y - rise), (x + half, y + rise)])
             (strike,) = self.axes.plot(ends[:, 0], ends[:, 1], color=color, lw=1.8, zorder=9)
             self._mark(strike, f"{name}-strike", Mark("strike", self.number, box.retracted_at))
+
+    def _fitting(self, number: int, box: Box, color: str) -> tuple[Any, Area, tuple[float, float]] | None:
+        """The label of a pane with the most values that has a place: text, size and middle; None: none has."""
+        own, others = self._areas[number], [*self._areas[:number], *self._areas[number + 1 :]]
+        crowded = (
+            len(self._areas) > MOST_PANES and number < len(self._areas) - 1
+        )  # the last pane is labelled all the same
+        if crowded and (own.width < LEAST_LABEL[0] or own.height < LEAST_LABEL[1]):
+            return None
+        for words in shortened(box.label):
+            text = self._value_text(box, words, color)
+            extent = self._extent(text)
+            wishes = wishes_in(own, extent, is_lowest=self._is_lowest(box))
+            short = "\n" not in words and not crowded
+            fits = extent.width <= own.width and extent.height <= own.height
+            if (
+                short or fits or (own.height < LEAST_LABEL[1] and not crowded)
+            ):  # a box without height has its label beside it
+                place = self.places.place(extent, wishes, most_covered=0.15, beside=() if short else others)
+                if place is not None:
+                    return text, extent, place
+            text.remove()
+        return None
+
+    def _value_text(self, box: Box, words: str, color: str) -> Any:
+        ground = {"boxstyle": "round,pad=0.18,rounding_size=0.4", "fc": (self.colors.ground, 0.85), "ec": "none"}
+        look = {"size": TEXT + 1, "weight": "bold", "color": color, "zorder": 8, "bbox": ground}
+        return self._text(self._sides(box)[0], box.time, words, **look)
+
+    @cached_property
+    def _areas(self) -> list[Area]:
+        """Where each box is, in pixels."""
+        return [self._area(box) for box in self.panel.boxes]
+
+    def _area(self, box: Box) -> Area:
+        left, right = self._sides(box)
+        corners = self.axes.transData.transform([(left, box.since), (right, box.time)])
+        return Area(*corners[0], *corners[1])
 
     def _sides(self, box: Box) -> tuple[float, float]:
         """Where a window begins and ends in the panel."""
@@ -288,6 +321,14 @@ class Pen:
             return
         text.set_position(there.inverted().transform(place))
         self._mark(text, name, Mark("reason", self.number, point.time))
+
+
+def shortened(label: str) -> Iterator[str]:
+    """A label with all its values, a line each, and with ever fewer."""
+    lines = label.split("\n")
+    yield label
+    for most in range(len(lines) - 1, 0, -1):
+        yield "\n".join(lines[:most]) + " …"
 
 
 def line_style(panel: Panel, watermark: Watermark) -> Any:

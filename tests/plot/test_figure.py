@@ -4,16 +4,20 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import combinations
 from xml.etree import ElementTree as ET
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import beamish as bm
-from beamish.accumulations import Last
+from beamish.accumulations import Count, Last, Max, Mean, Min, Sum
 from beamish.errors import OptionError
 from beamish.plot import timeline
 from beamish.plot.colors import DARK, LIGHT
+from beamish.plot.drawing import draw
 from beamish.testing import TestStream
+from beamish.triggers import AfterCount, AfterWatermark
 from tests.pages import run_page
 from tests.plot.scenes import CHAIN, CHAINED, CLOCK, MERGING, SCORES, SESSIONS, SOURCE, STEPS
 
@@ -122,8 +126,6 @@ def test_two_figures_on_a_page_share_no_id(figure):
     ("pipeline", "script"), [(SCORES, CLOCK), (SCORES, STEPS), (CHAIN, CHAINED), (SESSIONS, MERGING)]
 )
 def test_labels_and_rows_do_not_lie_on_each_other(pipeline, script, width):
-    from beamish.plot.drawing import draw
-
     drawn = draw(timeline(pipeline, script).picture, LIGHT, width=width)
     renderer = drawn.canvas.canvas.get_renderer()
     for axes in drawn.canvas.axes:
@@ -137,8 +139,6 @@ def test_labels_and_rows_do_not_lie_on_each_other(pipeline, script, width):
 
 
 def test_of_many_rows_each_is_a_dot_and_what_is_taken_back_is_written_where_there_is_room():
-    from beamish.plot.drawing import draw
-
     rows = [[{"ts": time, "team": "red", "score": 1}] for time in range(100)]
     script = TestStream()
     for time, row in enumerate(rows):
@@ -148,6 +148,57 @@ def test_of_many_rows_each_is_a_dot_and_what_is_taken_back_is_written_where_ther
     assert (kinds["row"], kinds["pane"]) == (100, 50)
     assert 1 <= kinds["value"] < 50
     assert len(drawn.canvas.axes[0].texts) == kinds["value"]
+
+
+def labels(drawn):
+    """Each label of a pane with what it takes, and the boxes, in pixels: by their names in ``drawn.marks``."""
+    renderer = FigureCanvasAgg(drawn.canvas).get_renderer()
+    (axes,) = drawn.canvas.axes
+    texts = {text.get_gid(): text for text in axes.texts if text.get_gid() in drawn.marks}
+    return {name: (text.get_text(), text.get_window_extent(renderer)) for name, text in texts.items()}
+
+
+def shared(one, other):
+    width, height = min(one.x1, other.x1) - max(one.x0, other.x0), min(one.y1, other.y1) - max(one.y0, other.y0)
+    return max(width, 0) * max(height, 0) / min(one.width * one.height, other.width * other.height)
+
+
+def of_values(values, windows):
+    """Two early panes, an on-time one and some late ones in each window, with so many values."""
+    all_ = [Sum("score"), Count(), Max("score"), Min("score"), Mean("score"), Sum("ts")]
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(bm.FixedWindows(120))
+        .trigger(AfterWatermark(early=AfterCount(1), late=AfterCount(1)))
+        .allowed_lateness(600)
+        .accumulating_and_retracting()
+        .accumulate(**{f"value_{i}": one for i, one in enumerate(all_[:values])})
+    )
+    script = TestStream()
+    for window in range(windows):
+        for at in (20, 90):
+            script = script.step([{"ts": 120 * window + at, "score": at}], clock=120 * window + at + 40)
+        script = script.step(watermark=120 * window + 1, clock=120 * window + 150)
+    return timeline(pipeline, script).picture
+
+
+@pytest.mark.parametrize(("values", "windows"), [(1, 2), (3, 2), (6, 2), (3, 170)])
+def test_labels_lie_on_no_other_label_and_the_rest_is_on_hover(values, windows):
+    picture = of_values(values, windows)
+    drawn = draw(picture, LIGHT)
+    found = labels(drawn)
+    assert len(picture.panels[0].boxes) == windows * 3 - 1
+    assert all(shared(one, other) < 0.2 for (_, one), (_, other) in combinations(found.values(), 2))
+    if windows == 2:
+        assert len([name for name in found if drawn.marks[name].kind == "value"]) == 5
+    for name, (label, _) in found.items():
+        if drawn.marks[name].kind == "value":
+            *whole, last = label.split("\n")
+            shown = [*whole, last.removesuffix(" …")]
+            assert drawn.marks[name].words.startswith(", ".join(shown))  # each is whole, with its number
+            assert last.endswith(" …") == (len(shown) < values)
+    assert all(mark.words.count("value_") in (values, 0) for mark in drawn.marks.values() if mark.kind == "pane")
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,39 @@ def test_a_run_tells_what_each_stage_did():
     (_, first), *_, (_, last) = trace_stages(SCORES.flow, CLOCK.events)
     assert [(step.watermark_us, step.inputs_us) for step in (*first, *last)] == [(None, (None,)), (900 * S, (900 * S,))]
     assert [pane.values["total"] for pane in first[0].panes] == [8]  # noqa: PD011
+
+
+def naive(type_):
+    """A type with times as Spark's Parquet has them: without a zone, in nanoseconds."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("ns")
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, naive(field.type)) for field in type_])
+    return type_
+
+
+def without_zone(table):
+    return table.cast(pa.schema([pa.field(field.name, naive(field.type)) for field in table.schema]))
+
+
+def test_times_without_a_zone_are_utc(tmp_path):
+    from pyarrow import parquet
+
+    table = stored(CLOCK)
+    parquet.write_table(without_zone(table), tmp_path / "panes.parquet")
+    read = parquet.read_table(tmp_path / "panes.parquet")
+    assert read.schema.field("timestamp").type.tz is None
+    expected = timeline(table, processing_time="came").picture
+    assert timeline(read, processing_time="came").picture == expected
+    by_pandas = read.to_pandas(types_mapper=pd.ArrowDtype)
+    assert timeline(by_pandas, processing_time="came").picture == expected
+
+
+def test_a_time_that_the_query_added_is_no_value_and_is_warned_of():
+    table = stored(CLOCK)
+    assert table.column_names[-1] == "came"
+    with pytest.warns(UserWarning, match="processing_time='came'") as caught:
+        picture = timeline(table).picture
+    assert caught[0].filename == __file__
+    assert picture == timeline(table.drop_columns(["came"])).picture
+    assert any(box.retracted_at for panel in picture.panels for box in panel.boxes)
