@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import beamish as bm
-from beamish.spark import session
+from beamish.spark import packages
 
 
 def project(root):
@@ -20,11 +20,11 @@ def project(root):
 def test_the_oldest_pyspark_that_may_be_installed_is_the_oldest_that_is_taken(root, monkeypatch):
     (line,) = [one for one in project(root)["optional-dependencies"]["spark"] if one.startswith("pyspark")]
     major, minor = map(int, re.search(r">=(\d+)\.(\d+)", line).groups())
-    monkeypatch.setattr(session, "spark_version", lambda: (major, minor))
-    session.check_packages()
-    monkeypatch.setattr(session, "spark_version", lambda: (major - 1, 5))
+    monkeypatch.setattr(packages, "pyspark_version", lambda: (major, minor))
+    packages.check_packages()
+    monkeypatch.setattr(packages, "pyspark_version", lambda: (major - 1, 5))
     with pytest.raises(bm.SparkSetupError, match=rf"pyspark {major - 1}\.5: beamish needs {major}\.{minor} or later"):
-        session.check_packages()
+        packages.check_packages()
 
 
 def test_the_oldest_python_that_may_be_installed_is_the_oldest_that_is_taken(root):

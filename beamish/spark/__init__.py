@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.spark.session import check_packages, check_streaming, settle_partitions, shard_count
-from beamish.spark.split import dropped, panes
+from beamish.spark.packages import check_packages
+
+check_packages()  # before any module of this package imports it
+
+from beamish.spark.session import check_session, check_streaming, settle_partitions, shard_count  # noqa: E402
+from beamish.spark.split import dropped, panes  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +46,6 @@ def apply(
         PipelineError, ColumnError, OptionError, SparkSetupError: the flow, its columns, the number of shards or the
             session is wrong, or DataFrames and sources do not match.
     """
-    check_packages()
     from beamish.spark.compile.batch import panes_of_batch
     from beamish.spark.compile.initial import name_initial, with_initial
     from beamish.spark.compile.inputs import name_inputs
@@ -51,6 +54,8 @@ def apply(
     from beamish.spark.rows.as_they_came import as_they_came
 
     named = name_inputs(flow, df, inputs, told)
+    if told is None:
+        check_session(named.spark)
     if named.streaming and told is None:
         settle_partitions(named.spark)
     count = shard_count(named.spark, shards)
@@ -89,7 +94,6 @@ def register(spark: SparkSession) -> None:
     """Tell a session the source of heartbeats, which brings the clock."""
     from beamish.spark.sources.heartbeats import register as register_heartbeats
 
-    check_packages()
     register_heartbeats(spark)
 
 

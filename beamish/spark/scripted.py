@@ -115,7 +115,7 @@ def _check(events: Sequence[Event], restart_after: Sequence[int]) -> None:
 
 def _check_session(spark: SparkSession) -> None:
     check_streaming(spark)
-    if spark_version() < (4, 2):
+    if spark_version(spark) < (4, 2):
         raise SparkSetupError("TestStream.on_spark needs Spark 4.2: before it a source cannot hand out batch by batch")
 
 

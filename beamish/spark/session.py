@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
 import warnings
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from beamish.costs import check_shards
 from beamish.errors import OptionError, SparkSetupError
+from beamish.spark.packages import OLDEST, as_version, pyspark_version
+from beamish.spark.workers import check_workers
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -21,41 +23,24 @@ _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def check_packages() -> None:
-    """Check what Python must have.
+def check_session(spark: SparkSession) -> None:
+    """Check the version of Spark: under Spark Connect the server's, which need not be pyspark's.
 
     Raises:
-        SparkSetupError: pyspark is older than 4.0, or a package is not installed.
+        SparkSetupError: it is older than 4.0.
     """
-    if spark_version() < (4, 0):
+    if as_version(spark.version) < OLDEST:
         raise SparkSetupError(
-            f"pyspark {'.'.join(map(str, spark_version()))}: beamish needs 4.0 or later: pip install 'pyspark>=4.0'"
+            f"Spark {spark.version}: beamish needs 4.0 or later; under Spark Connect the server runs it"
         )
-    for module, requirement in (
-        ("pandas", "'pandas>=2.2,<3'"),
-        ("google.protobuf", "'protobuf>=5'"),
-    ):
-        if not _installed(module):
-            raise SparkSetupError(
-                f"the package {module} is not installed; Spark's transformWithStateInPandas needs it, here and on every "
-                f"executor: pip install {requirement}"
-            )
-
-
-def _installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def check_streaming(spark: SparkSession) -> None:
     """Check what a streaming query needs of the session.
 
     Raises:
-        SparkSetupError: the state store is not RocksDB, a package is missing, or the workers' Python is not one that can run it.
+        SparkSetupError: the state store is not RocksDB, or the workers' Python is not one that can run it.
     """
-    check_packages()
     provider = spark.conf.get(_PROVIDER, "")
     if "RocksDB" not in (provider or ""):
         said = repr(provider) if provider else "not set, so it is Spark's HDFSBackedStateStoreProvider"
@@ -63,16 +48,27 @@ def check_streaming(spark: SparkSession) -> None:
             f"{_PROVIDER} is {said}: transformWithStateInPandas works on RocksDB only. Before the query starts, say\n"
             f'    spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
-    from beamish.spark.workers import check_workers  # it needs what check_packages looks for
-
     check_workers(spark)
 
 
 def reading_session(remote: str | None) -> SparkSession:
-    """A session that reads checkpoints: a quiet one of this process, or that of a Connect server."""
-    check_packages()
-    if remote is not None:
-        return SparkSession.builder.remote(remote).getOrCreate()
+    """A session that reads checkpoints: a quiet one of this process, or that of a Connect server.
+
+    Raises:
+        SparkSetupError: there is none, for lack of a package, of Java or of the server.
+    """
+    try:
+        return _local_session() if remote is None else SparkSession.builder.remote(remote).getOrCreate()
+    except (ImportError, PySparkException) as error:
+        needs = (
+            "Java 17 or later (JAVA_HOME)"
+            if remote is None
+            else f"the server {remote} and pip install 'pyspark[connect]'"
+        )
+        raise SparkSetupError(f"Spark does not start: {str(error).splitlines()[0]}; it needs {needs}") from None
+
+
+def _local_session() -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return (
         SparkSession.builder.appName("beamish")
@@ -151,9 +147,9 @@ def check_least_watermark(spark: SparkSession) -> None:
         )
 
 
-def warn_of_single_batches() -> None:
-    """Say what heartbeats do to Trigger.AvailableNow before Spark 4.2."""
-    if spark_version() < (4, 2):
+def warn_of_single_batches(spark: SparkSession | None) -> None:
+    """Warn of heartbeats under Trigger.AvailableNow before Spark 4.2; ``spark`` as of ``spark_version``."""
+    if spark_version(spark) < (4, 2):
         warnings.warn(
             "this pipeline needs the clock, and before Spark 4.2 its heartbeat source makes Trigger.AvailableNow take all "
             "there is in a single batch, in which no watermark moves; use processingTime triggers, or Spark 4.2",
@@ -161,9 +157,6 @@ def warn_of_single_batches() -> None:
         )
 
 
-def spark_version() -> tuple[int, int]:
-    """The major and minor version of pyspark."""
-    import pyspark
-
-    major, minor = pyspark.__version__.split(".")[:2]
-    return int(major), int(minor)
+def spark_version(spark: SparkSession | None) -> tuple[int, int]:
+    """The major and minor version: under Spark Connect the older one of client and server; None: the client's."""
+    return pyspark_version() if spark is None else min(pyspark_version(), as_version(spark.version))

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 
 import beamish as bm
 from beamish.spark import session
@@ -25,29 +26,92 @@ def test_another_state_store_is_refused_with_the_line_that_sets_rocksdb(spark):
 
 
 WITHOUT = """
-import sys
-sys.modules[{module!r}] = None
+import importlib.machinery, sys
+from types import ModuleType, SimpleNamespace
+
+module = {module!r}
+sys.modules[module] = None
+if {version!r}:
+    sys.modules[module] = ModuleType(module)
+    sys.modules[module].__version__ = {version!r}
+    sys.modules[module].__spec__ = importlib.machinery.ModuleSpec(module, None)
+
 import beamish as bm
-try:
-    bm.Pipeline().apply(None)
-except bm.SparkSetupError as error:
-    print(error)
+from beamish.__main__ import main
+
+pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(60))
+pipeline = pipeline.accumulate(n=bm.accumulations.Count())
+script = bm.testing.TestStream().add([dict(ts=1)])
+spark = SimpleNamespace(read=None, createDataFrame=None, readStream=None)
+for call in (
+    lambda: pipeline.apply(None),
+    lambda: pipeline.explain(spark),
+    lambda: pipeline.state(spark, "x").windows(),
+    lambda: script.on_spark(spark, pipeline),
+    lambda: bm.inspect(spark, "x"),
+    lambda: bm.check_upgrade(spark, "x", pipeline),
+    lambda: bm.panes(spark),
+    lambda: bm.dropped(spark),
+    lambda: bm.observe(spark),
+    lambda: bm.changelog(spark),
+    lambda: bm.live(spark),
+    lambda: bm.register(spark),
+    lambda: bm.Listener(port=0),
+    lambda: bm.sinks.sql("sqlite:///x.db", "t")(spark, 0),
+    lambda: bm.sinks.kafka("host:9092", "t")(spark, 0),
+    lambda: bm.sinks.merge("t")(spark, 0),
+):
+    try:
+        call()
+        print("nothing is raised")
+    except Exception as error:
+        print(type(error).__name__, error)
+main(["inspect", "x"])
 """
 
 
-@pytest.mark.parametrize(("module", "fix"), [("pandas", "'pandas>="), ("google.protobuf", "'protobuf>=")])
-def test_a_package_that_is_missing_is_named_before_anything_needs_it(module, fix):
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(module=module)], capture_output=True, text=True, check=False
-    )
-    assert f"the package {module} is not installed" in done.stdout, done.stderr
-    assert f"pip install {fix}" in done.stdout
+@pytest.mark.parametrize(
+    ("module", "version", "words"),
+    [
+        ("pyspark", "", "pyspark is not installed: pip install 'pyspark[sql,connect]>="),
+        ("pyspark", "3.5.1", "pyspark 3.5: beamish needs 4.0 or later: pip install 'pyspark>=4.0,<5'"),
+        ("pandas", "", "the package pandas is not installed; Spark's transformWithStateInPandas needs it"),
+        ("google.protobuf", "", "the package google.protobuf is not installed; Spark's transformWithStateInPandas"),
+    ],
+)
+def test_a_missing_package_is_named_by_every_call(module, version, words):
+    program = WITHOUT.format(module=module, version=version)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith(f"SparkSetupError {words}")] == [], done.stderr
+    assert len(lines) == 16
+    assert done.stderr.startswith(f"beamish: {words}")
 
 
-def test_an_old_pyspark_is_refused(monkeypatch):
-    monkeypatch.setattr(session, "spark_version", lambda: (3, 5))
-    with pytest.raises(bm.SparkSetupError, match=r"beamish needs 4.0 or later"):
-        session.check_packages()
+def test_the_version_of_a_connect_server_counts():
+    server = cast("Any", SimpleNamespace(version="3.5.4"))
+    with pytest.raises(
+        bm.SparkSetupError, match=r"Spark 3\.5\.4: beamish needs 4\.0 or later; under Spark Connect the"
+    ):
+        session.check_session(server)
+    assert session.spark_version(server) == (3, 5)
+    assert session.spark_version(cast("Any", SimpleNamespace(version="99.0"))) == session.spark_version(None)
+
+
+@pytest.mark.parametrize(
+    ("error", "remote", "words"),
+    [
+        (PySparkRuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited\n"), None, "exited; it needs Java 17"),
+        (ImportError("grpcio is missing"), "sc://host", "is missing; it needs the server sc://host and pip install"),
+    ],
+)
+def test_the_program_reports_why_spark_does_not_start(monkeypatch, error, remote, words):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(session, "SparkSession", SimpleNamespace(builder=SimpleNamespace(remote=fail, appName=fail)))
+    with pytest.raises(bm.SparkSetupError, match=words):
+        session.reading_session(remote)
 
 
 def test_shuffle_partitions_that_nobody_set_are_set_on_a_machine_of_ones_own_and_that_is_said(spark):
@@ -105,6 +169,6 @@ def test_a_number_of_partitions_that_the_platform_chooses_is_no_number_of_shards
 
 
 def test_before_spark_4_2_the_clock_comes_with_a_warning(monkeypatch):
-    monkeypatch.setattr(session, "spark_version", lambda: (4, 1))
+    monkeypatch.setattr(session, "pyspark_version", lambda: (4, 1))
     with pytest.warns(UserWarning, match="a single batch"):
-        session.warn_of_single_batches()
+        session.warn_of_single_batches(None)

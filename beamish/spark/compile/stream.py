@@ -66,7 +66,7 @@ def panes_of_stream(
     """
     spark = next(iter(rows.values())).df.sparkSession
     if needs_ticks(flow) and ticks is None:
-        warn_of_single_batches()
+        warn_of_single_batches(None if told else spark)
         if not told:
             register(spark)
         ticks = heartbeats(spark)

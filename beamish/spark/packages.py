@@ -1,0 +1,51 @@
+"""Python packages that Spark's side needs; imports none of them, so that what is missing can be reported."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from beamish.errors import SparkSetupError
+
+OLDEST = (4, 0)
+"""The first version of Spark that has ``transformWithState`` in Python."""
+
+
+def check_packages() -> None:
+    """Check the packages that all of ``beamish.spark`` rests on.
+
+    Raises:
+        SparkSetupError: one is not installed, or pyspark is older than 4.0.
+    """
+    if not _installed("pyspark"):
+        raise SparkSetupError(
+            "pyspark is not installed: pip install 'pyspark[sql,connect]>=4.0,<5' 'pandas>=2.2,<3' 'protobuf>=5' (the extra 'spark')"
+        )
+    if pyspark_version() < OLDEST:
+        version = ".".join(map(str, pyspark_version()))
+        raise SparkSetupError(f"pyspark {version}: beamish needs 4.0 or later: pip install 'pyspark>=4.0,<5'")
+    for module, requirement in (("pandas", "'pandas>=2.2,<3'"), ("google.protobuf", "'protobuf>=5'")):
+        if not _installed(module):
+            raise SparkSetupError(
+                f"the package {module} is not installed; Spark's transformWithStateInPandas needs it, here and on every "
+                f"executor: pip install {requirement}"
+            )
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package above it
+        return False
+
+
+def pyspark_version() -> tuple[int, int]:
+    """The major and minor version of pyspark."""
+    import pyspark
+
+    return as_version(pyspark.__version__)
+
+
+def as_version(text: str) -> tuple[int, int]:
+    """The major and minor version in a text such as ``4.2.1``."""
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
