@@ -9,7 +9,7 @@
 # make gallery    the figures of "Streaming Systems", run and drawn: build/gallery/index.html
 # make test-pictures  timelines in headless Chromium (Debian's chromium and chromium-driver): played, looked at, screenshots
 # make mutate     change the code a little, SAMPLE=300 times: does a test fail?
-# make test-versions  Spark tests of VERSION_TESTS, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); half an hour
+# make test-versions  Spark tests of VERSION_TESTS, fresh processes that read checkpoints, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); half an hour
 # make weeks      50 million rows (ROWS, BATCHES=500), 3,000 small batches (ONCE_BATCHES): memory, checkpoint, batch time, drawn; half an hour
 # make audit      known vulnerabilities of all packages that are installed, by pip-audit
 # make bench      events per second, beside Spark's own aggregate

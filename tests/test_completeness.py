@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from functools import cache
+from inspect import isfunction, signature
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tests.strategies.triggers import triggers as drawn_triggers
 from tests.strategies.triggers import value_triggers
 from tests.strategies.watermarks import watermarks
 from tests.strategies.windows import row_windows, windowings, windows
+from tests.versions import fresh
 
 ROOT = Path(__file__).parent.parent
 
@@ -208,3 +210,12 @@ def test_what_lacks_something_fails_with_words_that_say_what_and_where():
             check(kind, Invented)
     with pytest.raises(pytest.fail.Exception, match=r"no strategy draws Invented.*tests/strategies/windows\.py"):
         test_a_strategy_draws_it(kind, Invented)
+
+
+def test_every_call_that_reads_a_checkpoint_has_a_fresh_process():
+    owners = {"": {name: getattr(bm, name) for name in bm.__all__}, "Pipeline.": vars(bm.Pipeline)}
+    public = {prefix + name: call for prefix, calls in owners.items() for name, call in calls.items()}
+    takes = {name for name, call in public.items() if isfunction(call) and "checkpoint" in signature(call).parameters}
+    state = {f"CheckpointState.{name}" for name, call in vars(bm.CheckpointState).items() if isfunction(call)}
+    asked = {name for name in (*takes, *state) if "._" not in name} - {"Pipeline.state"}  # it reads when it is asked
+    assert asked | {"__main__.main"} == set(fresh.CALLS)

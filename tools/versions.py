@@ -2,10 +2,10 @@
 
     python tools/versions.py [--versions 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11] [--tests tests/spark/test_batch.py ...] [--folder build/versions]
 
-For each pair an environment of its own is made (PySpark is 450 MB: minutes, once), the tests run in it, and then the queries of
-tests/versions/go_on.py begin with the first pair and go on with each of the others from the same checkpoints. What comes out must be
-what the last pair gives that runs all parts. A version of Python that the machine has not is left out, and said. Ends with 1 if anything
-failed.
+For each pair an environment of its own is made (PySpark is 450 MB: minutes, once), the tests run in it, and each public call that reads
+a checkpoint runs in a fresh process (tests/versions/fresh.py). Then the queries of tests/versions/go_on.py begin with the first pair and
+go on with each of the others from the same checkpoints. What comes out must be what the last pair gives that runs all parts. A version of
+Python that the machine has not is left out, and said. Ends with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -75,6 +75,19 @@ def _lines(part: Path) -> list[str]:
     return [line for file in sorted(part.iterdir()) for line in file.read_text().splitlines()]
 
 
+def fresh(python: str, folder: Path) -> list[str]:
+    """The public calls that fail to read a checkpoint in a process that has run no query."""
+    shutil.rmtree(folder, ignore_errors=True)
+    code, words = run(python, "tests.versions.fresh", folder)
+    calls = [] if code else words.split()
+    failed = [call for call in calls if run(python, "tests.versions.fresh", folder, call)[0]]
+    print(
+        f"fresh processes: {len(calls) - len(failed)} calls read a checkpoint; failed: {', '.join(failed) or 'none'}",
+        flush=True,
+    )
+    return failed if calls else ["tests.versions.fresh"]
+
+
 def go_on(pythons: dict[str, str], folder: Path) -> bool:
     """One checkpoint through all versions, and all parts by the last: whether what comes out is the same."""
     last = list(pythons)[-1]
@@ -127,6 +140,7 @@ def main() -> int:
             code, words = run(found, "pytest", *options, *said.tests)
             failed |= code != 0
             print(f"PySpark {spark}, Python {python}: {words} ({time.perf_counter() - begin:.0f} s)", flush=True)
+        failed |= bool(fresh(found, said.folder.absolute() / "fresh"))
     if len(pythons) > 1:
         failed |= not go_on(pythons, said.folder.absolute() / "checkpoints")
     return int(failed)

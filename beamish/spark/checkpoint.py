@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.engine.state import DictStore
 from beamish.spark.operator.notes import every, opened
 from beamish.spark.operator.partition import NO_SHARD, other_partition
 from beamish.spark.rows.shard_ids import partition_of
+from beamish.spark.session import check_session
+
+
+def checkpoint_reader(spark: SparkSession) -> DataFrameReader:
+    """A reader for all that a checkpoint holds, in a session that may have run no query.
+
+    Raises:
+        SparkSetupError: Spark is too old.
+    """
+    check_session(spark)
+    # The state's reader asks the StateStoreCoordinator, which Spark 4.2.0 and 4.2.1 create with the session's query manager.
+    _ = spark.streams.active
+    return spark.read
 
 
 def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:
@@ -28,7 +41,7 @@ def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) 
 
 def operators(spark: SparkSession, checkpoint: str) -> list[int]:
     """The ids of the stateful operators of a query that are stages of a pipeline, in order."""
-    metadata = spark.read.format("state-metadata").load(checkpoint)
+    metadata = checkpoint_reader(spark).format("state-metadata").load(checkpoint)
     ours = metadata.where(F.col("operatorProperties").contains('"stateName":"shard"'))
     return [row.operatorId for row in ours.select("operatorId").distinct().orderBy("operatorId").collect()]
 
@@ -50,19 +63,21 @@ def check_partitions(rows: Iterable[Row], operator: int, partitions: int) -> Non
 
 def partitions_of(spark: SparkSession, checkpoint: str) -> int:
     """The number of partitions of the state of a query."""
-    metadata = spark.read.format("state-metadata").load(checkpoint)
+    metadata = checkpoint_reader(spark).format("state-metadata").load(checkpoint)
     return int(metadata.agg(F.max("numPartitions")).collect()[0][0])
 
 
 def has_other_operators(spark: SparkSession, checkpoint: str) -> bool:
     """Whether a query has stateful operators that are no stages of a pipeline."""
-    every = spark.read.format("state-metadata").load(checkpoint).select("operatorId").distinct().count()
+    every = checkpoint_reader(spark).format("state-metadata").load(checkpoint).select("operatorId").distinct().count()
     return every > len(operators(spark, checkpoint))
 
 
 def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator: int) -> DataFrame:
     """The entries of the shards of a stateful operator, as ``stateful_operators`` has them."""
-    reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "shard")
+    reader = (
+        checkpoint_reader(spark).format("statestore").option("operatorId", operator).option("stateVarName", "shard")
+    )
     if batch is not None:
         reader = reader.option("batchId", batch)
     name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")

@@ -19,7 +19,7 @@ from beamish.addresses import printable, without_secrets
 from beamish.engine.stage_facts import NOTES, SegmentFacts, StageFacts, stage_facts
 from beamish.errors import OptionError, StateError
 from beamish.flow import Flow
-from beamish.spark.checkpoint import entries_of, operators, store_of, stores_of
+from beamish.spark.checkpoint import checkpoint_reader, entries_of, operators, store_of, stores_of
 from beamish.spark.kept_windows import MOST_NAMES, plans_of, shard_of_key
 from beamish.spark.millis import watermark_us
 from beamish.spark.rows.types import spark_schema
@@ -168,7 +168,7 @@ def _no_checkpoint(checkpoint: str, why: str) -> StateError:
 
 def _log(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:
     """Spark's log of offsets or commits: a file per batch, the second line of which is JSON."""
-    reader = spark.read.options(ignoreMissingFiles=True)
+    reader = checkpoint_reader(spark).options(ignoreMissingFiles=True)
     files = reader.text(f"{checkpoint.rstrip('/')}/{name}", wholetext=True).select("value", "_metadata.file_name")
     said = F.get(F.split("value", "\n"), F.lit(1))
 

@@ -1,13 +1,15 @@
 """What a checkpoint remembers, and what it refuses."""
 
 from datetime import UTC, datetime
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 import beamish as bm
 from beamish.accumulations import Count, Reduce
+from beamish.spark.checkpoint import entries_of
 from beamish.triggers import AfterWatermark
 
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}
@@ -66,3 +68,16 @@ def test_another_number_of_shards_is_refused(spark, files, run_query):
     assert str(error).startswith(
         "the checkpoint has 2 shards, the pipeline is applied with 3: keep it at .apply(df, shards=2)"
     )
+
+
+def test_the_query_manager_is_asked_for_before_state_is_read(spark, tmp_path):
+    class Session:
+        asked: ClassVar[list[str]] = []
+
+        def __getattr__(self, name):
+            self.asked.append(name)
+            return getattr(spark, name)
+
+    with pytest.raises(PySparkException):
+        entries_of(cast("Any", Session()), str(tmp_path), 0, 0)
+    assert Session.asked == ["version", "streams", "read"]
