@@ -10,6 +10,7 @@ import attrs
 from beamish.addresses import printable
 from beamish.errors import OptionError
 from beamish.sinks.options import read_fields, read_keys, read_text
+from beamish.sinks.session import active_session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,6 +44,7 @@ def kafka(
 
     Raises:
         OptionError: an option is none of these.
+        SparkSetupError: the active session has no Kafka connector.
 
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.kafka("broker:9092", "scores")).option("checkpointLocation", ...)``
@@ -57,6 +59,10 @@ def kafka(
     if options is not None and not isinstance(options, Mapping):
         raise OptionError(f"sinks.kafka(options={printable(options)}): must be a mapping of names to texts")
     call = f"sinks.kafka(..., {printable(topic)})"
+    if session := active_session():
+        from beamish.spark.connectors import check_connector
+
+        check_connector(session, "kafka", call)
     return KafkaSink(
         servers, topic, dict(options or {}), read_fields(call, fields), read_keys(call, keys), key_format, value_format
     )
@@ -84,10 +90,13 @@ class KafkaSink:
         Raises:
             ColumnError: they are no panes.
             PipelineError: they do not say what the state of a row is, or what is gone.
+            SinkError: Spark has no Kafka connector.
         """
         from beamish.ledger import changelog
+        from beamish.spark.connectors import connector_errors
 
         formats = {"key_format": self.key_format, "value_format": self.value_format}
         records = changelog(batch_df, "kafka", fields=self.fields, keys=self.keys, **formats)
         told = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
-        records.write.format("kafka").options(**told).mode("append").save()
+        with connector_errors(batch_df.sparkSession, f"sinks.kafka(..., {printable(self.topic)})"):
+            records.write.format("kafka").options(**told).mode("append").save()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from beamish.errors import ColumnError, SinkError
+from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.kernels.marks import Mark
 from beamish.sinks.batch import Batch
@@ -16,6 +16,7 @@ from beamish.sinks.databases.database import written
 from beamish.sinks.names import TableName, quoted
 from beamish.sinks.options import read_fields, read_flag, read_keys
 from beamish.sinks.owners import make_marks, marked, write_mark
+from beamish.sinks.session import is_driver
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,14 +53,14 @@ def sql(
         the function, a value.
 
     Raises:
-        OptionError: an option is none of these.
+        OptionError: an option is none of these, or the driver of the database is not installed.
 
     Example:
         ``panes.writeStream.foreachBatch(bm.sinks.sql("sqlite:///hourly.db", "hourly")).option("checkpointLocation", ...)``
     """
     name = TableName.read(table)
     call = f"sinks.sql(..., {str(name)!r})"
-    return SqlSink(
+    sink = SqlSink(
         database_of(uri),
         name,
         read_flag(call, "keep_deleted", keep_deleted),
@@ -67,6 +68,9 @@ def sql(
         read_fields(call, fields),
         read_keys(call, keys),
     )
+    if is_driver() and (missing := sink.database.missing_driver()):
+        raise OptionError(missing)
+    return sink
 
 
 @attrs.frozen

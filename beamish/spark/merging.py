@@ -19,6 +19,7 @@ from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.kernels.marks import Mark, Marked
 from beamish.kernels.merge_statement import merge_statement, replace_statement
 from beamish.kernels.quoting import quoted
+from beamish.spark.connectors import connector_errors
 from beamish.spark.images import Images, batch_entry, images, query_id
 from beamish.spark.rows.columns import column
 from beamish.spark.stored_query import last_entry
@@ -164,7 +165,8 @@ class _Target:
         wanted = taken.df.select(*map(column, columns)).schema
         if self.schema is None:
             types = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in wanted)
-            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self.sink.table} ({types}) USING {self.sink.create}")
+            with connector_errors(self.spark, f"sinks.merge({printable(self.sink.table)})"):
+                self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self.sink.table} ({types}) USING {self.sink.create}")
         check_fits(printable_text(self.sink.table), self.spark.table(self.sink.table).schema, wanted, taken.identity)
         if mark.query and self.properties.get(_OWNER) != mark.query:
             self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_OWNER}' = '{mark.query}')")

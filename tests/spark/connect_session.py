@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 import beamish as bm
@@ -138,6 +139,12 @@ def sinks(spark):
         assert sum(shard["live_windows"] for shard in counted.shards.values()) == 3, counted
 
 
+def connectors(spark):
+    """The server's connectors count."""
+    with pytest.raises(bm.SparkSetupError, match="no connector 'kafka'"):
+        bm.sinks.kafka("host:9092", "plays")
+
+
 def duplicates(spark):
     """Rows, each once, and those that were left out."""
     once = (
@@ -210,7 +217,7 @@ def main():
         .getOrCreate()
     )
     assert "connect" in type(spark).__module__
-    for part in (pipeline, changelog, sinks, duplicates, chain, merge, tree, as_of, notebook):
+    for part in (pipeline, changelog, sinks, connectors, duplicates, chain, merge, tree, as_of, notebook):
         try:
             part(spark)
         except Exception:  # noqa: BLE001 - the other parts are to run as well

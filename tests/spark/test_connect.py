@@ -30,6 +30,10 @@ def test_a_table_is_kept_and_a_query_counts_on_spark_connect(done):
     assert "sinks" in done.stdout.split(), done.stderr[-3000:]
 
 
+def test_a_sink_asks_the_connect_server_for_its_connector(done):
+    assert "connectors" in done.stdout.split(), done.stderr[-3000:]
+
+
 def test_rows_come_out_once_on_spark_connect(done):
     assert "duplicates" in done.stdout.split(), done.stderr[-3000:]
 

@@ -15,8 +15,9 @@ from pyspark.sql import types as t
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.errors import ColumnError, PipelineError, SinkError
+from beamish.errors import ColumnError, OptionError, PipelineError, SinkError
 from beamish.kernels.codes import normalise
+from beamish.sinks.databases import DuckDb
 from beamish.spark.merging import check_fits
 from beamish.triggers import AfterWatermark, Always
 from beamish.watching.totals import BatchCounts, Totals
@@ -273,3 +274,34 @@ def test_what_does_not_say_the_state_of_a_row_is_refused(spark, tmp_path):
     assert ask(tmp_path / "tables.db", "SELECT * FROM totals") == [
         ("red", "1970-01-01 00:00:00", "1970-01-01 00:01:00", 1, 0)
     ]
+
+
+def test_a_missing_database_driver_is_named_when_the_sink_is_made(spark, monkeypatch):
+    monkeypatch.setattr(DuckDb, "driver", "adbc_driver_nowhere")
+    with pytest.raises(OptionError, match=r"DuckDB is not installed .*: pip install 'duckdb>=1.4' adbc-driver-manager"):
+        bm.sinks.sql("duckdb:///file.db", "totals")
+    monkeypatch.setattr("beamish.sinks.session.active_session", lambda: None)  # as where the server has the driver
+    assert bm.sinks.sql("duckdb:///file.db", "totals").database.missing_driver()
+
+
+def test_a_missing_kafka_connector_is_named_when_the_sink_is_made(spark):
+    with pytest.raises(bm.SparkSetupError, match=f"no connector 'kafka'(?s:.*)-kafka-0-10_2.13:{spark.version}"):
+        bm.sinks.kafka("host:9092", "totals")
+
+
+def test_a_missing_connector_is_a_sink_error_of_the_batch(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("beamish.spark.connectors.check_connector", lambda *_: None)
+    source = files(ts=TIME, team=pa.string(), score=pa.int32()).add(row(0, "red"))
+    for name, sink in (
+        ("kafka", bm.sinks.kafka("host:9092", "totals")),
+        ("delta", bm.sinks.merge("totals", create="delta")),
+    ):
+        query = start(SESSIONS.apply(source.stream()), sink, tmp_path / name)
+        with pytest.raises(Exception, match="STREAM_FAILED"):
+            query.awaitTermination()
+        found = bm.errors.of(query.exception())
+        assert isinstance(found, bm.SinkError)
+        line = str(found).splitlines()[1]
+        assert line.startswith('    SparkSession.builder.config("spark.jars.packages", "')
+        assert name in line
+        assert str(found).endswith("Nothing of the batch was written.")

@@ -20,7 +20,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.addresses import printable, without_secrets
-from beamish.errors import HIDDEN, OptionError, SinkError, cause, values_are_hidden
+from beamish.errors import HIDDEN, SinkError, cause, values_are_hidden
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.sinks.batch import Batch
 from beamish.sinks.names import TableName, quoted
@@ -134,10 +134,12 @@ class Database:
         """A cursor in a transaction of its own connection: all of it is done, or nothing.
 
         Raises:
-            OptionError: the driver is not installed.
-            SinkError: the database reports an error.
+            SinkError: the driver is not installed, or the database reports an error.
         """
-        driver, wrote = self._driver(), "nothing of the batch was written"
+        wrote = "nothing of the batch was written"
+        if missing := self.missing_driver():
+            raise SinkError(f"{missing}; {wrote}")
+        driver = importlib.import_module(self.driver)
         try:
             with closing(self.connect(driver)) as connection, closing(connection.cursor()) as cursor:
                 self.begin(cursor)
@@ -158,14 +160,16 @@ class Database:
     def begin(self, cursor: Any) -> None:
         """Begin the transaction, where the driver does not."""
 
-    def _driver(self) -> Any:
+    def missing_driver(self) -> str:
+        """A sentence with the line that installs the driver; empty: it can be imported."""
         try:
-            return importlib.import_module(self.driver)
+            importlib.import_module(self.driver)
         except ImportError as error:
-            raise OptionError(
+            return (
                 f"sinks.sql: the driver for {self.title} is not installed ({error}): pip install {self.package} "
                 f"(the extra '{self.extra}')"
-            ) from None
+            )
+        return ""
 
 
 def check_collation(cursor: Any, batch: Batch, table: TableName) -> None:
