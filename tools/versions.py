@@ -3,9 +3,10 @@
     python tools/versions.py [--versions 4.0:3.11 4.1:3.12 4.2:3.13 4.3:3.11] [--tests tests/spark/test_batch.py ...] [--folder build/versions]
 
 For each pair an environment of its own is made (PySpark is 450 MB: minutes, once), the tests run in it, and each public call that reads
-a checkpoint runs in a fresh process (tests/versions/fresh.py). Then the queries of tests/versions/go_on.py begin with the first pair and
-go on with each of the others from the same checkpoints. What comes out must be what the last pair gives that runs all parts. A version of
-Python that the machine has not is left out, and said. Ends with 1 if anything failed.
+a checkpoint runs in a fresh process (tests/versions/fresh.py). A query runs whose beamish is an archive added to the session, by a Python
+without beamish (tests/versions/shipped.py). Then the queries of tests/versions/go_on.py begin with the first pair and go on with each of
+the others from the same checkpoints. What comes out must be what the last pair gives that runs all parts. A version of Python that the
+machine has not is left out, and said. Ends with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -51,11 +52,17 @@ def environment(folder: Path, spark: str, python: str) -> str | None:
 
 def run(python: str, *arguments: str | Path) -> tuple[int, str]:
     """Run a module; its code and the last line that it printed."""
-    environ = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}
-    for name in ("SPARK_HOME", "PYTHONHOME"):
-        environ.pop(name, None)
+    return call(python, "-m", *arguments, cwd=ROOT, PYTHONPATH=str(ROOT))
+
+
+def call(python: str, *arguments: str | Path, cwd: Path, **environment: str) -> tuple[int, str]:
+    """Run a Python, for Spark's workers too; its code and the last line that it printed."""
+    clean = {
+        name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH")
+    }
+    environ = {**clean, "PYSPARK_PYTHON": python, **environment}
     done = subprocess.run(  # noqa: S603
-        [python, "-m", *map(str, arguments)], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+        [python, *map(str, arguments)], cwd=cwd, env=environ, capture_output=True, text=True, check=False
     )
     if done.returncode:
         print(done.stdout[-6000:], done.stderr[-3000:], sep="\n")
@@ -86,6 +93,21 @@ def fresh(python: str, folder: Path) -> list[str]:
         flush=True,
     )
     return failed if calls else ["tests.versions.fresh"]
+
+
+def shipped(python: str, folder: Path) -> bool:
+    """Whether a query runs whose beamish is an archive, by a Python that has all other packages."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "beamish", folder / "archive" / "beamish")
+    archive = shutil.make_archive(str(folder / "beamish"), "zip", folder / "archive")
+    program = shutil.copy(ROOT / "tests" / "versions" / "shipped.py", folder)
+    subprocess.run([python, "-m", "venv", "--without-pip", folder / "bare"], check=True)  # noqa: S603
+    (packages,) = (folder / "bare").glob("lib/*/site-packages")
+    _, others = call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder)
+    (packages / "others.pth").write_text(others)  # an editable beamish is in a .pth file of theirs, which is not read
+    code, _ = call(str(folder / "bare" / "bin" / "python"), program, archive, cwd=folder)
+    print(f"beamish as an archive: {'FAILED' if code else 'runs'}", flush=True)
+    return not code
 
 
 def go_on(pythons: dict[str, str], folder: Path) -> bool:
@@ -141,6 +163,7 @@ def main() -> int:
             failed |= code != 0
             print(f"PySpark {spark}, Python {python}: {words} ({time.perf_counter() - begin:.0f} s)", flush=True)
         failed |= bool(fresh(found, said.folder.absolute() / "fresh"))
+        failed |= not shipped(found, said.folder.absolute() / "shipped")
     if len(pythons) > 1:
         failed |= not go_on(pythons, said.folder.absolute() / "checkpoints")
     return int(failed)

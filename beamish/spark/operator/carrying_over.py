@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pandas as pd
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from beamish.engine.operator import Operator
 from beamish.engine.stage_facts import REPORTS
@@ -17,9 +17,10 @@ from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import NOTE, new_note, write_note
 from beamish.spark.operator.processor import PAST_MS, Wakes
+from beamish.spark.operator.travelling import Travelling
 
 
-class CarryOver(StatefulProcessor):
+class CarryOver(Travelling):
     """Shards of one partition: what each had goes, and what came for it is put there.
 
     Args:

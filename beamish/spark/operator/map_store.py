@@ -8,11 +8,13 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 # As text each task would have the JVM parse them, twice each.
 _NAME = t.StructType([t.StructField("name", t.StringType())])
 _VALUE = t.StructType([t.StructField("value", t.BinaryType())])
+STATE = ("shard", _NAME, _VALUE)
+"""Name and types of the state variable that holds what the shards of a partition keep."""
 
 
 def state_of(handle: StatefulProcessorHandle) -> MapState:
-    """The variable of Spark's that holds what the shards of a partition keep."""
-    return handle.getMapState("shard", _NAME, _VALUE)
+    """The variable of Spark's that ``STATE`` declares."""
+    return handle.getMapState(*STATE)
 
 
 class MapStore:

@@ -16,7 +16,7 @@ import attrs
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import types as t
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from beamish.engine.came_out import came_out
 from beamish.engine.counts import counts_of_step
@@ -28,6 +28,7 @@ from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
 from beamish.spark.operator.pane_rows import panes_to_rows
 from beamish.spark.operator.partition import StatePartition
+from beamish.spark.operator.travelling import Travelling
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 from beamish.spark.rows.shard_ids import FIRST_SHARD
@@ -59,7 +60,7 @@ class Wakes(enum.Enum):
     """Heartbeats, or calls by the stage below: no timer is needed."""
 
 
-class ShardProcessor(Acknowledged, StatefulProcessor):
+class ShardProcessor(Acknowledged, Travelling):
     """One micro-batch of one partition.
 
     Args:

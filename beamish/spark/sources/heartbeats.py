@@ -9,12 +9,14 @@ that went quiet close in the next run that brings no rows.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import pyarrow as pa
+from pyspark import serializers
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -26,6 +28,7 @@ from beamish.spark.worker_sockets import Acknowledged
 TICKS = t.StructType([t.StructField("clock_us", t.LongType())])
 _EVERY_US = 1_000_000
 _TICKS_PER_RUN = 2
+_pickling: Any = vars(serializers)["cloudpickle"]  # it has no types
 
 
 class HeartbeatSource(DataSource):
@@ -92,8 +95,22 @@ class HeartbeatReader(Acknowledged, DataSourceStreamReader, SupportsTriggerAvail
 
 
 def register(spark: SparkSession) -> None:
-    """Tell a session the source."""
-    spark.dataSource.register(HeartbeatSource)
+    """Tell a session the source.
+
+    Its classes are pickled by value: Spark runs it on the driver's machine, in a Python without the files of ``--py-files`` and
+    ``addPyFile`` (docs/spark-notes.md#shipped-files).
+    """
+    modules = [
+        sys.modules[one.__module__] for one in (HeartbeatSource, Heartbeat, Acknowledged, SupportsTriggerAvailableNow)
+    ]
+    ours = [module for module in modules if module.__name__.startswith("beamish.")]
+    for module in ours:
+        _pickling.register_pickle_by_value(module)
+    try:
+        spark.dataSource.register(HeartbeatSource)
+    finally:
+        for module in ours:
+            _pickling.unregister_pickle_by_value(module)
 
 
 def heartbeats(spark: SparkSession) -> DataFrame:

@@ -1,0 +1,51 @@
+"""Stateful processors that Spark can unpickle where beamish is not installed.
+
+With the first batch of a query Spark starts a Python on the driver's machine that has the processor declare its state, without the files
+of ``--py-files`` and ``addPyFile`` that its workers have (docs/spark-notes.md#shipped-files). There a stand-in declares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from beamish.spark.operator.map_store import STATE
+
+_serializer: Any = CloudPickleSerializer  # it has no types
+
+
+class Travelling(StatefulProcessor):
+    """A processor that is unpickled as itself where its modules are, and elsewhere as a stand-in."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _loader(), (_serializer().dumps((type(self), self.__dict__)), STATE)
+
+
+def _loader() -> Callable[[bytes, tuple[Any, ...]], StatefulProcessor]:
+    """A function that unpickles a processor; a nested one, so that cloudpickle sends its code and not its name."""
+
+    def load(pickled: bytes, state: tuple[Any, ...]) -> StatefulProcessor:
+        class StandIn(StatefulProcessor):
+            def __init__(self, missing: ImportError) -> None:
+                self._missing = missing
+
+            def init(self, handle: Any) -> None:
+                handle.getMapState(*state)
+
+            def handleInputRows(self, *_: Any, **__: Any) -> Any:  # noqa: N802
+                raise self._missing
+
+            handleInitialState = handleExpiredTimer = handleInputRows  # noqa: N815
+
+        try:
+            kind, attributes = _serializer().loads(pickled)  # as Spark has just unpickled what it is in
+        except ImportError as error:
+            return StandIn(error)
+        processor: StatefulProcessor = kind.__new__(kind)
+        getattr(processor, "__setstate__", processor.__dict__.update)(attributes)
+        return processor
+
+    return load

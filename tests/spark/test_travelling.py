@@ -1,0 +1,73 @@
+"""What Spark unpickles on the driver's machine does not need beamish there (docs/spark-notes.md#shipped-files)."""
+
+import pickle
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any, cast
+
+from pyspark import cloudpickle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from beamish.spark.operator.carrying_over import CarryOver
+from beamish.spark.operator.processor import ShardProcessor, Wakes
+from beamish.spark.operator.travelling import Travelling
+from beamish.spark.operator.watermark_sources import FromQuery
+from beamish.spark.sources import heartbeats
+
+PROCESSOR = ShardProcessor(cast("Any", "an operator"), FromQuery((True,)), Wakes.CALLED)
+STAND_IN = """
+class Handle:
+    def getMapState(self, *declared):
+        print(declared[0], *(one.simpleString() for one in declared[1:]))
+
+it.init(Handle())
+for call in (it.handleInputRows, it.handleInitialState, it.handleExpiredTimer):
+    try:
+        call("key", rows=[], timerValues=None)
+    except ImportError as error:
+        print(error.name)
+"""
+SOURCE = """
+reader = it({}).streamReader(it({}).schema())
+start = reader.latestOffset()
+(partition,) = reader.partitions(start, reader.latestOffset(start))
+(batch,) = reader.read(partition)
+print(it.name(), batch.schema.names)
+"""
+
+
+def without_beamish(pickled, program):
+    """What a program prints about an unpickled object in a Python without beamish."""
+    head = "import pickle, sys\nsys.modules['beamish'] = None\nit = pickle.load(sys.stdin.buffer)\n"
+    done = subprocess.run([sys.executable, "-c", head + program], input=pickled, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def test_a_stand_in_declares_the_state_and_refuses_rows_without_beamish():
+    for processor in (PROCESSOR, CarryOver(cast("Any", "an operator"), Wakes.CALLED)):
+        lines = without_beamish(cloudpickle.dumps(processor), STAND_IN).splitlines()
+        assert lines[0] == "shard struct<name:string> struct<value:binary>"
+        assert len(lines) == 4
+        assert all(line.startswith("beamish") for line in lines[1:])
+
+
+def test_a_processor_is_unpickled_as_itself_where_beamish_is():
+    again = pickle.loads(cloudpickle.dumps(PROCESSOR))
+    assert type(again) is ShardProcessor
+    assert vars(again) == vars(PROCESSOR)
+
+
+def test_every_stateful_processor_travels():
+    names = {f"{one.__module__}.{one.__qualname__}" for one in StatefulProcessor.__subclasses__()}
+    ours = {name for name in names if name.startswith("beamish.") and "<locals>" not in name}
+    assert ours == {f"{Travelling.__module__}.Travelling"}
+
+
+def test_the_heartbeat_source_runs_without_beamish():
+    pickled = []
+    source = SimpleNamespace(register=lambda kind: pickled.append(cloudpickle.dumps(kind)))
+    heartbeats.register(cast("Any", SimpleNamespace(dataSource=source)))
+    assert without_beamish(pickled[0], SOURCE) == "beamish_heartbeats ['clock_us']\n"
+    assert not cloudpickle.list_registry_pickle_by_value()
