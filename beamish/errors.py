@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -153,6 +154,56 @@ _ENDS = re.compile(r"\n SQLSTATE: |\n=== Streaming Query ===|\n\tat ")
 """What Spark, or a traceback, puts behind a message."""
 
 
+_CAUSE = re.compile(r"^\s*Caused by: (?!.*(?:CANNOT_LOAD_STATE_STORE|awaitResult))(.+)$", re.MULTILINE)
+_RESTORE = "restore the folder from a copy, or start from a new checkpoint"
+_MOVED = (
+    "was moved or copied, and Spark notes absolute paths in it, or it lost files; one that was moved is carried over by "
+    "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)"
+)
+_DAMAGE = "EOFException|ZipException|FileNotFound|does not exist|[Cc]orruption|[Cc]hecksum"
+_OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
+    (
+        r"No module named '(beamish[\w.]*)'",
+        SparkSetupError,
+        "a Python that Spark started has no module {0!r}: install or ship beamish (docs/deployment.md), or set PYTHONPATH=beamish.zip there",
+    ),
+    (
+        r'Cannot run program "([^"]+)"',
+        SparkSetupError,
+        "Spark cannot run {0!r}: set PYSPARK_PYTHON to a Python that the driver's machine and every executor have (docs/deployment.md)",
+    ),
+    (
+        r"(\S+)/state/\d+/_stateSchema/\S+ does not exist",
+        StateError,
+        f"{{0}} has no schema of the state, so the checkpoint {_MOVED}; else {_RESTORE}",
+    ),
+    (
+        rf"CANNOT_LOAD_STATE_STORE[\s\S]*?(?:{_DAMAGE})|STDS_FAILED_TO_READ_OPERATOR_METADATA|\.load\.\n: java\.io\.EOFException",
+        StateError,
+        f"Spark cannot load the state of the checkpoint, a file of it is missing or damaged ({{cause}}): {_RESTORE}",
+    ),
+    (
+        r"(?:Failed to read log file \S+ )?Incomplete log file|MismatchedInputException(?=[\s\S]*StreamMetadata)",
+        StateError,
+        f"Spark cannot read the checkpoint's metadata, offsets or commits, a file of them is damaged ({{cause}}): {_RESTORE}",
+    ),
+)
+"""Refusals of Spark's own: a pattern, the error that it becomes, and its sentence, with what the pattern found."""
+
+
+def _of_spark(error: BaseException) -> BeamishError | None:
+    """A refusal of Spark's own, in a sentence; None: it is not known."""
+    text = _text(error)
+    causes = _CAUSE.findall(text)
+    for pattern, kind, sentence in _OF_SPARK:
+        if found := re.search(pattern, text):
+            cause = causes[-1] if causes else found[0].splitlines()[-1].lstrip(": ")
+            result = kind(sentence.format(*found.groups(), cause=cause))
+            result.__cause__ = error
+            return result
+    return None
+
+
 def of(error: BaseException | None) -> BeamishError | None:
     r"""The error of beamish's that stopped a query, or that Spark's exception tells of.
 
@@ -161,7 +212,8 @@ def of(error: BaseException | None) -> BeamishError | None:
 
     Returns:
         the error as it was raised in the worker, its message alone, with ``error`` as its ``__cause__``, which has Spark's words and
-        the trace; a ``StateError`` where Spark misses a file of the state; None: it was no error of beamish's.
+        the trace; of a refusal of Spark's own that concerns a checkpoint or the Python of its workers a ``StateError`` or
+        ``SparkSetupError``; None: another error.
 
     Example:
         >>> import beamish as bm
@@ -180,7 +232,7 @@ def of(error: BaseException | None) -> BeamishError | None:
             result: BeamishError = kind(traceback[found.end() : end.start() if end else None].rstrip())
             result.__cause__ = error
             return result
-    return _of_lost_state(error)
+    return _of_lost_state(error) or _of_spark(error)
 
 
 def _raised_in(traceback: str, start: int = 0) -> re.Match[str] | None:

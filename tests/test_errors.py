@@ -78,6 +78,48 @@ def test_a_file_of_the_state_that_is_missing_is_named(words):
     assert bm.errors.of(RuntimeError("FileNotFoundException: File file:/rows/state/5.json does not exist")) is None
 
 
+SCHEMA = "File file:/a/scores/state/0/_stateSchema/default/0_7b87 does not exist"
+LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.  SQLSTATE: 58030"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (SCHEMA, bm.StateError, "file:/a/scores has no schema of the state, so the checkpoint was moved or copied"),
+        (
+            f"{LOAD}\nCaused by: {LOAD}\nCaused by: java.io.EOFException: Unexpected end of ZLIB input stream\n\tat",
+            bm.StateError,
+            "missing or damaged (java.io.EOFException: Unexpected end of ZLIB input stream): restore the folder",
+        ),
+        (
+            f"{LOAD}\nCaused by: java.io.FileNotFoundException: a.sst",
+            bm.StateError,
+            "FileNotFoundException: a.sst): res",
+        ),
+        ("[STDS_FAILED_TO_READ_OPERATOR_METADATA] Failed", bm.StateError, "Spark cannot load the state of the checkp"),
+        ("calling o17.load.\n: java.io.EOFException\n\tat", bm.StateError, "damaged (java.io.EOFException): restore"),
+        (
+            "[STREAM_FAILED] Failed to read log file file:/a/offsets/2. Incomplete log file SQLSTATE: XXKST",
+            bm.StateError,
+            "damaged (Failed to read log file file:/a/offsets/2. Incomplete log file): restore the folder",
+        ),
+        ("MismatchedInputException: No\n\tat StreamMetadata$.read", bm.StateError, "(MismatchedInputException): res"),
+        ("ModuleNotFoundError: No module named 'beamish'", bm.SparkSetupError, "no module 'beamish': install or ship"),
+        ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
+    ],
+)
+def test_a_refusal_of_sparks_own_becomes_a_sentence(text, kind, words):
+    sparks = RuntimeError(text)
+    error = bm.errors.of(sparks)
+    assert type(error) is kind
+    assert words in str(error)
+    assert error.__cause__ is sparks
+
+
+def test_a_state_that_is_not_damaged_is_not_reported_as_such():
+    assert bm.errors.of(RuntimeError(f"{LOAD}\nCaused by: java.lang.InterruptedException")) is None
+
+
 def test_an_error_of_ours_is_itself():
     error = bm.OptionError("no")
     assert bm.errors.of(error) is error

@@ -75,6 +75,12 @@ class Session:
     read = createDataFrame = None  # noqa: N815 - as Spark calls it
 
 
+class ClassicSession(Session):
+    """One of the driver."""
+
+    sparkContext = _jsparkSession = None  # noqa: N815 - as Spark calls it
+
+
 def migrate_to_new(spark, checkpoint, pipeline):
     bm.migrate(spark, checkpoint, "new", pipeline)
 
@@ -99,6 +105,11 @@ def test_a_new_folder_that_is_there_and_a_session_without_a_driver_are_refused(t
         bm.migrate(Session(), "folder", tmp_path, PLAIN)
     with pytest.raises(bm.OptionError, match="not through Spark Connect"):
         bm.migrate(Session(), "folder", tmp_path / "new", PLAIN)
+
+
+def test_a_location_is_a_uri(tmp_path):
+    with pytest.raises(bm.OptionError, match=r"location='/there'.: must be a URI"):
+        bm.migrate(ClassicSession(), tmp_path / "old", tmp_path / "new", PLAIN, location="/there")
 
 
 def test_an_upgrade_says_in_words_and_as_a_table_what_it_is():

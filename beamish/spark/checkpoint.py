@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.engine.state import DictStore
+from beamish.errors import of
 from beamish.spark.operator.notes import every, opened
 from beamish.spark.operator.partition import NO_SHARD, other_partition
 from beamish.spark.rows.shard_ids import partition_of
@@ -25,6 +27,22 @@ def checkpoint_reader(spark: SparkSession) -> DataFrameReader:
     # The state's reader asks the StateStoreCoordinator, which Spark 4.2.0 and 4.2.1 create with the session's query manager.
     _ = spark.streams.active
     return spark.read
+
+
+@contextmanager
+def state_errors() -> Iterator[None]:
+    """Report what Spark says of a checkpoint that it cannot read in a sentence.
+
+    Raises:
+        StateError: it cannot.
+    """
+    try:
+        yield
+    except Exception as error:
+        ours = of(error)
+        if ours is None or ours is error:
+            raise
+        raise ours from error
 
 
 def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:

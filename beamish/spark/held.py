@@ -17,12 +17,13 @@ from beamish.engine.suppress.operator import SuppressOperator
 from beamish.engine.suppress.reading import held_rows, held_schema
 from beamish.errors import StateError
 from beamish.flow import Flow
-from beamish.spark.checkpoint import shard_with, stateful_operators, store_of
+from beamish.spark.checkpoint import shard_with, state_errors, stateful_operators, store_of
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.types import spark_schema
 from beamish.stages.suppressed import Suppressed
 
 
+@state_errors()
 def held_in_checkpoint(flow: Flow, spark: SparkSession, checkpoint: str, *, batch: int | None, name: str) -> DataFrame:
     """What the suppress of this name holds, a row per row that would come out.
 

@@ -19,7 +19,7 @@ from beamish.addresses import printable, without_secrets
 from beamish.engine.stage_facts import NOTES, SegmentFacts, StageFacts, stage_facts
 from beamish.errors import OptionError, StateError
 from beamish.flow import Flow
-from beamish.spark.checkpoint import checkpoint_reader, entries_of, operators, store_of, stores_of
+from beamish.spark.checkpoint import checkpoint_reader, entries_of, operators, state_errors, store_of, stores_of
 from beamish.spark.kept_windows import MOST_NAMES, plans_of, shard_of_key
 from beamish.spark.millis import watermark_us
 from beamish.spark.rows.types import spark_schema
@@ -125,6 +125,7 @@ class Batch:
     next_watermark_us: int
 
 
+@state_errors()
 def read_batches(spark: SparkSession, checkpoint: str) -> list[Batch]:
     """The batches that a checkpoint remembers, in order.
 
@@ -204,6 +205,7 @@ def batch_meant(batches: Sequence[Batch], batch: int | None) -> Batch:
     return done[batch]
 
 
+@state_errors()
 def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow | None = None) -> list[StoredStage]:
     """The stages of a query after a batch, in their order; of an old checkpoint in that of their operators.
 

@@ -30,7 +30,7 @@ from beamish.flow import Flow
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import cast
 from beamish.plan.window_plan import WindowPlan
-from beamish.spark.checkpoint import stateful_operators, store_of, stores_of
+from beamish.spark.checkpoint import state_errors, stateful_operators, store_of, stores_of
 from beamish.spark.operator.notes import NOTE, noted_shards
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.shard_ids import shard_ids
@@ -97,6 +97,7 @@ def rows_in_checkpoint(
     return _of_stage(stage, spark, checkpoint, batch).rows(span, key, of)
 
 
+@state_errors()
 def _of_stage(of: Flow, spark: SparkSession, checkpoint: str, batch: int | None) -> _StoredWindows:
     """What a checkpoint has of a stage."""
     why: StateError | None = None

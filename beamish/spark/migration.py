@@ -24,7 +24,8 @@ from beamish.engine.state import DictStore
 from beamish.errors import StateError
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
-from beamish.spark.checkpoint import entries_of, has_other_operators, store_of
+from beamish.spark.checkpoint import entries_of, has_other_operators, state_errors, store_of
+from beamish.spark.checkpoint_paths import relocate
 from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
 from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
 from beamish.spark.operator.processor import OUTPUT
@@ -40,8 +41,15 @@ _CARRIED = "carried"
 _NO_MORE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
+@state_errors()
 def migrate(
-    spark: SparkSession, stored: StoredQuery, folders: tuple[Path, Path], flow: BoundFlow, *, ticks: bool
+    spark: SparkSession,
+    stored: StoredQuery,
+    folders: tuple[Path, Path],
+    flow: BoundFlow,
+    *,
+    ticks: bool,
+    location: str | None = None,
 ) -> None:
     """Carry a checkpoint over.
 
@@ -51,6 +59,7 @@ def migrate(
         folders: the checkpoint's, and that of the new one, which is not there yet.
         flow: the pipeline, bound with the number of shards that it is to have.
         ticks: whether it needs heartbeats.
+        location: the URI that the new one is to be moved to; None: it stays.
 
     Raises:
         StateError: it cannot be carried over.
@@ -75,7 +84,7 @@ def migrate(
         _run(spark, making, carried, flow)
         shutil.rmtree(carried)
         _finish(old, making, stored.batch, of_clock)
-        _move(making, making, new)
+        relocate(making, location or f"file:{new}")
         making.rename(new)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
@@ -221,15 +230,7 @@ def _copy(old: Path, new: Path, batch: int, stages: int) -> None:
             log.saying(batchWatermarkMs=0).with_sources(["-"] * stages).write(new / "offsets" / str(number))
         if commits.exists():
             _Log.read(commits).saying(nextBatchWatermarkMs=0).write(new / "commits" / str(number))
-    _move(new, old, new)
-
-
-def _move(folder: Path, old: Path, new: Path) -> None:
-    """Say in a checkpoint that it lies elsewhere: Spark notes the path of the state's schema."""
-    for summed in folder.glob("state/*/_metadata/*/.*.crc"):
-        summed.unlink()
-    for path in folder.glob("state/*/_metadata/*/*"):
-        path.write_text(path.read_text("utf-8").replace(f"file:{old}/", f"file:{new}/"), "utf-8")
+    relocate(new, f"file:{new}")
 
 
 @attrs.frozen

@@ -9,10 +9,11 @@ from beamish.addresses import printable
 from beamish.engine.versions.note import ENTRY
 from beamish.engine.versions.reading import StoredTable
 from beamish.errors import StateError
-from beamish.spark.checkpoint import shard_with, stateful_operators, store_of
+from beamish.spark.checkpoint import shard_with, state_errors, stateful_operators, store_of
 from beamish.spark.rows.types import spark_schema
 
 
+@state_errors()
 def table_in_checkpoint(
     spark: SparkSession, checkpoint: str, batch: int | None, name: str | None
 ) -> tuple[StoredTable, DataFrame]:

@@ -107,3 +107,13 @@ def test_a_checkpoint_of_an_older_version_opens_and_says_what_is_not_known(spark
     assert "of team='red'" in capsys.readouterr().out
     assert program.main(["inspect", folder + "/nowhere"]) == 1
     assert "give the folder of the query's option checkpointLocation" in capsys.readouterr().err
+
+
+def test_a_damaged_checkpoint_is_reported_in_a_sentence(spark, tmp_path):
+    with zipfile.ZipFile(KEPT) as kept:
+        kept.extractall(tmp_path)
+    move(tmp_path, ROOT, str(tmp_path))
+    for path in tmp_path.glob("checkpoint/state/0/[01]/*.zip"):
+        path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(bm.StateError, match=r"a file of it is missing or damaged \(java.io.EOFException"):
+        bm.inspect(spark, tmp_path / "checkpoint")

@@ -110,6 +110,21 @@ def came(pipeline, input_, checkpoint, shards, *columns):
     return sorted(map(tuple, out))
 
 
+def test_a_moved_checkpoint_is_carried_to_another_place(spark, files, run_query, tmp_path):
+    input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6))
+    run_query(PIPELINE, input_.stream(), shards=2)
+    moved, there = (tmp_path / "checkpoint").rename(tmp_path / "moved"), tmp_path / "there"
+    for read in (bm.inspect, lambda *given: bm.check_upgrade(*given, PIPELINE)):
+        with pytest.raises(bm.StateError, match=r"moved or copied.*bm\.migrate\("):
+            read(spark, moved)
+    said = bm.migrate(spark, moved, tmp_path / "again", PIPELINE, location=f"file:{there}")
+    assert said == f"go on with .apply(df, shards=2) and checkpointLocation file:{there}"
+    (tmp_path / "again").rename(there)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["input", "moved", "there"]
+    input_.add(row(3, "red", 1)).add(row(40, "blue", 2))
+    assert came(PIPELINE, input_, there, 2, "team", "count") == [("blue", 1), ("red", 2)]
+
+
 def test_a_stage_that_is_not_keyed_has_one_shard_however_many_there_are(spark, files, run_query, tmp_path):
     pipeline = PIPELINE.discarding().then(bm.Pipeline().accumulate(count=Sum("count")))
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6)).add(row(13, "red", 7))
