@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from beamish.engine.stage_facts import ABOUT
 from beamish.engine.state import DictStore
-from beamish.engine.state.takes import TAKES, widest
+from beamish.engine.state.takes import COLUMNS, TAKES, widest
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import BoundFlow, Flow
-from beamish.spark.checkpoint import check_partitions, entries_of, operators, partitions_of, stores_of
+from beamish.spark.checkpoint import check_partitions, entries_of, operators, partitions_of, state_errors, stores_of
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.stream import needs_ticks
 from beamish.spark.images import entry_digest
@@ -51,6 +51,7 @@ class StoredQuery:
     in_flight: bool
 
 
+@state_errors()
 def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
     """The query of a checkpoint.
 
@@ -180,10 +181,12 @@ def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
 
 
 def _noted(notes: Mapping[int, DictStore]) -> list[pa.Schema] | None:
-    """The columns of each input of a stage."""
-    return widest(
+    """The columns of each input of a stage; None: they are not noted."""
+    of_windows = [
         value for store in notes.values() for name, value in store.items() if name.rpartition("/")[2] == TAKES
-    )
+    ]
+    abouts = [json.loads(about) for store in notes.values() if (about := store.get(ABOUT))]
+    return widest(of_windows or [json.dumps(about[COLUMNS]).encode() for about in abouts if COLUMNS in about])
 
 
 def _give_columns(name: str | None, why: str) -> OptionError:

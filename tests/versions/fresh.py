@@ -59,7 +59,9 @@ def inspect_as_a_program(folder: Path) -> None:
 
 
 def check_upgrade(folder: Path) -> None:
-    assert bm.check_upgrade(start_spark(), folder / "windows", WINDOWS).ok
+    spark = start_spark()
+    assert bm.check_upgrade(spark, folder / "windows", WINDOWS).ok
+    assert bm.check_upgrade(spark, folder / "join", JOIN).ok
 
 
 def apply(folder: Path) -> None:

@@ -16,7 +16,9 @@ from beamish.kernels.widening import widens
 from beamish.plan.relation import Relation
 
 TAKES = "takes"
-"""The name of the entry."""
+"""The name of the entry, of windows."""
+COLUMNS = "columns"
+"""The same in a stage's description on Spark, of stages of all kinds; checkpoints of before have it of none."""
 
 
 def schema_texts(takes: Sequence[Relation]) -> list[str]:

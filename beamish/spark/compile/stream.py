@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from beamish.description import descriptions
 from beamish.engine.operator import Cadence, Operator
+from beamish.engine.state.takes import COLUMNS, schema_texts
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
 from beamish.source import Source
@@ -76,10 +77,7 @@ def panes_of_stream(
     reports = needs_reports(flow)
     if len(rows) > 1 and not reports and not told:
         check_least_watermark(spark)
-    abouts = {
-        id(one): About(json.dumps(said), said["stage"])
-        for one, said in zip(flow.flows, descriptions(flow), strict=True)
-    }
+    abouts = abouts_of(flow)
     # By the mark Spark's own stateful operators after this one know the event time; they have the query's watermark.
     schema = pane_schema(flow.operator.gives, OF_PANES if has_querys_watermark(flow) else {})
     as_rows = observed is None and are_plain(flow.operator.gives.schema)
@@ -89,6 +87,14 @@ def panes_of_stream(
     if as_rows:
         return known(operated.select(*panes_of_rows(flow.operator.gives.schema, schema)), schema)
     return operated.mapInArrow(AcknowledgedFunction(panes_from_bytes), schema)
+
+
+def abouts_of(flow: BoundFlow) -> dict[int, About]:
+    """The descriptions of stages, with the columns that they take, by their ids."""
+    return {
+        id(one): About(json.dumps({**said, COLUMNS: schema_texts(one.operator.takes)}), said["stage"])
+        for one, said in zip(flow.flows, descriptions(flow), strict=True)
+    }
 
 
 def has_querys_watermark(flow: BoundFlow) -> bool:
