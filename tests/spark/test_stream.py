@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 import beamish as bm
@@ -93,3 +95,21 @@ def test_windows_of_a_stream_that_went_quiet_close_in_the_next_run_that_brings_n
         ("red", 1, "ON_TIME"),
         ("blue", 2, "ON_TIME"),
     }
+
+
+@pytest.mark.deep
+def test_output_mode_update_gives_the_rows_of_append_and_complete_is_refused(spark, files, tmp_path):
+    source = files(**COLUMNS).add(*FIRST).add(*SECOND)
+    panes = PIPELINE.apply(source.stream(), shards=2).selectExpr("team", "plays", "total", "to_json(pane) pane")
+
+    def rows(mode, checkpoint):
+        found = []
+        writer = panes.writeStream.outputMode(mode).foreachBatch(lambda batch, _: found.extend(batch.collect()))
+        writer.option("checkpointLocation", str(tmp_path / checkpoint)).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+        return sorted(map(repr, found))
+
+    assert rows("update", "update") == rows("append", "append") != []
+    with pytest.raises(AnalysisException, match=r"[Cc]omplete"):
+        rows("complete", "complete")
