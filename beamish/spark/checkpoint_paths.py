@@ -24,7 +24,8 @@ def relocate(folder: Path, location: str) -> None:
     """
     for path in _notes(folder):
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        path.write_text(_NOTED.sub(rf'"{location}\2', path.read_text("utf-8")), "utf-8")
+        moved = _NOTED.sub(lambda found: f'"{location}{found[2]}', path.read_text("utf-8"))
+        path.write_text(moved, "utf-8")
 
 
 @contextmanager

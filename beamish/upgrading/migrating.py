@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from beamish.addresses import printable
+from beamish.addresses import printable, printable_text
 from beamish.errors import OptionError, StateError
 from beamish.flow import Flow
 from beamish.upgrading.comparison import of_stages
@@ -81,7 +81,7 @@ def migrate(
     with in_place(old, new) as readable:
         shards = _carried_over(spark, (readable, new), flow, (df, inputs), shards=shards, location=location)
     names = ["df" if source.name is None else f"{source.name}=..." for source, *_ in flow.leaves]
-    return f"go on with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {location or new}"
+    return f"go on with .apply({', '.join(names)}, shards={shards}) and checkpointLocation {printable_text(location or str(new))}"
 
 
 def _carried_over(
@@ -125,8 +125,8 @@ def _local(name: str, folder: Any) -> Path:
     path = text.removeprefix("file://").removeprefix("file:") if text.startswith("file:") else text
     if "://" in path or not path or not path.isprintable():
         raise OptionError(
-            f"migrate({name}={printable(text)}): must be a folder that this process sees; copy the checkpoint to one, migrate it there, and copy the "
-            "new one back"
+            f"migrate({name}={printable(text)}): must be a folder that this process sees; copy the checkpoint to one, migrate it there "
+            "with location= the place of the new one, and copy it to that place"
         )
     if quote(str(Path(path).absolute())) != str(Path(path).absolute()):
         raise OptionError(
