@@ -168,7 +168,7 @@ _OF_SPARK: Sequence[tuple[str, type[BeamishError], str]] = (
         "a Python that Spark started has no module {0!r}: install or ship beamish (docs/deployment.md), or set PYTHONPATH=beamish.zip there",
     ),
     (
-        r'Cannot run program "([^"]+)"',
+        r'Cannot run program "([^"]*python[^"]*)"',
         SparkSetupError,
         "Spark cannot run {0!r}: set PYSPARK_PYTHON to a Python that the driver's machine and every executor have (docs/deployment.md)",
     ),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,19 +35,18 @@ def in_place(checkpoint: Path, beside: Path) -> Iterator[Path]:
 
     Args:
         checkpoint: its folder.
-        beside: a path whose name, with an ending, the copy gets.
+        beside: the copy is in the folder of this path.
     """
     noted = {found[1] for path in _notes(checkpoint) for found in _NOTED.finditer(path.read_text("utf-8"))}
     if noted <= {f"file:{checkpoint}"}:
         yield checkpoint
         return
-    copy = beside.with_name(f"{beside.name}.readable")
-    try:
-        shutil.copytree(checkpoint, copy, dirs_exist_ok=True)
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{beside.name}.", dir=beside.parent) as folder:
+        copy = Path(folder, "checkpoint")
+        shutil.copytree(checkpoint, copy)
         relocate(copy, f"file:{copy}")
         yield copy
-    finally:
-        shutil.rmtree(copy, ignore_errors=True)
 
 
 def _notes(checkpoint: Path) -> list[Path]:
