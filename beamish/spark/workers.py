@@ -34,7 +34,8 @@ def check_workers(spark: SparkSession) -> None:
         row = spark.range(1, numPartitions=1).select(F.udf(_teller(NEEDED), "string", useArrow=False)()).first()
     except Exception as error:  # noqa: BLE001 - of pyspark's or py4j's, by what went wrong
         raise SparkSetupError(not_started(str(error))) from None
-    wrong = what_is_wrong(json.loads(row[0])) if row is not None else ""
+    connect = not hasattr(spark, "_jsparkSession")
+    wrong = what_is_wrong(json.loads(row[0]), connect=connect) if row is not None else ""
     if wrong:
         raise SparkSetupError(wrong)
     _tried.add(spark)
@@ -60,7 +61,9 @@ def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
                 told["missing"].append(name)
         if not told["missing"]:
             try:
-                told["beamish"] = importlib.import_module("beamish").__version__
+                beamish = importlib.import_module("beamish")
+                files = importlib.import_module("pyspark").SparkFiles.getRootDirectory()
+                told |= {"beamish": beamish.__version__, "added": str(beamish.__file__).startswith(files)}
             except ImportError as error:
                 told["missing"].append("beamish" if error.name == "beamish" else str(error))
         return json.dumps(told)
@@ -68,14 +71,24 @@ def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
     return tell
 
 
-def what_is_wrong(told: dict[str, Any]) -> str:
-    """What is wrong with a workers' Python, from what it told, with the fix; empty: nothing."""
+def what_is_wrong(told: dict[str, Any], *, connect: bool) -> str:
+    """What is wrong with a workers' Python, from what it told, with the fix; empty: nothing.
+
+    Args:
+        told: what ``_teller`` gave.
+        connect: whether the session is one of Spark Connect, whose streaming queries do not see files that were added to it.
+    """
     of_workers = f"Spark's workers run {told['python']}"
     if told["missing"]:
         return f"{of_workers}, which has no {', '.join(told['missing'])}; {_fix()}"
     here = sys.modules["beamish"].__version__
     if told["beamish"] != here:
         return f"{of_workers}, which has beamish {told['beamish']}; here it is {here}: install one of them in both"
+    if connect and told["added"]:
+        return (
+            f"{of_workers}, which has beamish by spark.addArtifacts alone, and streaming queries of Spark Connect do not see artifacts; install "
+            "beamish on the server, or start the server with PYTHONPATH=beamish.zip (docs/deployment.md)"
+        )
     return ""
 
 

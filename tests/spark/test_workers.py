@@ -7,7 +7,7 @@ import pytest
 import beamish as bm
 from beamish.spark import workers
 
-FINE = {"python": "/venv/bin/python", "version": [3, 11], "missing": [], "beamish": bm.__version__}
+FINE = {"python": "/venv/bin/python", "version": [3, 11], "missing": [], "beamish": bm.__version__, "added": False}
 NO_PROGRAM = """An error occurred while calling o55.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
 \tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)
@@ -33,10 +33,19 @@ FIX = f'os.environ["PYSPARK_PYTHON"] = "{sys.executable}"'
     ],
 )
 def test_what_a_worker_lacks_is_said_in_one_line_with_the_fix(told, words):
-    said = workers.what_is_wrong({**FINE, **told})
+    said = workers.what_is_wrong({**FINE, **told}, connect=False)
     assert words in said
     assert (FIX in said) == ("missing" in told)
-    assert not workers.what_is_wrong(FINE)
+    assert not workers.what_is_wrong(FINE, connect=False)
+
+
+def test_artifacts_of_a_connect_session_do_not_reach_streaming_queries():
+    added = {**FINE, "added": True}
+    assert not workers.what_is_wrong(added, connect=False)
+    assert not workers.what_is_wrong(FINE, connect=True)
+    said = workers.what_is_wrong(added, connect=True)
+    assert "by spark.addArtifacts alone" in said
+    assert "start the server with PYTHONPATH=beamish.zip" in said
 
 
 @pytest.mark.parametrize(
