@@ -7,10 +7,9 @@ has stayed ahead for some time. Both are in the offset, so this holds across res
 
 from __future__ import annotations
 
+import os
 import time
-import uuid
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +107,12 @@ def _up_ns() -> int:
     return time.monotonic_ns() if boot_time is None else time.clock_gettime_ns(boot_time)
 
 
-@cache
 def _boot() -> str:
-    """The start of the machine; where the system does not tell it, of this process."""
-    try:
+    """The start of the machine; where the system does not tell it, this process."""
+    try:  # not cached: cloudpickle sends a cached function by its name, and the source travels by value
         return _BOOT.read_text("utf-8").strip()
     except OSError:
-        return uuid.uuid4().hex
+        return f"process {os.getpid()}"
 
 
 def _span(us: int) -> str:
