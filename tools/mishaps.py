@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import duckdb
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -159,7 +160,7 @@ def read_in_this_process(scene: Scene) -> None:
     def read() -> None:
         while not done.wait(0.05):
             if scene.path.exists():
-                scene.table() if scene.scheme == "duckdb" else _read_sqlite(scene.path)
+                _read(scene.scheme, scene.path)
 
     reader = threading.Thread(target=read)
     scene.after[0] = reader.start
@@ -168,8 +169,9 @@ def read_in_this_process(scene: Scene) -> None:
     reader.join()
 
 
-def _read_sqlite(path: Path) -> None:
-    with closing(sqlite3.connect(path, timeout=30)) as database:
+def _read(scheme: str, path: Path) -> None:
+    connection = duckdb.connect(path) if scheme == "duckdb" else sqlite3.connect(path, timeout=30)
+    with closing(connection) as database:
         database.execute("SELECT count(*), sum(n) FROM sessions").fetchall()
 
 

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from threading import Event
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -15,6 +17,7 @@ import beamish as bm
 from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import SEQUENCE
 from beamish.kernels.marks import Mark
+from beamish.sinks.databases.database import rows_of
 from tests.sinks.conftest import IDENTITY, SCHEMA, TIME, change, net
 from tests.sinks.identities import KEYS, NESTED, check
 
@@ -346,9 +349,10 @@ def test_marks_of_an_earlier_version_go_on(uri, ask):
     assert ask("SELECT batch_id, batch_entry FROM _beamish_sinks") == [(1, "")]
 
 
-def test_queries_write_their_tables_of_one_sqlite_file_side_by_side(tmp_path):
-    """A transaction that began by reading was refused at once where another one was writing."""
-    uri = f"sqlite:///{tmp_path}/tables.db"
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_queries_write_their_tables_of_one_file_side_by_side(tmp_path, scheme):
+    """In SQLite a transaction that began by reading was refused where another one was writing; in DuckDB one overwrote the other's."""
+    uri = f"{scheme}:///{tmp_path}/tables.db"
 
     def write(table):
         for batch in range(40):
@@ -357,31 +361,59 @@ def test_queries_write_their_tables_of_one_sqlite_file_side_by_side(tmp_path):
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, ["one", "other"]))
     with bm.sinks.sql(uri, "one").database.transaction() as cursor:
-        assert cursor.execute("SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM other)").fetchall() == [
-            (40, 40)
-        ]
+        assert rows_of(cursor, "SELECT (SELECT count(*) FROM one), (SELECT count(*) FROM other)") == [(40, 40)]
 
 
-def test_a_sqlite_file_is_read_in_the_same_process_while_it_is_written(tmp_path):
-    """Two copies of SQLite in one process destroyed it."""
-    path, sink = tmp_path / "tables.db", bm.sinks.sql(f"sqlite:///{tmp_path}/tables.db", "totals")
+CONNECT = {
+    "sqlite": partial(sqlite3.connect, timeout=30),
+    "duckdb": duckdb.connect,
+}
+
+
+@pytest.mark.parametrize("scheme", CONNECT)
+def test_a_file_is_used_in_the_same_process_while_it_is_written(tmp_path, scheme):
+    """Two copies of SQLite, or two instances of DuckDB, in one process destroyed it."""
+    path = tmp_path / "tables.db"
+    sink = bm.sinks.sql(f"{scheme}:///{path}", "totals")
     put(sink, change("red", 0, 0, 1))
-    done = Event()
+    with closing(CONNECT[scheme](path)) as database:
+        database.execute("CREATE TABLE notes (n INTEGER)")
+        database.commit()
+    done, written = Event(), 0
 
-    def read():
-        while not done.is_set():
-            with closing(sqlite3.connect(path, timeout=30)) as database:
+    def use():
+        nonlocal written
+        with closing(CONNECT[scheme](path)) as database:
+            while not done.is_set():
                 ((rows,),) = database.execute("SELECT count(*) FROM totals").fetchall()
                 assert rows % 20 == 1
+                database.execute("INSERT INTO notes VALUES (1)")
+                database.commit()
+                written += 1
 
     with ThreadPoolExecutor() as pool:
-        reading = pool.submit(read)
-        for batch in range(1, 60):
-            put(sink, *(change("red", 60 * (20 * batch + row), 1, 2) for row in range(20)), batch=batch)
-        done.set()
-        reading.result()
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        using = pool.submit(use)
+        try:
+            for batch in range(1, 40):
+                put(sink, *(change("red", 60 * (20 * batch + row), 1, 2) for row in range(20)), batch=batch)
+        finally:
+            done.set()
+        using.result()
+    with closing(CONNECT[scheme](path)) as database:
+        counts = "SELECT (SELECT count(*) FROM totals), (SELECT count(*) FROM notes)"
+        assert database.execute(counts).fetchall() == [(39 * 20 + 1, written)]
+
+
+def test_an_open_transaction_of_the_same_process_loses_nothing(tmp_path):
+    """DuckDB: what was committed between its begin and its commit was overwritten."""
+    sink = bm.sinks.sql(f"duckdb:///{tmp_path}/tables.db", "totals")
+    put(sink, change("red", 0, 1, 1))
+    with closing(duckdb.connect(tmp_path / "tables.db")) as database:
+        database.begin()
+        database.execute("CREATE TABLE another (n INTEGER)")
+        put(sink, change("blue", 0, 1, 1), batch=1)
+        database.commit()
+        assert database.execute("SELECT team FROM totals ORDER BY team").fetchall() == [("blue",), ("red",)]
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path):

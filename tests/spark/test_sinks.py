@@ -277,8 +277,8 @@ def test_what_does_not_say_the_state_of_a_row_is_refused(spark, tmp_path):
 
 
 def test_a_missing_database_driver_is_named_when_the_sink_is_made(spark, monkeypatch):
-    monkeypatch.setattr(DuckDb, "driver", "adbc_driver_nowhere")
-    with pytest.raises(OptionError, match=r"DuckDB is not installed .*: pip install 'duckdb>=1.4' adbc-driver-manager"):
+    monkeypatch.setattr(DuckDb, "driver", "driver_nowhere")
+    with pytest.raises(OptionError, match=r"DuckDB is not installed .*: pip install 'duckdb>=1.4'"):
         bm.sinks.sql("duckdb:///file.db", "totals")
     monkeypatch.setattr("beamish.sinks.session.active_session", lambda: None)  # as where the server has the driver
     assert bm.sinks.sql("duckdb:///file.db", "totals").database.missing_driver()

@@ -33,7 +33,7 @@ _DECIMAL = re.compile(r"(?P<name>numeric|DECIMAL)(\((?P<precision>\d+),(?P<scale
 
 @attrs.frozen
 class Database:
-    """A database, reached by its ADBC driver unless it says otherwise.
+    """A database, reached by its driver.
 
     Attributes:
         uri: as the user gave it.
@@ -75,10 +75,6 @@ class Database:
         """Whether a column that is declared so takes all that one of the wanted type would."""
         raise NotImplementedError
 
-    def as_stored(self, batch: Batch) -> pa.Table:
-        """The rows in types that the driver takes."""
-        return batch.rows
-
     def lock(self, cursor: Any, table: TableName) -> None:
         """Make this transaction the only one that writes the table."""
 
@@ -111,8 +107,8 @@ class Database:
         """
 
     def load(self, cursor: Any, batch: Batch) -> None:
-        """Load the rows of a batch into the temporary table ``STAGE``."""
-        cursor.adbc_ingest(STAGE, self.as_stored(batch), mode="create", temporary=True)
+        """Load the rows of a batch into the temporary table, or view, ``STAGE``."""
+        raise NotImplementedError
 
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
@@ -141,7 +137,7 @@ class Database:
             raise SinkError(f"{missing}; {wrote}")
         driver = importlib.import_module(self.driver)
         try:
-            with closing(self.connect(driver)) as connection, closing(connection.cursor()) as cursor:
+            with closing(self.connect(driver)) as connection, closing(self.cursor(connection)) as cursor:
                 self.begin(cursor)
                 yield cursor
                 wrote = "the commit failed: the batch was written as a whole or not at all, and may be written again"
@@ -156,6 +152,10 @@ class Database:
     def connect(self, driver: Any) -> Any:
         """A new connection, by DB-API."""
         return driver.connect(self.address, **self.options)
+
+    def cursor(self, connection: Any) -> Any:
+        """A cursor of a connection."""
+        return connection.cursor()
 
     def begin(self, cursor: Any) -> None:
         """Begin the transaction, where the driver does not."""

@@ -1,8 +1,17 @@
-"""DuckDB, 1.4 or later: one MERGE INTO. A unique index would be checked too early by DuckDB, so the table has none."""
+"""DuckDB, 1.4 or later: one MERGE INTO. A unique index would be checked too early by DuckDB, so the table has none.
+
+By DuckDB's own Python module, whose connections to one file share one instance of the database, those of a notebook in the same process
+included. ADBC opens an instance per connection; two in one process do not see each other's locks, and one overwrites what the other wrote.
+"""
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import attrs
@@ -28,7 +37,15 @@ _TYPES = {
     pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
     pa.timestamp("us"): "TIMESTAMP",
 }
+_WAIT_S = 30
+"""How long a transaction waits for others to close the file, seconds."""
+_IN_USE = ("lock on file", "already attached")
+"""Words of DuckDB where another process has the file open, or this one is closing it."""
 _WIDER = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"]
+
+
+_locks: defaultdict[Path, Lock] = defaultdict(Lock)
+"""Per file the lock among the transactions of this process."""
 
 
 @attrs.frozen
@@ -36,10 +53,35 @@ class DuckDb(FileDatabase):
     """See the head of the file."""
 
     title = "DuckDB"
-    driver = "adbc_driver_duckdb.dbapi"
-    package = "'duckdb>=1.4' adbc-driver-manager"
+    driver = "duckdb"
+    package = "'duckdb>=1.4'"
     extra = "duckdb"
     json_type = "JSON"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        # DuckDB refuses a transaction that conflicts with another one of the process; these wait for one another.
+        with _locks[Path(self.address).absolute()], FileDatabase.transaction(self) as cursor:
+            yield cursor
+
+    def connect(self, driver: Any) -> Any:
+        until = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                return FileDatabase.connect(self, driver)
+            except driver.Error as error:
+                if not any(words in str(error) for words in _IN_USE) or time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+
+    def cursor(self, connection: Any) -> Any:
+        return connection  # its cursors are connections with transactions of their own
+
+    def begin(self, cursor: Any) -> None:
+        cursor.begin()
+
+    def load(self, cursor: Any, batch: Batch) -> None:
+        cursor.register(STAGE, batch.rows)
 
     def type_name(self, type_: pa.DataType) -> str | None:
         if pa.types.is_decimal(type_):

@@ -154,6 +154,9 @@ class PostgreSql(Database):
                     f"COLUMN {quoted(name)} TYPE text"
                 )
 
+    def load(self, cursor: Any, batch: Batch) -> None:
+        cursor.adbc_ingest(STAGE, batch.rows, mode="create", temporary=True)
+
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
     ) -> Iterator[str]:
