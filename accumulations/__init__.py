@@ -1,7 +1,7 @@
 """Accumulations: what becomes of a window's rows. One family per file; `accumulation.py` holds the contract."""
 
-from beamish.accumulations.accumulation import Accumulation
 from beamish.accumulations.approx_count_distinct import ApproxCountDistinct
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.collect import Collect
 from beamish.accumulations.count import Count
 from beamish.accumulations.distinct import CollectSet, CountDistinct

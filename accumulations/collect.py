@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import KeptRows
-from beamish.accumulations.arguments import check_orderable, column_field, flag_field
-from beamish.accumulations.columnar import ListColumnar
+from beamish.accumulations.base.accumulation import KeptRows
+from beamish.accumulations.base.arguments import check_orderable, column_field, flag_field
+from beamish.accumulations.base.columnar import ListColumnar
 from beamish.kernels.arrays import Flags
 from beamish.kernels.buffers import (
     column_of,

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.arguments import column_field
-from beamish.accumulations.columnar import Columnar
+from beamish.accumulations.base.arguments import column_field
+from beamish.accumulations.base.columnar import Columnar
 from beamish.kernels.buffers import column_of, valid
 from beamish.kernels.groups import Groups
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.arguments import check_column, check_orderable, column_field
-from beamish.accumulations.columnar import ListColumnar
+from beamish.accumulations.base.arguments import check_column, check_orderable, column_field
+from beamish.accumulations.base.columnar import ListColumnar
 from beamish.errors import OptionError
 from beamish.kernels.arrays import Flags
 from beamish.kernels.buffers import column_of, list_lengths, plain, plain_type, struct_column, valid

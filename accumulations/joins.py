@@ -1,6 +1,6 @@
 """Windowed joins: the rows of a merge's inputs that share key and window, side by side.
 
-How the rows are kept is in adapters/gathered.py; where each pair comes once, in adapters/pairs_once.py.
+How the rows are kept is in base/gathered.py; where each pair comes once, in base/pairs_once.py.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.adapters.gathered import Gathered, Pairs, Side, side_of
-from beamish.accumulations.adapters.one_input import MergedInput, OfInputs
-from beamish.accumulations.adapters.pairs_once import Keeps, PairsOnce
-from beamish.accumulations.arguments import flag_field
+from beamish.accumulations.base.accumulation import Accumulation, MergedInput
+from beamish.accumulations.base.arguments import flag_field
+from beamish.accumulations.base.gathered import Gathered, Pairs, Side, side_of
+from beamish.accumulations.base.one_input import OfInputs
+from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.durations import Duration, DurationLike, positive
 from beamish.errors import OptionError
 from beamish.kernels.named import Named

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.arguments import check_numbers, column_field
-from beamish.accumulations.columnar import ListColumnar
+from beamish.accumulations.base.arguments import check_numbers, column_field
+from beamish.accumulations.base.columnar import ListColumnar
 from beamish.accumulations.sums import as_double
 from beamish.errors import OptionError
 from beamish.kernels.arrays import Flags

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.accumulation import Accumulation
-from beamish.accumulations.adapters.python import add_rows, failed, merge_accumulators, typed
-from beamish.accumulations.arguments import column_field, function_field
+from beamish.accumulations.base.accumulation import Accumulation
+from beamish.accumulations.base.arguments import column_field, function_field
+from beamish.accumulations.base.python import add_rows, failed, merge_accumulators, typed
 from beamish.errors import OptionError, PipelineError, cause
 from beamish.kernels.buffers import flags, plain, plain_type, valid
 from beamish.kernels.codec import ALLOWED, encode

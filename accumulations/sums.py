@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.arguments import check_numbers, column_field
-from beamish.accumulations.columnar import Columnar
+from beamish.accumulations.base.arguments import check_numbers, column_field
+from beamish.accumulations.base.columnar import Columnar
 from beamish.kernels.buffers import column_of, decimal_column, limbs, numbers, plain, plain_type, valid
 from beamish.kernels.fields import overflow
 from beamish.kernels.type_names import spark_name

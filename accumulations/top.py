@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.accumulations.arguments import check_orderable, column_field, count_field
-from beamish.accumulations.columnar import Columnar, ListColumnar
+from beamish.accumulations.base.arguments import check_orderable, column_field, count_field
+from beamish.accumulations.base.columnar import Columnar, ListColumnar
 from beamish.kernels.buffers import flags, list_column, list_lengths, plain, plain_type, struct_column, valid
 from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups

@@ -9,6 +9,18 @@ if sys.version_info < (3, 11):  # noqa: UP036 - pip refuses it too, but a zip th
     )
 
 from beamish import accumulations, errors, plot, sinks, testing, triggers
+from beamish.checkpoint.comparison import Change
+from beamish.checkpoint.inspection import Inspection, inspect
+from beamish.checkpoint.migrating import migrate
+from beamish.checkpoint.questions import (
+    CheckpointState,
+    Held,
+    KeptRow,
+    KeptWindow,
+    ScriptState,
+    StoredVersion,
+)
+from beamish.checkpoint.upgrade import Upgrade, check_upgrade
 from beamish.errors import (
     BeamishError,
     BufferFullError,
@@ -24,8 +36,8 @@ from beamish.errors import (
     StateError,
     UserFunctionError,
 )
-from beamish.inspection.inspection import Inspection, inspect
 from beamish.joining import as_of_join, merge
+from beamish.kinds.suppress.option import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.ledger import changelog, live
 from beamish.modes import (
     AT_MERGE,
@@ -45,13 +57,8 @@ from beamish.modes import (
 )
 from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneTiming, RowWindow, Window
 from beamish.pipeline import Pipeline
-from beamish.state import CheckpointState, Held, KeptRow, KeptWindow, ScriptState, StoredVersion
 from beamish.statement import Query, sql
-from beamish.suppress import Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
-from beamish.upgrading.comparison import Change
-from beamish.upgrading.migrating import migrate
-from beamish.upgrading.upgrade import Upgrade, check_upgrade
-from beamish.versioned_table import Validity, Version, VersionedTable
+from beamish.versioned_table.table import Validity, Version, VersionedTable
 from beamish.watching.progress import progress
 from beamish.watermarks import BoundedOutOfOrderness, ProcessingTimeLag, Punctuated, Watermark
 from beamish.windows import (
@@ -243,7 +250,7 @@ def observe(panes: "DataFrame", name: str = "beamish") -> "DataFrame":
     Example:
         ``bm.observe(events.transform(pipeline)).writeStream...``
     """
-    from beamish.spark.observation import observe as observed
+    from beamish.spark.runtime.observation import observe as observed
 
     return observed(panes, name)
 

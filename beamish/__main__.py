@@ -52,8 +52,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _inspect(asked: argparse.Namespace) -> str:
-    from beamish.inspection.inspection import inspect
-    from beamish.spark.session import reading_session
+    from beamish.checkpoint.inspection import inspect
+    from beamish.spark.runtime.session import reading_session
 
     found = inspect(reading_session(asked.remote), asked.checkpoint, batch=asked.batch)
     if asked.key or asked.window is not None:

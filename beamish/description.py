@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
+from beamish.contract.relation import Relation
 from beamish.flow import BoundFlow
-from beamish.options import WindowOptions
-from beamish.plan.relation import Relation
+from beamish.kinds.suppress.stage import Suppressed, unsuppressed
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.stage import WindowStage
 from beamish.source import Source
-from beamish.stages.suppressed import Suppressed, unsuppressed
-from beamish.stages.window import WindowStage
 
 DESCRIPTION = 1
 """The version of what is written; readers ignore what they do not know."""

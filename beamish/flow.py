@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.engine.operator import Operator
+from beamish.contract.operator import Operator
+from beamish.contract.relation import Relation
+from beamish.contract.stage import Stage
 from beamish.errors import PipelineError
 from beamish.kernels.formulas import Formula
-from beamish.plan.relation import Relation
 from beamish.source import Source
-from beamish.stages.stage import Stage
 from beamish.watermarks import Watermark
 
 

@@ -11,13 +11,13 @@ from beamish.durations import DurationLike
 from beamish.errors import ColumnError, PipelineError
 from beamish.flow import Flow, Input, Panes
 from beamish.kernels.reserved import PREFIX, is_reserved
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.versions.options import read_as_of
+from beamish.kinds.versions.stage import VersionsStage
+from beamish.kinds.window.stage import WindowStage
 from beamish.modes import BOTH_INPUTS, WaitFor
 from beamish.pipeline import Pipeline, only_takes, taken_by
 from beamish.source import Source
-from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.versions import VersionsStage
-from beamish.stages.window import WindowStage
-from beamish.versioning import read_as_of
 
 _ARGUMENTS = ("self", "df", "shards", "initial", "schema", "streaming", "checkpoint")
 """Those of ``apply``, beside which inputs are given by their names."""

@@ -10,21 +10,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.engine.as_of.operator import AsOfOperator
-from beamish.engine.came_out import came_out
-from beamish.engine.clocks import Clocks
-from beamish.engine.kept_rows import kept_rows
-from beamish.engine.kept_windows import kept_windows, window_plan
-from beamish.engine.operator import Operator
-from beamish.engine.refined import bare
-from beamish.engine.state import DictStore
-from beamish.engine.suppress.operator import SuppressOperator
-from beamish.engine.suppress.reading import held_rows
-from beamish.engine.versions.operator import VersionsOperator
-from beamish.engine.versions.reading import StoredTable
+from beamish.contract.clocks import Clocks
+from beamish.contract.operator import Operator
+from beamish.contract.output_sequence import came_out
+from beamish.contract.relation import Relation
+from beamish.contract.store import DictStore
 from beamish.flow import BoundFlow, Flow
 from beamish.pane import Pane, PaneList
-from beamish.plan.relation import Relation
 from beamish.script.events import Event, Step, as_step
 from beamish.script.panes import Trace, panes_from_table
 from beamish.script.tables import ScriptRows, check_script, script_rows, watermark_of
@@ -138,64 +130,6 @@ def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
 
 def _known_us(watermark_us: int) -> int | None:
     return None if watermark_us == NO_WATERMARK_US else watermark_us
-
-
-def held_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[tuple[Relation, pa.Table]]:
-    """What each suppress holds after a script: what its stage gives, and rows (``engine/suppress/reading.py``).
-
-    Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
-    """
-    for operator, stores in _stores_after(flow, events, initial):
-        if isinstance(operator, SuppressOperator):
-            yield operator.gives, pa.concat_tables([held_rows(operator, store) for store in stores])
-
-
-def tables_after(flow: Flow, events: Sequence[Event], initial: Any = None) -> Iterator[StoredTable]:
-    """The versioned tables after a script.
-
-    Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
-    """
-    for operator, (store, *_) in _stores_after(flow, events, initial):
-        if isinstance(operator, (VersionsOperator, AsOfOperator)):
-            yield StoredTable(store)
-
-
-def windows_after(
-    flow: Flow, events: Sequence[Event], initial: Any, stage: Flow, span_us: tuple[int, int]
-) -> pa.Table | None:
-    """The windows that a stage keeps after a script (``engine/kept_windows.py``); None: no row came.
-
-    Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong.
-    """
-    for below, (operator, stores) in zip(flow.flows, _stores_after(flow, events, initial), strict=False):
-        if below is stage:
-            plan = window_plan(operator)
-            return pa.concat_tables([kept_windows(plan, store, span_us) for store in stores])
-    return None
-
-
-def rows_after(
-    flow: Flow, events: Sequence[Event], initial: Any, *, stage: Flow, span: tuple[int, int], of: str | None
-) -> pa.Table | None:
-    """The rows that a stage keeps in its windows after a script (``engine/kept_rows.py``); None: no row came.
-
-    Raises:
-        PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong, or nothing keeps rows.
-    """
-    for below, (operator, stores) in zip(flow.flows, _stores_after(flow, events, initial), strict=False):
-        if below is stage:
-            plan = window_plan(operator)
-            return pa.concat_tables([kept_rows(plan, store, span, of) for store in stores])
-    return None
-
-
-def _stores_after(flow: Flow, events: Sequence[Event], initial: Any) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
-    """The operator of each stage, and the stores of its shards after a script."""
-    for below, stores in stages_after(flow, events, initial):
-        yield bare(below.operator), stores
 
 
 def stages_after(

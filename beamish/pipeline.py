@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, overload
 
 import attrs
 
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.addresses import printable
+from beamish.checkpoint.of_script import why_after
+from beamish.checkpoint.questions import CheckpointState, ScriptState
+from beamish.checkpoint.upgrade import check_next_run
+from beamish.contract.stage import Stage
 from beamish.costs import YEAR, check_span
-from beamish.deduplication import read_deduplication
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
 from beamish.explain import explain, explained
 from beamish.flow import Flow, Input, Panes
 from beamish.forms import FromChangelog, FromPanes, InputForm
-from beamish.inspection.of_script import why_after
 from beamish.kernels.formulas import Formula, read_condition, read_formula
 from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.changes.plan import ChangesOptions
+from beamish.kinds.changes.stage import ChangesStage
+from beamish.kinds.deduplicate.option import read_deduplication
+from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.kinds.suppress.stage import Suppressed, unsuppressed
+from beamish.kinds.versions.options import read_versions
+from beamish.kinds.versions.stage import VersionsStage
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.retention_option import Retention
+from beamish.kinds.window.stage import WindowStage
 from beamish.local import run
 from beamish.markup import html_code, html_table, html_text
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
-from beamish.options import WindowOptions
 from beamish.pane import Pane
-from beamish.plan.changes_plan import ChangesOptions
-from beamish.retention import Retention
 from beamish.source import Source, key_by_call, where_call
-from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.changes import ChangesStage
-from beamish.stages.deduplicate import DeduplicateStage
-from beamish.stages.stage import Stage
-from beamish.stages.suppressed import Suppressed, unsuppressed
-from beamish.stages.versions import VersionsStage
-from beamish.stages.window import WindowStage
-from beamish.state import CheckpointState, ScriptState
-from beamish.suppress import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
 from beamish.testing import TestStream
 from beamish.triggers.trigger import Trigger, check_trigger
-from beamish.upgrading.upgrade import check_next_run
-from beamish.versioning import read_versions
 from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption, check_window
 from beamish.windows.windowings import Windowings
@@ -455,7 +455,8 @@ class Pipeline:
         dropped = self.flow.stage.with_dropped
         if len(self.flow.inputs) > 1 or self.flow.stage != WindowStage(WindowOptions(with_dropped=dropped)):
             return self._with(deduplication=options)
-        return Pipeline(attrs.evolve(self.flow, stage=DeduplicateStage(options, with_dropped=dropped)))
+        in_windows = WindowStage(WindowOptions(deduplication=options, with_dropped=dropped))
+        return Pipeline(attrs.evolve(self.flow, stage=DeduplicateStage(options, in_windows, with_dropped=dropped)))
 
     def retain(
         self,

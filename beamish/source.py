@@ -8,11 +8,11 @@ from typing import Any, Never, TypeVar
 import attrs
 import pyarrow as pa
 
+from beamish.contract.relation import Relation
 from beamish.errors import PipelineError
 from beamish.forms import InputForm
 from beamish.kernels.formulas import Formula
 from beamish.kernels.reserved import NO_EVENT_TIME
-from beamish.plan.relation import Relation
 from beamish.watermarks import NoWatermark, Watermark
 from beamish.windows.option import WindowOption
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.spark.kept_windows import _of_stage
+from beamish.spark.checkpoint.kept_windows import _of_stage
 
 HOUR = 3600
 PIPELINE = (

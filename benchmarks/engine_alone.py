@@ -23,7 +23,7 @@ from data import rows_in_files
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.triggers import AfterWatermark, Always
 

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.engine.kept_windows import kept_windows, window_plan
-from beamish.engine.state import DictStore
+from beamish.at_rest.stage_plans import window_plan
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.kinds.window.kept_windows import kept_windows
 from beamish.triggers import AfterWatermark, Always
 
 SIZE = 10

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 
 _SCHEMA = {None: pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("x", pa.int64())])}

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 import beamish as bm
-from beamish.engine.operator import Operator, Shard
-from beamish.engine.state import DictStore
+from beamish.contract.operator import Operator, Shard
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 
 CHANGES, ROWS, STEPS = 2_000, 20_000, 12

@@ -8,19 +8,19 @@ from typing import Any
 import attrs
 
 import beamish as bm
-from beamish.deduplication import Deduplication
+from beamish.contract.stage import Stage
 from beamish.flow import Flow, Input, Panes
-from beamish.options import WindowOptions
-from beamish.plan.changes_plan import ChangesOptions
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.changes.plan import ChangesOptions
+from beamish.kinds.changes.stage import ChangesStage
+from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.deduplicate.stage import DeduplicateStage
+from beamish.kinds.suppress.stage import Suppressed, unsuppressed
+from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
+from beamish.kinds.versions.stage import VersionsStage
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.stage import WindowStage
 from beamish.source import Source
-from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.changes import ChangesStage
-from beamish.stages.deduplicate import DeduplicateStage
-from beamish.stages.stage import Stage
-from beamish.stages.suppressed import Suppressed, unsuppressed
-from beamish.stages.versions import VersionsStage
-from beamish.stages.window import WindowStage
-from beamish.versioning import AsOfOptions, VersionsOptions
 
 
 @attrs.frozen

@@ -30,7 +30,7 @@ from beamish.accumulations import (
     Sum,
     TopN,
 )
-from beamish.engine.state.store import DictStore
+from beamish.contract.store import DictStore
 from beamish.instants import EPOCH
 from beamish.testing import TestStream
 from beamish.triggers import (

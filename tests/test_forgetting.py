@@ -5,7 +5,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Never, Repeatedly

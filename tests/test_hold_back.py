@@ -7,9 +7,9 @@ import pytest
 import beamish as bm
 from beamish import flow
 from beamish.accumulations import Count, Sum
-from beamish.options import WindowOptions
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.stage import WindowStage
 from beamish.source import Source
-from beamish.stages.window import WindowStage
 from beamish.testing import TestStream
 from tests.own.hold_back import HoldBack, held_back
 

@@ -11,15 +11,16 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Accumulation, Count, Sum
+from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest.stage_plans import window_plan
+from beamish.checkpoint.of_script import stage_meant
+from beamish.checkpoint.question import read_texts
+from beamish.checkpoint.rows import rows_of
+from beamish.checkpoint.words import QueryFacts, stage_lines, why
+from beamish.contract.store import DictStore
 from beamish.description import descriptions
-from beamish.engine.kept_windows import kept_windows, window_plan
-from beamish.engine.stage_facts import stage_facts
-from beamish.engine.state import DictStore
-from beamish.inspection.of_script import stage_meant
-from beamish.inspection.question import read_texts
-from beamish.inspection.rows import rows_of
-from beamish.inspection.words import QueryFacts, stage_lines, why
 from beamish.instants import END_OF_TIME_US
+from beamish.kinds.window.kept_windows import kept_windows
 from beamish.local import stages_after
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
@@ -186,7 +187,7 @@ def test_the_next_batch_and_what_holds_a_pane_back_after_it_fired():
 
 
 def read_question_of(facts, key):
-    from beamish.inspection.question import read_question
+    from beamish.checkpoint.question import read_question
 
     return read_question(facts, "why", key, None)
 

@@ -12,7 +12,7 @@ import pytest
 import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.accumulations import Accumulation, Count, Fold, InnerJoin, LeftOuterJoin, Mean, Reduce, Sum
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.local import Variation
 from beamish.local import run as run_varied

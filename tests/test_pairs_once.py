@@ -10,8 +10,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin
-from beamish.engine.state.reading import read_index, read_segment
-from beamish.engine.state.store import DictStore
+from beamish.contract.store import DictStore
+from beamish.kinds.window.stored_windows import read_index, read_segment
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Repeatedly
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 import beamish as bm
 from beamish.accumulations import Accumulation, CountDistinct, Reduce, Sum
 from beamish.kernels.identity import identity
-from beamish.plan.read_identity import option_of
+from beamish.kinds.window.read_identity import option_of
 from beamish.triggers import AfterAny, AfterCount, AfterWatermark, Trigger
 from beamish.windows.option import WindowOption
 from tests.strategies.accumulations import accumulations

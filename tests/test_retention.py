@@ -5,9 +5,9 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
-from beamish.engine.state.state import State
-from beamish.engine.state.store import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.kinds.window.state import State
 from beamish.testing import TestStream
 from beamish.triggers import Always
 
@@ -85,7 +85,8 @@ def test_a_budget_may_be_added_changed_and_taken_away_between_two_runs():
 
 
 def windows(pipeline, store):
-    from beamish.engine.kept_windows import kept_windows, window_plan
+    from beamish.at_rest.stage_plans import window_plan
+    from beamish.kinds.window.kept_windows import kept_windows
 
     operator, _ = shard(pipeline, store)
     return kept_windows(window_plan(operator), store, (-(2**62), 2**62)).to_pylist()

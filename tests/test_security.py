@@ -14,8 +14,8 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Collect, Count, Reduce, Sum
 from beamish.kernels.codec import encode
+from beamish.kinds.window.read_identity import option_of
 from beamish.local import Variation, trace
-from beamish.plan.read_identity import option_of
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Trigger
 from tests.own.accumulations import Distinct
@@ -31,7 +31,7 @@ RUNS = (
     "subprocess.Popen",
     "ctypes.dlopen",
 )
-IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/workers.py", "beamish/watching/progress.py"}  # fmt: skip
+IMPORTS_BY_NAME = {"beamish/__main__.py", "beamish/sinks/databases/database.py", "beamish/spark/daemon.py", "beamish/spark/runtime/workers.py", "beamish/watching/progress.py"}  # fmt: skip
 HOSTILE = [
     "__import__('os').system('touch {file}')",
     "'); DROP TABLE panes; --",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import beamish as bm
-from beamish.engine.state import DictStore
+from beamish.checkpoint.comparison import StoredStage, changes_of
+from beamish.contract.store import DictStore
 from beamish.script.tables import script_rows
-from beamish.upgrading.comparison import StoredStage, changes_of
 from tests.laws.test_carried_over import carried
 from tests.upgrades.carried import differences_after, in_two_runs, line
 from tests.upgrades.rows import PLAIN, ROWS

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import beamish as bm
-from beamish import versioned_table
 from beamish.instants import EPOCH
+from beamish.versioned_table import table as versioned_table
 
 SECOND = timedelta(seconds=1)
 MICROSECOND = timedelta(microseconds=1)

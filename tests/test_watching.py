@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 import beamish as bm
-from beamish.engine.counts import SKIPPED
+from beamish.contract.counts import SKIPPED
 from beamish.errors import OptionError
 from beamish.watching import progress as module
 from beamish.watching.prometheus import PrometheusMetrics

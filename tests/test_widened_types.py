@@ -10,15 +10,15 @@ import pytest
 import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
-from beamish.engine.stage_facts import stage_facts
-from beamish.engine.state import DictStore
-from beamish.engine.state.compatibility import _columns_in
-from beamish.engine.state.takes import TAKES, note_takes, widest
+from beamish.at_rest.stage_facts import stage_facts
+from beamish.contract.input_schemas import TAKES, note_takes, widest
+from beamish.contract.relation import Relation
+from beamish.contract.store import DictStore
 from beamish.kernels.widening import same_or_wider, widens
-from beamish.plan.relation import Relation
+from beamish.kinds.window.compatibility import _columns_in
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
-from beamish.spark.kept_windows import _plan_of
+from beamish.spark.checkpoint.kept_windows import _plan_of
 from beamish.testing import TestStream
 from tests.laws.test_carried_over import carried
 from tests.upgrades.carried import Run, line

@@ -5,9 +5,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import CoGroup, Collect, Count
-from beamish.engine.kept_windows import kept_windows, window_plan
-from beamish.engine.state.store import DictStore
+from beamish.at_rest.stage_plans import window_plan
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.kinds.window.kept_windows import kept_windows
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 

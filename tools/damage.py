@@ -22,11 +22,11 @@ import attrs
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, InnerJoin, LeftOuterJoin, Max, Sum
-from beamish.engine.state import DictStore
-from beamish.engine.state.sealed import SealedStore, new_word
+from beamish.contract.store import DictStore
 from beamish.local import Variation, _Node, _run
 from beamish.script.events import Event, as_step
 from beamish.script.tables import ScriptRows, script_rows
+from beamish.tables.sealed import SealedStore, new_word
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always, Repeatedly
 

@@ -94,13 +94,13 @@ _VERSIONS = (
 )
 _DUPLICATES = (("tests/test_transcripts.py",), ("tests/laws/test_duplicates.py",))
 ROOMS = {
-    "beamish/accumulations/adapters/meeting.py": (("tests/test_transcripts.py",), ("tests/laws/test_within.py",)),
-    "beamish/engine/duplicates": _DUPLICATES,
-    "beamish/engine/windowing/duplicates.py": _DUPLICATES,
-    "beamish/engine/suppress": _SUPPRESS,
-    "beamish/engine/changes": _SUPPRESS,
-    "beamish/engine/versions": _VERSIONS,
-    "beamish/engine/as_of": _VERSIONS,
+    "beamish/accumulations/base/meeting.py": (("tests/test_transcripts.py",), ("tests/laws/test_within.py",)),
+    "beamish/kinds/deduplicate": _DUPLICATES,
+    "beamish/kinds/window/window_duplicates.py": _DUPLICATES,
+    "beamish/kinds/suppress": _SUPPRESS,
+    "beamish/kinds/changes": _SUPPRESS,
+    "beamish/kinds/versions": _VERSIONS,
+    "beamish/kinds/as_of": _VERSIONS,
     "beamish/statement": (("tests/statement",), ()),
 }
 """The tests, and the laws, of folders of which the others tell little."""

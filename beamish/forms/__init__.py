@@ -6,8 +6,8 @@ known only to who keeps the table; these are stages.
 
     from_changelog(format)    inserts and deletions of whole rows      forms/changelog.py
     from_panes()              a table of panes, by ``pane.kind``       forms/panes.py
-    changes(...)              upserts by key                           stages/changes.py
-    versions(...)             upserts by key and time                  stages/versions.py
+    changes(...)              upserts by key                           kinds/changes/stage.py
+    versions(...)             upserts by key and time                  kinds/versions/stage.py
 
 They have one vocabulary: ``deleted``, ``sequence_by``, and reasons for dropped rows (``DropReason``).
 """

@@ -9,3 +9,11 @@ Ints = NDArray[np.int64]
 """Whole numbers, times in microseconds among them."""
 Flags = NDArray[np.bool_]
 Doubles = NDArray[np.float64]
+
+
+NO_VALUE = np.iinfo(np.int64).min
+"""There is none: no timestamp, no lateness, no segment."""
+
+
+NO_ENTRY = -1
+"""No index: it points at nothing."""

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.costs import warn
 from beamish.errors import BeamishError, ColumnError, OptionError, PipelineError
 from beamish.instants import EARLIEST_US, END_OF_TIME_US, LATEST_US, instant_us
 from beamish.pane import Pane, PaneKind, RowWindow
-from beamish.plan.relation import PANE_COLUMNS, Relation
 from beamish.plot.keys import Chosen, key_name, key_of
 from beamish.plot.picture import Panel, Picture, Point, Watermark, boxes_of, judged, value_label
 from beamish.script.panes import panes_from_table

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from beamish.contract.relation import Relation
+from beamish.contract.schemas import ROW_WINDOW
 from beamish.instants import instant
 from beamish.markup import html_table
 from beamish.pane import DropReason, Pane, PaneChange, PaneKind, PaneList, PaneTiming, RowWindow, Window
-from beamish.plan.relation import Relation
-from beamish.plan.schemas import ROW_WINDOW
 from beamish.script.events import Event, shown
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from beamish.contract.conditions import NO_ROWS
 from beamish.errors import ColumnError, ScriptError
 from beamish.flow import Flow
 from beamish.forms import is_of_panes, not_as_rows
 from beamish.instants import instant_us
 from beamish.kernels.reserved import EVENT_TIME, PREFIX, SIGN, has_no_event_time, is_reserved
 from beamish.kernels.spelling import respelled
-from beamish.plan.conditions import NO_ROWS
 from beamish.script.events import Bundle, Event, Row, Step, as_step, in_words
 from beamish.source import Source
 

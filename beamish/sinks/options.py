@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from beamish.addresses import printable
+from beamish.contract.pane_identity import FIELDS
 from beamish.errors import OptionError
-from beamish.plan.ledger import FIELDS
 
 
 def read_fields(call: str, fields: Any) -> tuple[str, ...]:

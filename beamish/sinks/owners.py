@@ -15,7 +15,7 @@ from typing import Any
 from beamish.errors import SinkError
 from beamish.kernels.marks import Mark, Marked
 from beamish.sinks.databases.database import Database, literal, rows_of
-from beamish.sinks.names import TableName
+from beamish.sinks.databases.names import TableName
 
 MARKS = "_beamish_sinks"
 _ENTRY = "batch_entry"

@@ -10,10 +10,10 @@ import attrs
 from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import DELETED
 from beamish.kernels.marks import Mark
-from beamish.sinks.batch import Batch
 from beamish.sinks.databases import Database, database_of
+from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import written
-from beamish.sinks.names import TableName, quoted
+from beamish.sinks.databases.names import TableName, quoted
 from beamish.sinks.options import read_fields, read_flag, read_keys
 from beamish.sinks.owners import make_marks, marked, write_mark
 from beamish.sinks.session import is_driver
@@ -122,7 +122,7 @@ class SqlSink:
             ColumnError, PipelineError, SinkError: as for a batch.
             StateError: the folder is not the checkpoint of a query that has committed a batch.
         """
-        from beamish.spark.stored_query import last_entry
+        from beamish.spark.checkpoint.stored_query import last_entry
 
         batch = self._net(panes)
         mark = Mark(*last_entry(panes.sparkSession, checkpoint))

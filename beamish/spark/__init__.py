@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.spark.packages import check_packages
+from beamish.spark.runtime.packages import check_packages
 
 check_packages()  # before any module of this package imports it
 
-from beamish.spark.session import check_session, check_streaming, settle_partitions, shard_count  # noqa: E402
+from beamish.spark.runtime.session import check_session, check_streaming, settle_partitions, shard_count  # noqa: E402
 from beamish.spark.split import dropped, panes  # noqa: E402
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def apply(
     from beamish.spark.compile.initial import name_initial, with_initial
     from beamish.spark.compile.inputs import name_inputs
     from beamish.spark.compile.stream import has_querys_watermark, panes_of_stream
-    from beamish.spark.observation import can_be_observed
     from beamish.spark.rows.as_they_came import as_they_came
+    from beamish.spark.runtime.observation import can_be_observed
 
     named = name_inputs(flow, df, inputs, told)
     if told is None:

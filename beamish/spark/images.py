@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from beamish.contract.relation import Follows
 from beamish.errors import PipelineError
 from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.plan.relation import Follows
 from beamish.spark.changelog.formats import JSON, check_merging
 from beamish.spark.changelog.pane_table import PaneTable
+from beamish.spark.checkpoint.offset_log import entry_digest
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import arrow_type
 
@@ -104,12 +104,6 @@ def batch_entry(df: DataFrame, batch_id: int) -> str:
     uuid = spark._jvm.java.util.UUID.fromString(query)  # noqa: SLF001
     running = spark._jsparkSession.sharedState().activeStreamingQueries().get(uuid)  # noqa: SLF001
     return "" if running is None else entry_digest(df.sparkSession, running.resolvedCheckpointRoot(), batch_id)
-
-
-def entry_digest(spark: SparkSession, checkpoint: str, batch: int) -> str:
-    """A digest of a batch's entry in the offset log."""
-    lines = spark.read.text(f"{checkpoint.rstrip('/')}/offsets/{batch}", wholetext=True).collect()
-    return f"offsets {hashlib.sha256(lines[0].value.encode()).hexdigest()[:32]}"
 
 
 def _local(df: DataFrame, name: str) -> str:

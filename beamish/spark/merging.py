@@ -19,10 +19,10 @@ from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.kernels.marks import Mark, Marked
 from beamish.kernels.merge_statement import merge_statement, replace_statement
 from beamish.kernels.quoting import quoted
-from beamish.spark.connectors import connector_errors
+from beamish.spark.checkpoint.stored_query import last_entry
 from beamish.spark.images import Images, batch_entry, images, query_id
 from beamish.spark.rows.columns import column
-from beamish.spark.stored_query import last_entry
+from beamish.spark.runtime.connectors import connector_errors
 
 _OWNER = "beamish.query"
 """The table property that says which query the table belongs to."""

@@ -22,23 +22,23 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from beamish.contract.relation import Relation
 from beamish.errors import OptionError, ScriptError, SparkSetupError
 from beamish.flow import Flow
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH, EVENT_TIME, IS_ROW, REPORT, WATERMARK
 from beamish.pane import PaneList
-from beamish.plan.relation import Relation
 from beamish.script.events import Event, as_step, in_words
 from beamish.script.panes import Trace, panes_from_table
 from beamish.script.tables import check_script, script_rows, watermark_of
 from beamish.source import Source
 from beamish.spark.compile.inputs import check_streams
 from beamish.spark.compile.stream import needs_ticks, panes_of_stream
-from beamish.spark.millis import is_watermark, watermark_row_us
 from beamish.spark.rows.pack import NO_CLOCK
 from beamish.spark.rows.watermark_column import SourceRows
-from beamish.spark.session import check_streaming, shard_count, spark_version
+from beamish.spark.runtime.millis import is_watermark, watermark_row_us
+from beamish.spark.runtime.session import check_streaming, shard_count, spark_version
 from beamish.spark.sources.script import script_stream
 
 

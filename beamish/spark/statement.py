@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable
+from beamish.contract.pane_identity import Ledger
 from beamish.errors import PipelineError, SqlError
 from beamish.flow import Flow
 from beamish.kernels.quoting import quoted
 from beamish.pane import PaneChange
-from beamish.plan.ledger import Ledger
 from beamish.spark import apply as apply_flow
 from beamish.spark.rows.columns import column
 

@@ -27,7 +27,7 @@ from beamish.accumulations import (
     TopN,
     Variance,
 )
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError
 from beamish.statement.text import Span, Text
 from beamish.statement.tokens import Token, span_of, split

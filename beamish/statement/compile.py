@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import GIVES_LIST_OF_ONE, Call, UserAggregates, accumulation_of, calls_in

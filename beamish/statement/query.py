@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.durations import Duration
 from beamish.errors import OptionError, ScriptError
 from beamish.kernels.named import Named

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from beamish.addresses import printable
-from beamish.engine.counts import DROPPED, PANES
+from beamish.contract.counts import DROPPED, PANES
 from beamish.errors import OptionError
 from beamish.pane import PaneKind
 from beamish.watching.totals import BatchCounts, Totals

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from beamish.engine.counts import DROPPED, PANES, SKIPPED
+from beamish.contract.counts import DROPPED, PANES, SKIPPED
 from beamish.pane import DropReason, PaneTiming
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, CollectSet, CountDistinct, First, Last, Max, Min, TopN, TopNByKey
-from beamish.accumulations.adapters.retractable import retractable
+from beamish.accumulations.base.retractable import retractable
 from beamish.kernels.buffers import cast
 from beamish.kernels.groups import Groups
 from beamish.testing import TestStream

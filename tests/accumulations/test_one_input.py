@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from beamish.accumulations import CoGroup, InnerJoin, LeftOuterJoin, Sum
-from beamish.accumulations.adapters.one_input import MergedInput
+from beamish.accumulations.base.accumulation import MergedInput
 from tests.accumulations.test_accumulation import EVERY, Spread
 
 INPUTS = {

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import FullOuterJoin
-from beamish.accumulations.adapters.gathered import Side
-from beamish.accumulations.adapters.meeting import reach
-from beamish.accumulations.adapters.pairs_once import Keeps, PairsOnce
+from beamish.accumulations.base.gathered import Side
+from beamish.accumulations.base.meeting import reach
+from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.kernels.groups import Groups
 from tests.accumulations.laws import PATIENT
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import accumulations as a
-from beamish.accumulations.adapters.retractable import Invertible, Multiset, Retracting, retractable
+from beamish.accumulations.base.retractable import Invertible, Multiset, Retracting, retractable
 from beamish.errors import NumericOverflowError
 from beamish.kernels.groups import Groups
 from tests.accumulations.laws import FEW, GROUPS, assert_same, values

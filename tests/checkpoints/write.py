@@ -13,10 +13,10 @@ from pathlib import Path
 
 import attrs
 
-from beamish.engine.operator import Operator
-from beamish.engine.state import DictStore
-from beamish.engine.state.compatibility import FORMAT
+from beamish.contract.operator import Operator
+from beamish.contract.store import DictStore
 from beamish.local import Variation, run
+from beamish.tables.notes import FORMAT
 from tests.checkpoints.cases import CASES, ON_SPARK, Case
 
 ROOT = "ROOT"

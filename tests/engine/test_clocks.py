@@ -1,7 +1,7 @@
 """Where the watermark goes when nothing moves it (semantics.md#idle-timeout, #processing-time-lag)."""
 
 import beamish as bm
-from beamish.engine.clocks import Clocks
+from beamish.contract.clocks import Clocks
 from beamish.watermarks import NO_WATERMARK_US
 
 SECOND = 1_000_000

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
-from beamish.engine.counts import DROPPED, counts_of_output, counts_of_step
-from beamish.engine.state import DictStore
+from beamish.contract.counts import DROPPED, counts_of_output
+from beamish.contract.operator import counts_of_step
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.triggers import AfterCount, AfterWatermark, Always
 

@@ -5,7 +5,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.state.store import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.triggers import AfterCount, Always
 

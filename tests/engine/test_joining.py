@@ -6,10 +6,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.engine.windowing import joining
-from beamish.engine.windowing.packing import about, unpack
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.kernels.reserved import ROWS as ROWS_OF
+from beamish.kinds.window import joining
+from beamish.kinds.window.packing import about, unpack
 
 SECOND = 1_000_000
 COLUMNS = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("x", pa.int64())])

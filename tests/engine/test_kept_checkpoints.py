@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from beamish.engine.state.compatibility import FORMAT
 from beamish.local import Variation, run
+from beamish.tables.notes import FORMAT
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
 

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beamish.engine.duplicates.remembered import RememberedIds
-from beamish.engine.state import DictStore
-from beamish.engine.state.spans import SpanPolicy
+from beamish.contract.store import DictStore
 from beamish.errors import StateError
+from beamish.kinds.deduplicate.remembered import RememberedIds
+from beamish.tables.spans import SpanPolicy
 
 SCHEMA = pa.schema([("id", pa.string())])
 S = 1_000_000

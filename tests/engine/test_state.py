@@ -7,13 +7,14 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Last, Max, Sum
-from beamish.engine.stage_facts import stage_facts
-from beamish.engine.state import DictStore, SegmentPolicy
-from beamish.engine.state.reading import read_index, read_inherited_panes, read_segment
-from beamish.engine.state.takes import note_takes, noted_takes
+from beamish.at_rest.stage_facts import stage_facts
+from beamish.contract.input_schemas import note_takes, noted_takes
+from beamish.contract.relation import Relation
+from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan.relation import Relation
+from beamish.kinds.window.stored_windows import read_index, read_inherited_panes, read_segment
+from beamish.tables.segment_policy import SegmentPolicy
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
 from tests.said import evolve, said
 
@@ -237,7 +238,7 @@ def test_another_shard_count_is_refused():
 def test_another_format_is_refused(monkeypatch):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
-    monkeypatch.setattr("beamish.engine.state.compatibility.FORMAT", 4)
+    monkeypatch.setattr("beamish.tables.notes.FORMAT", 4)
     with pytest.raises(bm.StateError, match="state format 3, this version of beamish writes 4"):
         step(PIPELINE, store, (2, "red", 1))
 
@@ -328,16 +329,36 @@ def test_bytes_that_are_not_what_was_written_are_told_with_their_entry(name, sto
 def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows, span):
     policy = SegmentPolicy(few_segments=16, few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
-    assert policy.next_span_us(policy.least_span_us(plan), MINUTE, segments, windows) == span
+    assert (
+        policy.next_span_us(
+            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), MINUTE, segments, windows
+        )
+        == span
+    )
 
 
 def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_the_least_span():
     policy = SegmentPolicy(few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
-    assert policy.least_span_us(plan) == MINUTE
-    assert policy.next_span_us(policy.least_span_us(plan), 100 * MINUTE, 10, 641) == 20 * MINUTE
-    assert policy.next_span_us(policy.least_span_us(plan), 100 * MINUTE, 1, 10_000) == MINUTE
-    assert policy.next_span_us(policy.least_span_us(plan), policy.longest_us, 1000, 1000) == policy.longest_us
+    assert policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False) == MINUTE
+    assert (
+        policy.next_span_us(
+            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), 100 * MINUTE, 10, 641
+        )
+        == 20 * MINUTE
+    )
+    assert (
+        policy.next_span_us(
+            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), 100 * MINUTE, 1, 10_000
+        )
+        == MINUTE
+    )
+    assert (
+        policy.next_span_us(
+            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), policy.longest_us, 1000, 1000
+        )
+        == policy.longest_us
+    )
 
 
 def reduced(function):

@@ -11,7 +11,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Max, Sum
-from beamish.engine.windowing.trigger_tree import TriggerNow, TriggerState, new_columns, trigger_columns
+from beamish.kinds.window.trigger_tree import TriggerNow, TriggerState, new_columns, trigger_columns
 from beamish.testing import TestStream
 from beamish.triggers import (
     AfterAll,

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 
 SECOND = 1_000_000

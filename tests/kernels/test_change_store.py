@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from beamish.errors import StateError
-from beamish.kernels.change_store import ChangeStore, Error
+from beamish.versioned_table.change_store import ChangeStore, Error
 
 
 @pytest.fixture

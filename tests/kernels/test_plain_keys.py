@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from beamish.kernels.plain_keys import key_as_written, stored_key, written_key
+from beamish.versioned_table.plain_keys import key_as_written, stored_key, written_key
 from tests.accumulations.laws import PATIENT
 
 BERLIN = ZoneInfo("Europe/Berlin")

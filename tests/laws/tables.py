@@ -11,16 +11,16 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish import Pane, PaneKind
-from beamish.engine.state import DictStore
+from beamish.contract.stage import Stage
+from beamish.contract.store import DictStore
 from beamish.instants import END_OF_TIME_US, instant, instant_us
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.versions.options import VALID_FROM
+from beamish.kinds.versions.stage import VersionsStage
 from beamish.script.events import Bundle, Step, as_step
 from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
-from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.stage import Stage
-from beamish.stages.versions import VersionsStage
 from beamish.testing import TestStream
-from beamish.versioning import VALID_FROM
 from tests.lines import line
 from tests.said import versions_of
 from tests.twin.order import normal, same, spark_order

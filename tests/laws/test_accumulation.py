@@ -1,4 +1,4 @@
-"""The laws of accumulations/accumulation.py, on columns, for whatever the strategies draw; users' own are in it.
+"""The laws of accumulations/base/accumulation.py, on columns, for whatever the strategies draw; users' own are in it.
 
 What each family does with nulls, floats and slices is in tests/accumulations.
 """

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
+from beamish.kinds.versions.options import VALID_FROM
 from beamish.local import Variation
 from beamish.script.events import as_step
 from beamish.testing import TestStream
-from beamish.versioning import VALID_FROM
 from tests.agreement import agree, close
 from tests.laws.tables import (
     declaring,

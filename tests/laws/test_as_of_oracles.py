@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beamish.instants import instant
-from beamish.versioning import VALID_FROM
+from beamish.kinds.versions.options import VALID_FROM
 from tests.agreement import close
 from tests.laws.tables import declaring, dropped_ids, live, numbered, rows_of
 from tests.laws.test_as_of_joins import ROWS, met, value_names

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Max, Sum
-from beamish.deduplication import Deduplication
+from beamish.at_rest.rescale import check_carries_over, put_together, split
+from beamish.contract.store import DictStore
 from beamish.durations import Duration
-from beamish.engine.carrying_over import check_carries_over, put_together, split
-from beamish.engine.state import DictStore
-from beamish.engine.suppress import newest_shard
 from beamish.errors import StateError
+from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.suppress import newest_shard
 from beamish.local import Variation, _Node
 from beamish.script.events import as_step
 from beamish.script.panes import panes_from_table

@@ -14,11 +14,11 @@ import beamish as bm
 from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.errors import StateError
 from beamish.flow import Panes
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.versions.stage import VersionsStage
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
-from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.suppressed import Suppressed
-from beamish.stages.versions import VersionsStage
 from beamish.testing import TestStream
 from beamish.triggers import Always
 from tests.agreement import differences

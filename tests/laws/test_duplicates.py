@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Last, Sum
-from beamish.deduplication import Deduplication
 from beamish.durations import Duration
-from beamish.engine.state import SegmentPolicy
-from beamish.engine.state.spans import SpanPolicy
+from beamish.kinds.deduplicate.option import Deduplication
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
+from beamish.tables.segment_policy import SegmentPolicy
+from beamish.tables.spans import SpanPolicy
 from beamish.testing import TestStream
 from tests.agreement import agree, differences
 from tests.laws.dear import dear

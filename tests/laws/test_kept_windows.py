@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish import Pane
+from beamish.at_rest.stage_facts import stage_facts
+from beamish.at_rest.stage_plans import window_plan
 from beamish.description import descriptions
-from beamish.engine.kept_windows import kept_windows, window_plan
-from beamish.engine.stage_facts import stage_facts
 from beamish.instants import END_OF_TIME_US
+from beamish.kinds.window.kept_windows import kept_windows
 from beamish.local import stages_after
 from beamish.script.events import as_step
 from tests.agreement import differences

@@ -50,7 +50,7 @@ def test_every_law_of_a_contract_has_a_test_of_its_name(root):
 def test_the_laws_of_a_contract_are_numbered(root):
     stated = dict(contracts(root))
     assert len(stated["triggers/trigger.py"]) == 3
-    assert len(stated["accumulations/accumulation.py"]) == 3
+    assert len(stated["accumulations/base/accumulation.py"]) == 3
     assert all(stated.values()), [path for path, laws in stated.items() if not laws]
 
 

@@ -1,4 +1,4 @@
-"""The laws of beamish/engine/operator.py for every operator of a flow, one of a stage kind that lives in the tests among them.
+"""The laws of beamish/contract/operator.py for every operator of a flow, one of a stage kind that lives in the tests among them.
 
 For pipelines of all kinds the first two are in test_what_changes_nothing.py too.
 """
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.engine.operator import Cadence
-from beamish.engine.state import DictStore
-from beamish.engine.windowing import joining
+from beamish.contract.operator import Cadence
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.kinds.window import joining
 from beamish.script.panes import panes_from_table
 from beamish.source import Source
 from tests.agreement import differences

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.accumulations import Collect, Count, Last, Sum
+from beamish.kinds.window.retention_option import Retention
 from beamish.local import run as run_varied
-from beamish.retention import Retention
 from beamish.script.events import as_step
 from tests.agreement import agree, agree_otherwise, differences
 from tests.laws.dear import dear

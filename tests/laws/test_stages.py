@@ -1,4 +1,4 @@
-"""The laws of stages (beamish/stages/stage.py), for whatever the strategies draw."""
+"""The laws of stages (beamish/contract/stage.py), for whatever the strategies draw."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from beamish.engine.operator import Operator
-from beamish.engine.state.segments import SegmentPolicy
-from beamish.engine.suppress import newest_shard
-from beamish.engine.suppress.newest_shard import NewestShard
-from beamish.engine.suppress.operator import SuppressOperator
-from beamish.engine.suppress.shard import SuppressShard
+from beamish.contract.operator import Operator
+from beamish.kinds.suppress import newest_shard
+from beamish.kinds.suppress.newest_shard import NewestShard
+from beamish.kinds.suppress.operator import SuppressOperator
+from beamish.kinds.suppress.shard import SuppressShard
 from beamish.local import Variation, run
+from beamish.tables.segment_policy import SegmentPolicy
 from tests.laws.dear import dear
 from tests.laws.test_suppress import are_same, drawn, outcome, some_buffers
 from tests.strategies import changes

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
+from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.local import Variation, run
 from beamish.script.events import Bundle, as_step
 from beamish.testing import TestStream
-from beamish.versioning import VALID_FROM, VALID_TO
 from tests.agreement import agree, close, differences
 from tests.laws.tables import (
     Change,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beamish.engine.operator import Operator
-from beamish.engine.state import SegmentPolicy
+from beamish.contract.operator import Operator
 from beamish.local import Variation, run
+from beamish.tables.segment_policy import SegmentPolicy
 from tests.agreement import differences
 from tests.laws.dear import dear
 from tests.strategies import merges

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish.accumulations import Collect, Count, Last, Sum
-from beamish.deduplication import Deduplication
 from beamish.durations import Duration
-from beamish.engine.state import SegmentPolicy
+from beamish.kinds.deduplicate.option import Deduplication
 from beamish.local import Variation
 from beamish.local import run as run_varied
+from beamish.tables.segment_policy import SegmentPolicy
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from tests.agreement import agree, differences

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from beamish import Pipeline
+from beamish.contract.operator import Operator
+from beamish.contract.relation import Relation
+from beamish.contract.stage import Stage
 from beamish.durations import Duration, DurationLike, read_positive
-from beamish.engine.operator import Operator
 from beamish.errors import PipelineError
 from beamish.flow import Flow, Panes
-from beamish.plan.relation import Relation
 from beamish.source import Source
-from beamish.stages.stage import Stage
 from tests.own.hold_back_operator import HoldBackOperator
 
 

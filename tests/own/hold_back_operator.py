@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.engine.operator import Operator, Shard
+from beamish.contract.operator import Operator, Shard
+from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW
 from beamish.kernels.codes import hash_rows, normalise
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.plan.schemas import PANE, TIMESTAMP, WINDOW
 
 _PANE = {"kind": "PANE", "timing": "UNKNOWN", "index": 0, "on_time_index": -1, "is_first": True, "is_last": True}
 _PANE |= {"change": "INSERT", "sequence": 0, "watermark": None}

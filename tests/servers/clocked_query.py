@@ -17,7 +17,7 @@ from pathlib import Path
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.spark.stored_query import is_heartbeat
+from beamish.spark.checkpoint.stored_query import is_heartbeat
 from tests.conftest import start_spark
 
 PIPELINE = (

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.sinks.batch import Batch
 from beamish.sinks.databases import database_of
+from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import rows_of
 from tests.servers.postgresql import server
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.kernels.marks import Mark
-from beamish.sinks.batch import Batch
+from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import rows_of
 
 _US = timedelta(microseconds=1)

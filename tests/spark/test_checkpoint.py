@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 import beamish as bm
 from beamish.accumulations import Count, Reduce
-from beamish.spark.checkpoint import entries_of
+from beamish.spark.checkpoint.entries import entries_of
 from beamish.triggers import AfterWatermark
 
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count
+from beamish.spark.checkpoint.stored_query import is_heartbeat
 from beamish.spark.sources import machine_clock
 from beamish.spark.sources.heartbeats import HeartbeatReader
 from beamish.spark.sources.machine_clock import Heartbeat, Reading
-from beamish.spark.stored_query import is_heartbeat
 from beamish.testing import TestStream
 
 SECOND = 1_000_000

@@ -12,7 +12,7 @@ import pytest
 import beamish as bm
 from beamish import __main__ as program
 from beamish.accumulations import Count, Reduce, Sum
-from beamish.spark import session
+from beamish.spark.runtime import session
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark
 from tests.checkpoints.cases import CASES

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish import accumulations as a
+from beamish.kinds.suppress.stage import Suppressed
 from beamish.script.events import Bundle
-from beamish.stages.suppressed import Suppressed
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import beamish as bm
+from beamish.checkpoint.migrating import _local
 from beamish.script.tables import script_rows
-from beamish.spark.migration import _renumber, _ticks
-from beamish.spark.stored_query import is_heartbeat
-from beamish.upgrading.migrating import _local
+from beamish.spark.checkpoint.migration import _renumber, _ticks
+from beamish.spark.checkpoint.stored_query import is_heartbeat
 from tests.upgrades.carried import Run
 from tests.upgrades.rows import CHAIN, MERGED, OF_TWO, PLAIN, SCRIPT
 

@@ -1,6 +1,13 @@
 import pytest
 
-from beamish.spark.millis import END_OF_TIME_MS, delay_parts, is_watermark, timer_ms, watermark_row_us, watermark_us
+from beamish.spark.runtime.millis import (
+    END_OF_TIME_MS,
+    delay_parts,
+    is_watermark,
+    timer_ms,
+    watermark_row_us,
+    watermark_us,
+)
 from beamish.windows.option import END_OF_TIME_US
 
 

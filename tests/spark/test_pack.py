@@ -5,10 +5,10 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.engine.state import DictStore
-from beamish.engine.windowing import joining
-from beamish.engine.windowing.packing import unpack
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
+from beamish.kinds.window import joining
+from beamish.kinds.window.packing import unpack
 from beamish.spark.rows import first_batch, pack
 from beamish.spark.rows.pack import NO_INPUT, pane_packer, source_packer
 

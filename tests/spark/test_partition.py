@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.spark.operator import partition
 from beamish.spark.operator.partition import NO_SHARD, StatePartition
 from beamish.spark.rows import first_batch

@@ -10,9 +10,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.stage_facts import ABOUT
-from beamish.engine.state import DictStore
-from beamish.engine.state.takes import TAKES
+from beamish.at_rest.stage_facts import ABOUT
+from beamish.contract.input_schemas import TAKES
+from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import (

@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 
 import beamish as bm
-from beamish.spark import session
+from beamish.spark.runtime import session
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 

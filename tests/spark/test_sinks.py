@@ -290,7 +290,7 @@ def test_a_missing_kafka_connector_is_named_when_the_sink_is_made(spark):
 
 
 def test_a_missing_connector_is_a_sink_error_of_the_batch(files, tmp_path, monkeypatch):
-    monkeypatch.setattr("beamish.spark.connectors.check_connector", lambda *_: None)
+    monkeypatch.setattr("beamish.spark.runtime.connectors.check_connector", lambda *_: None)
     source = files(ts=TIME, team=pa.string(), score=pa.int32()).add(row(0, "red"))
     for name, sink in (
         ("kafka", bm.sinks.kafka("host:9092", "totals")),

@@ -5,12 +5,12 @@ import json
 import pytest
 
 import beamish as bm
-from beamish.engine.stage_facts import ABOUT
-from beamish.engine.state import DictStore
-from beamish.engine.state.takes import COLUMNS
+from beamish.at_rest.stage_facts import ABOUT
+from beamish.contract.input_schemas import COLUMNS
+from beamish.contract.store import DictStore
 from beamish.script.tables import script_rows
+from beamish.spark.checkpoint.stored_query import StoredQuery, _bound_to_noted
 from beamish.spark.compile.stream import abouts_of
-from beamish.spark.stored_query import StoredQuery, _bound_to_noted
 from tests.checkpoints.cases import CASES
 
 SHARDS = 2

@@ -13,7 +13,7 @@ import pytest
 import beamish as bm
 from beamish import triggers as t
 from beamish.accumulations import Count, Sum
-from beamish.spark.checkpoint import entries_of, stores_of
+from beamish.spark.checkpoint.entries import entries_of, stores_of
 from beamish.spark.operator.notes import NOTE
 
 COLUMNS = {"ts": pa.timestamp("us", tz="UTC"), "team": pa.string(), "score": pa.int64()}

@@ -5,7 +5,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.engine.state import DictStore
+from beamish.contract.store import DictStore
 from beamish.spark.compile.stream import needs_reports
 from beamish.spark.operator.watermark_sources import FromQuery, FromReports
 

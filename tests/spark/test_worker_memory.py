@@ -10,11 +10,11 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.spark import worker_memory
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
 from beamish.spark.rows.pack import pane_packer, source_packer
+from beamish.spark.runtime import worker_memory
 
 WORKER = """
 import gc
@@ -39,7 +39,7 @@ def test_what_a_worker_has_imported_is_not_looked_at_after_its_tasks():
 
 @pytest.mark.parametrize(("chosen", "taken"), [({}, "system"), ({"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}, "mimalloc")])
 def test_arrow_takes_memory_from_the_system_unless_somebody_chose(chosen, taken):
-    words = "import pyarrow as pa; from beamish.spark.worker_memory import spare_memory; spare_memory(); print(pa.default_memory_pool().backend_name)"
+    words = "import pyarrow as pa; from beamish.spark.runtime.worker_memory import spare_memory; spare_memory(); print(pa.default_memory_pool().backend_name)"
     env = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"} | chosen
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == taken

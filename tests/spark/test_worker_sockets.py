@@ -11,9 +11,9 @@ import beamish as bm
 from beamish.accumulations import Collect, Count
 from beamish.spark.operator.processor import ShardProcessor, Wakes
 from beamish.spark.operator.watermark_sources import FromQuery
+from beamish.spark.runtime.worker_sockets import AcknowledgedFunction, acknowledge
 from beamish.spark.sources.heartbeats import HeartbeatReader
 from beamish.spark.sources.script import ScriptReader
-from beamish.spark.worker_sockets import AcknowledgedFunction, acknowledge
 from beamish.triggers import AfterProcessingTime, AfterWatermark
 
 linux = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has the option")
@@ -81,8 +81,8 @@ def test_connections_are_left_open_and_other_files_are_left_alone(tmp_path):
 
 
 def test_where_the_system_cannot_say_so_nothing_is_said(monkeypatch):
-    monkeypatch.setattr("beamish.spark.worker_sockets._ACKNOWLEDGE", None)
-    monkeypatch.setattr("beamish.spark.worker_sockets._acknowledge", pytest.fail)
+    monkeypatch.setattr("beamish.spark.runtime.worker_sockets._ACKNOWLEDGE", None)
+    monkeypatch.setattr("beamish.spark.runtime.worker_sockets._acknowledge", pytest.fail)
     assert pickle.loads(pickle.dumps(FUNCTION))([1]).__next__() == 1
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import beamish as bm
-from beamish.spark import workers
+from beamish.spark.runtime import workers
 
 FINE = {"python": "/venv/bin/python", "version": [3, 11], "missing": [], "beamish": bm.__version__, "added": False}
 NO_PROGRAM = """An error occurred while calling o55.collectToPython.

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Accumulation, ApproxCountDistinct
-from beamish.deduplication import Deduplication
+from beamish.contract.stage import Stage
 from beamish.durations import Duration, duration
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.versions.stage import VersionsStage
 from beamish.source import Source
-from beamish.stages.as_of_join import AsOfStage
-from beamish.stages.stage import Stage
-from beamish.stages.versions import VersionsStage
 from beamish.triggers import Trigger
 from tests.said import evolve, said, takes_back, versions_of
 from tests.seconds import S

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import accumulations as a
-from beamish.deduplication import Deduplication
 from beamish.durations import duration
-from beamish.retention import Retention
+from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.window.retention_option import Retention
 from beamish.triggers import Trigger
 from tests.said import declared
 from tests.strategies.accumulations import accumulations, fold_in_order

@@ -12,8 +12,8 @@ from beamish import accumulations as a
 from beamish import triggers as t
 from beamish.durations import Duration
 from beamish.flow import Flow, Panes
-from beamish.stages.suppressed import Suppressed
-from beamish.stages.window import WindowStage
+from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.window.stage import WindowStage
 from beamish.testing import TestStream
 from tests.own.windows import OfABlock
 from tests.said import Said, said

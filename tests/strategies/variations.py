@@ -5,8 +5,8 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from beamish.engine.state import SegmentPolicy
 from beamish.local import Variation
+from beamish.tables.segment_policy import SegmentPolicy
 
 
 def in_smallest_segments(operator: Any) -> Any:

@@ -42,5 +42,5 @@ def test_unless_checksums_are_noted_old_values_put_back_and_lost_ones_are_found_
         "the right panes: it was not read",
         "the same value",
     }
-    monkeypatch.setattr("beamish.engine.state.sealed.check_last", lambda *_: None)
+    monkeypatch.setattr("beamish.tables.sealed.check_last", lambda *_: None)
     assert any(damage.run(cases, chance).startswith("WRONG") for _ in range(30))

@@ -11,9 +11,9 @@ import attrs
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
 from beamish.flow import Flow
+from beamish.kinds.as_of.stage import AsOfStage
+from beamish.kinds.versions.options import VersionsOptions
 from beamish.script.events import Step
-from beamish.stages.as_of_join import AsOfStage
-from beamish.versioning import VersionsOptions
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.moments import moment

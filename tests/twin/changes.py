@@ -9,8 +9,8 @@ from typing import Any
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, Window
 from beamish.flow import Flow
+from beamish.kinds.suppress.stage import Suppressed
 from beamish.script.events import Step
-from beamish.stages.suppressed import Suppressed
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.held import Holding, Slot

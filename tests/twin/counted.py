@@ -8,7 +8,7 @@ from typing import Any
 
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind
-from beamish.accumulations.adapters.one_input import OfInput
+from beamish.accumulations.base.one_input import OfInput
 from beamish.flow import Flow
 from beamish.source import Source
 from beamish.windows.numbering import Numbering

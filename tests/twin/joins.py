@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import beamish as bm
 from beamish import accumulations as a
 from beamish.accumulations import Accumulation
-from beamish.accumulations.adapters.one_input import OfInput
-from beamish.plan.relation import Relation
+from beamish.accumulations.base.one_input import OfInput
+from beamish.contract.relation import Relation
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import spark_order
 

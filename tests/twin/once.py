@@ -7,8 +7,8 @@ from typing import Any
 
 from beamish import DropReason, Pane, PaneKind
 from beamish.flow import Flow
+from beamish.kinds.deduplicate.stage import DeduplicateStage
 from beamish.script.events import Step
-from beamish.stages.deduplicate import DeduplicateStage
 from tests.said import said
 from tests.twin.duplicates import FirstCome, id_of, remember
 from tests.twin.moments import moment

@@ -12,11 +12,11 @@ import attrs
 
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
+from beamish.contract.stage import Stage
 from beamish.flow import Flow, Panes
 from beamish.kernels.reserved import has_no_event_time
 from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
-from beamish.stages.stage import Stage
 from beamish.windows.numbering import Numbering
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said, takes_back

@@ -11,8 +11,8 @@ import attrs
 import beamish as bm
 from beamish import Pane, PaneKind
 from beamish.flow import Flow
+from beamish.kinds.suppress.stage import Suppressed
 from beamish.script.events import Step
-from beamish.stages.suppressed import Suppressed
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.twin.accumulations import Row

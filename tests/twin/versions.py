@@ -10,11 +10,11 @@ from typing import Any
 import attrs
 
 from beamish import DropReason, Pane, PaneKind, PaneTiming, Window
+from beamish.contract.relation import Relation
 from beamish.flow import Flow, Input, Panes
-from beamish.plan.relation import Relation
+from beamish.kinds.versions.options import VALID_FROM, VALID_TO, VersionsOptions
+from beamish.kinds.versions.stage import VersionsStage
 from beamish.script.events import Step
-from beamish.stages.versions import VersionsStage
-from beamish.versioning import VALID_FROM, VALID_TO, VersionsOptions
 from beamish.windows.option import END_OF_TIME_US
 from tests.said import said
 from tests.strategies.formulas import meaning

@@ -11,9 +11,10 @@ import attrs
 import pyarrow as pa
 
 import beamish as bm
+from beamish.at_rest.stage_facts import ABOUT
+from beamish.checkpoint.comparison import Change, StoredStage, changes_of
+from beamish.contract.store import DictStore
 from beamish.description import descriptions
-from beamish.engine.stage_facts import ABOUT
-from beamish.engine.state import DictStore
 from beamish.flow import BoundFlow
 from beamish.local import Variation, _Node
 from beamish.pane import Pane
@@ -22,7 +23,6 @@ from beamish.script.panes import panes_from_table
 from beamish.script.tables import ScriptRows, script_rows
 from beamish.spark.compile.stream import needs_ticks
 from beamish.testing import TestStream
-from beamish.upgrading.comparison import Change, StoredStage, changes_of
 
 SHARDS = 2
 Stores = list[Sequence[DictStore]]

@@ -22,8 +22,8 @@ import pyarrow as pa
 from beamish.addresses import printable, without_secrets
 from beamish.errors import HIDDEN, SinkError, cause, values_are_hidden
 from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.sinks.batch import Batch
-from beamish.sinks.names import TableName, quoted
+from beamish.sinks.databases.batch import Batch
+from beamish.sinks.databases.names import TableName, quoted
 
 STAGE = "_beamish_stage"
 """The temporary table that a batch is loaded into."""

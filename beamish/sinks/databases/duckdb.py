@@ -18,10 +18,10 @@ import attrs
 import pyarrow as pa
 
 from beamish.kernels.merge_statement import merge_statement
-from beamish.sinks.batch import Batch
+from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import STAGE, check_collation, decimal_fits, literal, rows_of
 from beamish.sinks.databases.files import FileDatabase
-from beamish.sinks.names import TableName, quoted
+from beamish.sinks.databases.names import TableName, quoted
 
 _TYPES = {
     pa.bool_(): "BOOLEAN",

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from beamish.addresses import is_uri, printable
 from beamish.errors import ColumnError, OptionError, SinkError
 from beamish.kernels.image_columns import DELETED
-from beamish.sinks.batch import Batch
+from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import STAGE, Database, decimal_fits, literal, names, newer, rows_of, written
-from beamish.sinks.names import TableName, quoted
+from beamish.sinks.databases.names import TableName, quoted
 
 _LONGEST = 63
 """Bytes of a name; PostgreSQL cuts longer ones off."""

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from beamish.errors import OptionError, SinkError
 from beamish.kernels.image_columns import DELETED
-from beamish.sinks.batch import Batch
+from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import STAGE, check_collation, equal, literal, names, newer, rows_of, written
 from beamish.sinks.databases.files import FileDatabase
-from beamish.sinks.names import TableName, quoted
+from beamish.sinks.databases.names import TableName, quoted
 
 _WAIT_S = 30
 """How long a transaction waits for another one to end, seconds."""

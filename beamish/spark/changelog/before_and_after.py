@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from beamish.contract.relation import Follows
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import PREFIX
-from beamish.plan.relation import Follows
 from beamish.spark.changelog.pane_table import PaneTable
 from beamish.spark.rows.columns import column
-from beamish.spark.worker_sockets import AcknowledgedFunction
+from beamish.spark.runtime.worker_sockets import AcknowledgedFunction
 
 _KEY = PREFIX + "key"
 

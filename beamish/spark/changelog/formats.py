@@ -12,10 +12,10 @@ import attrs
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from beamish.contract.pane_identity import FIELDS
+from beamish.contract.relation import Follows
 from beamish.errors import OptionError, PipelineError
 from beamish.kernels.image_columns import DELETED, SEQUENCE
-from beamish.plan.ledger import FIELDS
-from beamish.plan.relation import Follows
 from beamish.spark.changelog.before_and_after import with_images
 from beamish.spark.changelog.pane_table import PaneTable
 

@@ -8,9 +8,9 @@ import attrs
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from beamish.contract.relation import Follows
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import PREFIX
-from beamish.plan.relation import Follows
 from beamish.spark.changelog.formats import check_merging
 from beamish.spark.changelog.pane_table import PaneTable, check_field
 from beamish.spark.rows.columns import column

@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from beamish.contract.pane_identity import Ledger
+from beamish.contract.relation import Follows
 from beamish.errors import ColumnError, OptionError
-from beamish.plan.ledger import Ledger
-from beamish.plan.relation import Follows
+from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.spark.rows.columns import column
-from beamish.versioning import VALID_FROM, VALID_TO
 
 
 @attrs.frozen

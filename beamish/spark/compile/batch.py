@@ -14,15 +14,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from beamish.engine.as_of.operator import AsOfOperator
-from beamish.engine.came_out import came_out
-from beamish.engine.operator import Operator
-from beamish.engine.refined import RefinedOperator, bare
-from beamish.engine.state import DictStore
-from beamish.engine.windowing.operator import WindowOperator
+from beamish.contract.operator import Operator
+from beamish.contract.output_sequence import came_out
+from beamish.contract.pane_identity import Ledger
+from beamish.contract.store import DictStore
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
-from beamish.plan.ledger import Ledger
+from beamish.kinds.as_of.operator import AsOfOperator
+from beamish.kinds.refine.operator import RefinedOperator, bare
+from beamish.kinds.window.operator import WindowOperator
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
 from beamish.spark.compile.native_as_of import native_joined, why_not_native_as_of
@@ -31,7 +31,7 @@ from beamish.spark.rows.columns import column
 from beamish.spark.rows.pack import PACKED, pane_packer, select_read, source_packer
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows, event_time_us_of
-from beamish.spark.workers import check_workers
+from beamish.spark.runtime.workers import check_workers
 from beamish.windows.windowings import WINDOWING
 
 

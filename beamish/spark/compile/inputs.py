@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from beamish.addresses import printable
+from beamish.contract.pane_identity import Ledger
+from beamish.contract.relation import Follows
 from beamish.errors import PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.forms import is_of_panes, not_as_rows
 from beamish.kernels.reserved import has_no_event_time
-from beamish.plan.ledger import Ledger
-from beamish.plan.relation import Follows
 from beamish.source import Source, StoredPanes
 from beamish.spark.rows.columns import NamedRows, name_columns
 from beamish.spark.rows.given import Given, Told

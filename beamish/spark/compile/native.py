@@ -16,12 +16,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from beamish.accumulations import Count, CountDistinct, Max, Mean, Min, StdDev, Sum, Variance
-from beamish.accumulations.accumulation import Accumulation
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.durations import Duration
 from beamish.kernels.reserved import PREFIX, has_no_event_time
+from beamish.kinds.window.plan import WindowPlan
 from beamish.modes import TimestampCombiner
 from beamish.pane import PaneChange
-from beamish.plan.window_plan import WindowPlan
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import is_in_range

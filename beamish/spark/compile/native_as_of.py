@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import PREFIX
-from beamish.plan.as_of_plan import TABLE, AsOfPlan
+from beamish.kinds.as_of.plan import TABLE, AsOfPlan
+from beamish.kinds.versions.options import VALID_FROM
 from beamish.spark.compile.native import final_pane
 from beamish.spark.rows.columns import column
 from beamish.spark.rows.types import spark_schema, spark_type
 from beamish.spark.rows.watermark_column import is_in_range
-from beamish.versioning import VALID_FROM
 
 _KEY, _TIME, _IS_CHANGE = PREFIX + "key.", PREFIX + "time_us", PREFIX + "is_change"
 _SEQUENCE, _SETS, _VALUE, _ROW = PREFIX + "sequence", PREFIX + "sets", PREFIX + "value.", PREFIX + "row."

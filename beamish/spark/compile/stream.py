@@ -23,13 +23,12 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
+from beamish.contract.input_schemas import COLUMNS, schema_texts
+from beamish.contract.operator import Cadence, Operator
 from beamish.description import descriptions
-from beamish.engine.operator import Cadence, Operator
-from beamish.engine.state.takes import COLUMNS, schema_texts
 from beamish.flow import BoundFlow
 from beamish.kernels.reserved import WATERMARK
 from beamish.source import Source
-from beamish.spark.observation import with_observation
 from beamish.spark.operator.notes import About
 from beamish.spark.operator.pane_bytes import panes_from_bytes
 from beamish.spark.operator.pane_rows import are_plain, panes_of_rows, plain_schema
@@ -41,9 +40,10 @@ from beamish.spark.rows.pack import NO_INPUT, PACKED, pane_packer, select_read, 
 from beamish.spark.rows.shard_ids import FIRST_SHARD, shard_ids
 from beamish.spark.rows.types import pane_schema, spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
-from beamish.spark.session import check_least_watermark, warn_of_single_batches
+from beamish.spark.runtime.observation import with_observation
+from beamish.spark.runtime.session import check_least_watermark, warn_of_single_batches
+from beamish.spark.runtime.worker_sockets import AcknowledgedFunction
 from beamish.spark.sources.heartbeats import heartbeats, register
-from beamish.spark.worker_sockets import AcknowledgedFunction
 
 
 def panes_of_stream(

@@ -10,14 +10,14 @@ import attrs
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from beamish.engine.operator import Operator
-from beamish.engine.stage_facts import REPORTS
-from beamish.engine.state import DictStore
-from beamish.spark.millis import timer_ms
+from beamish.at_rest.stage_facts import REPORTS
+from beamish.contract.operator import Operator
+from beamish.contract.store import DictStore
 from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import NOTE, new_note, write_note
 from beamish.spark.operator.processor import PAST_MS, Wakes
 from beamish.spark.operator.travelling import Travelling
+from beamish.spark.runtime.millis import timer_ms
 
 
 class CarryOver(Travelling):

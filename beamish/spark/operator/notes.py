@@ -13,10 +13,17 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from beamish.engine.stage_facts import ABOUT
-from beamish.engine.state import DictStore, Store
-from beamish.engine.state.sealed import SealedStore, is_sealed, new_word, not_as_written, seal, unseal
+from beamish.at_rest.stage_facts import ABOUT
+from beamish.contract.store import DictStore, Store
 from beamish.errors import StateError
+from beamish.tables.sealed import (
+    SealedStore,
+    is_sealed,
+    new_word,
+    not_as_written,
+    seal,
+    unseal,
+)
 
 NOTE = "spark"
 """The entry of a shard's note."""

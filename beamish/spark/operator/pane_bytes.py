@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from beamish.kernels.ipc import to_bytes
-from beamish.spark.worker_memory import spare_memory
+from beamish.spark.runtime.worker_memory import spare_memory
 
 _MOST_ROWS = 100_000
 

@@ -17,11 +17,11 @@ import attrs
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from beamish.engine.state import Store
-from beamish.engine.state.sealed import seal, unseal
+from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.spark.rows.first_batch import batch_number, in_first_batch
 from beamish.spark.rows.shard_ids import partition_of
+from beamish.tables.sealed import seal, unseal
 
 NO_SHARD = -1
 """The grouping key of the partition's note; ids of shards are not negative."""

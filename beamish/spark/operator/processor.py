@@ -18,11 +18,9 @@ import pyarrow as pa
 from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from beamish.engine.came_out import came_out
-from beamish.engine.counts import counts_of_step
-from beamish.engine.operator import Operator
+from beamish.contract.operator import Operator, counts_of_step
+from beamish.contract.output_sequence import came_out
 from beamish.kernels.reserved import UPSTREAM_WATERMARK
-from beamish.spark.millis import timer_ms
 from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import About, ShardNote, read_note, write_note
 from beamish.spark.operator.pane_bytes import panes_to_bytes
@@ -32,12 +30,13 @@ from beamish.spark.operator.travelling import Travelling
 from beamish.spark.operator.watermark_sources import WatermarkSource
 from beamish.spark.rows.pack import NO_CLOCK, NO_INPUT
 from beamish.spark.rows.shard_ids import FIRST_SHARD
-from beamish.spark.worker_memory import spare_memory
-from beamish.spark.worker_sockets import Acknowledged
+from beamish.spark.runtime.millis import timer_ms
+from beamish.spark.runtime.worker_memory import spare_memory
+from beamish.spark.runtime.worker_sockets import Acknowledged
 
 OUTPUT = t.StructType([t.StructField("panes", t.BinaryType())])
 OBSERVED_OUTPUT = t.StructType([*OUTPUT, t.StructField("counts", t.StringType())])
-"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/observation.py)."""
+"""Of a query that is observed: beside the panes of a shard and batch what was counted, as JSON (spark/runtime/observation.py)."""
 PAST_MS = (1, 2)
 """Timers in the past, in turns: the one that fires is deleted after its call."""
 

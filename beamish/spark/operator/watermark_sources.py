@@ -8,9 +8,9 @@ from typing import Protocol
 
 import attrs
 
-from beamish.engine.stage_facts import REPORTS
-from beamish.engine.state import Store
-from beamish.spark.millis import watermark_us
+from beamish.at_rest.stage_facts import REPORTS
+from beamish.contract.store import Store
+from beamish.spark.runtime.millis import watermark_us
 
 
 class WatermarkSource(Protocol):

@@ -8,14 +8,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from beamish.contract.pane_identity import Ledger
+from beamish.contract.relation import Follows
 from beamish.errors import ColumnError, PipelineError
 from beamish.forms import FromChangelog, FromPanes, InputForm
 from beamish.forms.changelog import BEFORE_AND_AFTER, NO_ROWS, WORDS
 from beamish.kernels.quoting import quoted
 from beamish.kernels.reserved import PREFIX, SIGN
-from beamish.plan.ledger import Ledger
-from beamish.plan.relation import Follows
-from beamish.spark.observation import count_skipped
+from beamish.spark.runtime.observation import count_skipped
 
 _IMAGE = PREFIX + "image"
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from beamish.engine.operator import Operator
+from beamish.contract.operator import Operator
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.reserved import EVENT_TIME, IS_ROW, REPORT, UPSTREAM_WATERMARK
 from beamish.spark.rows.columns import column
@@ -24,8 +24,8 @@ from beamish.spark.rows.known import known
 from beamish.spark.rows.shard_ids import shard_ids
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.rows.watermark_column import SourceRows
-from beamish.spark.worker_memory import spare_memory
-from beamish.spark.worker_sockets import AcknowledgedFunction
+from beamish.spark.runtime.worker_memory import spare_memory
+from beamish.spark.runtime.worker_sockets import AcknowledgedFunction
 
 PACKED = pa.schema(
     [

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from beamish.contract.pane_identity import Ledger
+from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
-from beamish.plan.ledger import Ledger
-from beamish.plan.relation import Relation
 
 _SIMPLE: tuple[tuple[type[t.DataType], pa.DataType], ...] = (
     (t.BooleanType, pa.bool_()),

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from beamish.durations import Duration
 from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import WATERMARK, has_no_event_time
-from beamish.spark.millis import delay_parts
 from beamish.spark.rows.columns import NamedRows, column
+from beamish.spark.runtime.millis import delay_parts
 from beamish.watermarks import Punctuated, Watermark
 
 

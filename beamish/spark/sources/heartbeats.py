@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from beamish.spark.runtime.worker_sockets import Acknowledged
 from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
 from beamish.spark.sources.machine_clock import Heartbeat, Reading
-from beamish.spark.worker_sockets import Acknowledged
 
 TICKS = t.StructType([t.StructField("clock_us", t.LongType())])
 _EVERY_US = 1_000_000

@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import BATCH
 from beamish.spark.rows.types import spark_schema
+from beamish.spark.runtime.worker_sockets import Acknowledged
 from beamish.spark.sources.available_now import SupportsTriggerAvailableNow
-from beamish.spark.worker_sockets import Acknowledged
 
 
 class ScriptSource(DataSource):

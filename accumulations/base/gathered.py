@@ -1,0 +1,216 @@
+"""CoGroup and the joins over merged rows: they keep the rows of the inputs they name.
+
+The state is one list of rows per input, in the order of event times. A pane's value is the lists; a join makes of
+them, where the output is built, one row per pair. All rows of one key and window belong together, so the pairs are
+the product of the two lists, which is computed by index arithmetic over all panes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.base.accumulation import Accumulation, KeptRows, MergedInput
+from beamish.accumulations.base.columnar import Columnar
+from beamish.errors import ColumnError
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import (
+    cast,
+    column_of,
+    flags,
+    list_column,
+    list_lengths,
+    numbers,
+    pick,
+    plain_type,
+    starts,
+    struct_column,
+)
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
+from beamish.kernels.lists import gather_lists, items_of, merge_lists
+from beamish.kernels.order import Keys, is_orderable, sort_keys
+from beamish.kernels.reserved import INPUT
+
+
+@attrs.frozen
+class Side:
+    """An input whose rows are kept.
+
+    Attributes:
+        name: of the input.
+        number: its number.
+        columns: the columns kept, as the merged rows call them.
+        fields: the same, as the input itself calls them.
+    """
+
+    name: str
+    number: int
+    columns: tuple[str, ...]
+    fields: tuple[str, ...]
+
+
+def side_of(where: str, input_: MergedInput) -> Side:
+    """An input whose rows are kept, without the columns it is keyed by.
+
+    Raises:
+        ColumnError: a column is of a type without an order.
+    """
+    fields = tuple(name for name in input_.columns if name not in input_.keys)
+    for name in fields:
+        if not is_orderable(plain_type(input_.columns[name])):
+            raise ColumnError(
+                f"{where}: column {name!r} of {input_.name} is {input_.columns[name]}, and must be a type with an order, so "
+                "that the rows of a pane have one; drop it, or turn a map into an array with map_entries first"
+            )
+    return Side(input_.name, input_.number, tuple(map(input_.merged_name, fields)), fields)
+
+
+@attrs.frozen(repr=False)
+class Gathered(Columnar):
+    """An accumulation that keeps the rows of inputs.
+
+    Its first input column numbers the input; then come the columns of each side.
+
+    Attributes:
+        declared: what the pipeline declares.
+        sides: the inputs, in the order declared.
+    """
+
+    declared: Accumulation
+    sides: tuple[Side, ...]
+
+    def __repr__(self) -> str:
+        return repr(self.declared)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (INPUT, *(column for side in self.sides for column in side.columns))
+
+    @property
+    def preaggregates(self) -> bool:
+        return False
+
+    def row_types(self, types: Sequence[pa.DataType]) -> list[pa.DataType]:
+        """The type of a row, side by side."""
+        return [
+            pa.struct([(name, _kept_type(type_)) for name, type_ in zip(side.fields, own, strict=True)])
+            for side, own in zip(self.sides, self._by_side(types), strict=True)
+        ]
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        rows = self.row_types(types)
+        return pa.struct([(side.name, pa.list_(row)) for side, row in zip(self.sides, rows, strict=True)])
+
+    def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+        return tuple(
+            Field(pa.list_(pa.struct([("time", pa.int64()), ("row", row)])), None, ()) for row in self.row_types(types)
+        )
+
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
+        state = []
+        for own, row in self.own_rows(columns):
+            items = struct_column([column_of(event_time_us[own]), row], ["time", "row"])
+            state.append(gather_lists(items, groups[own], _keys))
+        return state
+
+    def own_rows(self, columns: Sequence[pa.Array]) -> Iterator[tuple[Flags, pa.Array]]:
+        """Side by side which rows are of it, and these as structs."""
+        which = numbers(columns[0])
+        for side, values in zip(self.sides, self._by_side(columns), strict=True):
+            own: Flags = which == side.number
+            kept = [cast(column.filter(flags(own)), _kept_type(column.type)) for column in values]
+            yield own, _struct(kept, side.fields, int(own.sum()))
+
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        return [merge_lists(lists, groups, _keys) for lists in state]
+
+    def kept(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.DataType]:
+        return {side.name: row for side, row in zip(self.sides, self.row_types(types), strict=True)}
+
+    def kept_rows(self, state: Sequence[pa.Array], types: Sequence[pa.DataType], name: str) -> KeptRows:
+        lists = state[[side.name for side in self.sides].index(name)]
+        items, of = items_of(lists, Groups.each(len(lists)))
+        return numbers(items.field("time")), items.field("row"), of.of
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        lists = [list_column(items.flatten().field("row"), list_lengths(items)) for items in state]
+        return struct_column(lists, [side.name for side in self.sides])
+
+    def _by_side(self, columns: Sequence[pa.Array]) -> list[Sequence[pa.Array]]:
+        """The columns after the first, side by side."""
+        ends = np.cumsum([1, *(len(side.columns) for side in self.sides)]).tolist()
+        return [columns[start:end] for start, end in pairwise(ends)]
+
+
+@attrs.frozen(repr=False)
+class Pairs(Gathered):
+    """A join: two sides, whose value is kept as the lists and given out as their pairs.
+
+    A list that is in no pair is emptied, so that two values of a window that grows are equal exactly if their pairs
+    are.
+
+    Attributes:
+        keeps_left: whether left rows without a match come out, with a null for the right one.
+        keeps_right: whether right rows without a match come out, with a null for the left one.
+    """
+
+    keeps_left: bool
+    keeps_right: bool
+
+    explodes: ClassVar[bool] = True
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        left, right = (list_lengths(lists) for lists in state)
+        kept = (left > 0) & (self.keeps_left | (right > 0)), (right > 0) & (self.keeps_right | (left > 0))
+        lists = [
+            _shorten(items.flatten().field("row"), lengths, in_pairs)
+            for items, lengths, in_pairs in zip(state, (left, right), kept, strict=True)
+        ]
+        return struct_column(lists, [side.name for side in self.sides])
+
+    def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.struct([(side.name, row) for side, row in zip(self.sides, self.row_types(types), strict=True)])
+
+    def explode(self, values: pa.Array, whole: Flags) -> tuple[NDArray[np.int64], pa.Array]:
+        """The pairs of values (see ``Accumulation.explode``)."""
+        lists = values.flatten()
+        left, right = (np.where(whole, 0, list_lengths(side)) for side in lists)
+        pairs = np.maximum(left, 1) * np.maximum(right, 1) * ((left > 0) | (right > 0))
+        row = np.repeat(np.arange(len(values), dtype=np.int64), np.where(whole, 1, pairs))
+        within = np.arange(len(row), dtype=np.int64) - np.searchsorted(row, row)
+        right_each = np.maximum(right, 1)[row]
+        places = (within // right_each, left), (within % right_each, right)
+        columns = []
+        for side, (place, lengths) in zip(lists, places, strict=True):
+            first = starts(list_lengths(side))
+            columns.append(pick(side.flatten(), np.where(lengths[row] > 0, first[row] + place, -1)))
+        names = [side.name for side in self.sides]
+        return row, pa.StructArray.from_arrays(columns, names=names, mask=flags(whole[row]))
+
+
+def _kept_type(type_: pa.DataType) -> pa.DataType:
+    """The type a column is kept in; one of only nulls is kept as a boolean."""
+    return pa.bool_() if pa.types.is_null(type_) else plain_type(type_)
+
+
+def _keys(items: pa.Array) -> Keys:
+    return sort_keys(items)
+
+
+def _struct(columns: Sequence[pa.Array], names: Sequence[str], rows: int) -> pa.Array:
+    """A struct column, also where it has no fields."""
+    return struct_column(columns, names) if names else pa.array([{}] * rows, pa.struct([]))
+
+
+def _shorten(items: pa.Array, lengths: NDArray[np.int64], kept: Flags) -> pa.Array:
+    """Lists of items, emptied where they are not kept."""
+    if not kept.all():
+        items = items.filter(flags(np.repeat(kept, lengths)))
+    return list_column(items, np.where(kept, lengths, 0))

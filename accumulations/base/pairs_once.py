@@ -1,0 +1,352 @@
+"""Joins that give each pair once (``once=True``): what is kept of rows goes on when a pane is out.
+
+state (lists, one entry per accumulator)
+    left, right     the rows that are kept, by event time; each a struct of
+        time        int64, microseconds since the epoch
+        row         the row
+        number      int64: by which it is known again in other windows; where a row may be in several
+        event       int64: its event time, or the end of time if it has none; where ``time`` is a number of rows, and rows are kept for a time
+        met         bool: whether it is in a pair; of a side whose rows come alone if they are in none
+    due             the pairs that are in no pane yet, in any order: structs of both rows, one of them null if the other comes alone
+
+An accumulator has made the pairs of its own rows. Merging makes those of rows of different ones, so what is new meets what was there,
+rows of two sessions meet when these merge, and no two rows are looked at twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.accumulations.base.gathered import Gathered
+from beamish.accumulations.base.meeting import reach
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import column_of, flags, list_column, list_lengths, numbers, pick, struct_column
+from beamish.kernels.fields import Field
+from beamish.kernels.groups import Groups
+from beamish.kernels.lists import items_of
+from beamish.kernels.order import run_starts, sort_keys, sort_order
+
+
+@attrs.frozen
+class Keeps:
+    """What is kept of an input.
+
+    Attributes:
+        gives_alone: whether a row without a match comes out, with a null for the other side.
+        rows: how many rows a key and window keeps, the latest; None: all.
+        for_us: until the watermark is how far past their event time they are kept, microseconds; None: as long as their window is.
+    """
+
+    gives_alone: bool
+    rows: int | None = None
+    for_us: int | None = None
+
+    def until_us(self, time_us: Ints) -> Ints:
+        """The watermark at which rows with these event times are no longer kept."""
+        assert self.for_us is not None  # noqa: S101 - asked only where it is said
+        return np.minimum(time_us, END_OF_TIME_US - self.for_us) + self.for_us
+
+
+@attrs.frozen(repr=False)
+class PairsOnce(Gathered):
+    """A join that gives each pair once; its first input columns are the rows' number and event time, where it is ``numbered`` and ``dated``.
+
+    Attributes:
+        left, right: what is kept of each side.
+        numbered: whether a row may be in several windows, in all of which its number is the same. Then a pair comes in the first
+            group that makes it, and groups are numbered in the order of their windows.
+        dated: whether windows are of rows, and what is kept is said in time: rows are in the order of their numbers then, and go by their
+            event times.
+        meets_us: how far before a left row and after it the right rows are that it meets, microseconds; None: it meets all.
+    """
+
+    left: Keeps
+    right: Keeps
+    numbered: bool = False
+    dated: bool = False
+    meets_us: tuple[int, int] | None = None
+
+    explodes: ClassVar[bool] = True
+
+    @property
+    def keeps(self) -> tuple[Keeps, Keeps]:
+        """What is kept of each side."""
+        return self.left, self.right
+
+    @property
+    def gives_alone(self) -> bool:
+        """Whether rows without a match come out."""
+        return self.left.gives_alone or self.right.gives_alone
+
+    @property
+    def _known(self) -> list[str]:
+        """What is known of a row beside its place, in the order of the input columns."""
+        return ["number"] * self.numbered + ["event"] * self.dated
+
+    @property
+    def cuts(self) -> bool:
+        """Whether less is kept than all."""
+        return any(keeps.rows is not None or keeps.for_us is not None for keeps in self.keeps)
+
+    def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.list_(self.output_type(types))
+
+    def output_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
+        return pa.struct([(side.name, row) for side, row in zip(self.sides, self.row_types(types), strict=True)])
+
+    def fields(self, types: Sequence[pa.DataType]) -> tuple[Field, ...]:
+        kept = [
+            pa.struct(
+                [
+                    ("time", pa.int64()),
+                    ("row", row),
+                    *([("number", pa.int64())] if self.numbered else []),
+                    *([("event", pa.int64())] if self.dated else []),
+                    *([("met", pa.bool_())] if keeps.gives_alone else []),
+                ]
+            )
+            for row, keeps in zip(self.row_types(types), self.keeps, strict=True)
+        ]
+        return tuple(Field(pa.list_(item), None, ()) for item in (*kept, self.output_type(types)))
+
+    # Accumulating
+
+    def reduce(self, columns: Sequence[pa.Array], event_time_us: Ints, groups: Groups) -> list[pa.Array]:
+        known = {name: columns[at] for at, name in enumerate(self._known)}
+        columns = columns[len(known) :]
+        sides = []
+        for keeps, (own, row) in zip(self.keeps, self.own_rows(columns), strict=True):
+            parts = {"time": column_of(event_time_us[own]), "row": row}
+            parts |= {name: column.filter(flags(own)) for name, column in known.items()}
+            if keeps.gives_alone:
+                parts["met"] = flags(np.zeros(len(row), dtype=bool))
+            items = struct_column(list(parts.values()), list(parts))
+            sides.append(_Rows.in_order(items, groups[own], np.zeros(len(items), np.int64)))
+        left, right = sides
+        nothing = self._pairs(left, right, np.empty(0, np.int64), np.empty(0, np.int64)), groups[:0]
+        return self._with_pairs(left, right, self._meet(left, right, left.groups.of, right.groups.of), nothing)
+
+    def combine(self, groups: Groups, state: Sequence[pa.Array]) -> list[pa.Array]:
+        place = _place_in_group(groups)
+        left, right = (_Rows.of_lists(lists, groups, place) for lists in state[:2])
+        met = [np.empty((0, 2), np.int64)]
+        # Two by two: in the n-th round those meet whose places differ in the n-th bit, and agree in the higher ones.
+        for bit in range(int(place.max(initial=0)).bit_length()):
+            pairs_of_places = (int(place.max()) >> (bit + 1)) + 1
+            for first, second in ((0, 1), (1, 0)):
+                of = (
+                    np.where(
+                        side.place >> bit & 1 == odd, side.groups.of * pairs_of_places + (side.place >> (bit + 1)), -1
+                    )
+                    for side, odd in ((left, first), (right, second))
+                )
+                met.append(np.stack(self._meet(left, right, *of), axis=1))
+        i, j = np.concatenate(met).T
+        return self._with_pairs(left, right, (i, j), items_of(state[2], groups))
+
+    def _meet(self, left: _Rows, right: _Rows, of_left: Ints, of_right: Ints) -> tuple[Ints, Ints]:
+        """Which rows meet: those that belong to the same, by number; those of -1 meet none.
+
+        Returns:
+            int64, one per pair: a left row, and a right one.
+        """
+        lefts, rights = np.flatnonzero(of_left >= 0), np.flatnonzero(of_right >= 0)
+        rights = rights[np.argsort(of_right[rights], kind="stable")]
+        of_left, of_right = of_left[lefts], of_right[rights]
+        if self.meets_us is None:
+            first, last = (np.searchsorted(of_right, of_left, side=side) for side in ("left", "right"))
+        else:
+            before_us, after_us = self.meets_us
+            time_us = left.time_us[lefts]
+            first, last = reach(of_left, time_us - before_us, time_us + after_us, of_right, right.time_us[rights])
+        many = last - first
+        within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+        return np.repeat(lefts, many), rights[np.repeat(first, many) + within]
+
+    def _with_pairs(
+        self, left: _Rows, right: _Rows, made: tuple[Ints, Ints], due: tuple[pa.Array, Groups]
+    ) -> list[pa.Array]:
+        """The state of rows, of pairs of them that are ``made`` now, and of those that were ``due`` before."""
+        i, j = made
+        if self.numbered:
+            keys = [left.number[i], right.number[j], left.groups.of[i]]
+            order = sort_order(keys)
+            first = order[run_starts([key[order] for key in keys[:2]])]
+            i, j = i[first], j[first]
+        pairs = _more_items(*due, self._pairs(left, right, i, j), left.groups[i])
+        return [left.lists(i), right.lists(j), pairs]
+
+    def _pairs(self, left: _Rows, right: _Rows, i: Ints, j: Ints) -> pa.Array:
+        """Pairs of rows; -1: there is none."""
+        return struct_column([pick(left.row, i), pick(right.row, j)], [side.name for side in self.sides])
+
+    # What comes of it, and what stays
+
+    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
+        return state[2]
+
+    def explode(self, values: pa.Array, whole: Flags) -> tuple[NDArray[np.int64], pa.Array]:
+        row = np.repeat(np.arange(len(values), dtype=np.int64), np.where(whole, 1, list_lengths(values)))
+        of_pairs = ~whole[row]
+        return row, pick(values.flatten(), np.where(of_pairs, np.cumsum(of_pairs) - 1, -1))
+
+    def after_pane(self, state: Sequence[pa.Array]) -> list[pa.Array]:
+        """What stays of accumulators when their pane is out."""
+        left, right, due = state
+        return [left, right, list_column(due.flatten()[:0], np.zeros(len(due), np.int64))]
+
+    def has_due(self, state: Sequence[pa.Array]) -> Flags:
+        """Whether a pair is due: bool, one per accumulator."""
+        due: Flags = list_lengths(state[2]) > 0
+        return due
+
+    def of_last_pane(self, state: Sequence[pa.Array]) -> list[pa.Array]:
+        """Accumulators whose rows without a match are due, since their last pane comes."""
+        return self._without(state, [np.ones(len(lists.flatten()), dtype=bool) for lists in state[:2]])[0]
+
+    def cut(self, state: Sequence[pa.Array], watermark_us: int) -> tuple[list[pa.Array], Ints]:
+        """Let go of rows that are no longer kept; those without a match are due.
+
+        Args:
+            state: the state's columns.
+            watermark_us: where the watermark stands.
+
+        Returns:
+            the state's columns, and how many rows without a match went: int64, one per accumulator.
+        """
+        gone = []
+        for keeps, lists in zip(self.keeps, state[:2], strict=True):
+            rows = _Rows.of_lists(lists, Groups.each(len(lists)), np.zeros(len(lists), np.int64))
+            goes = np.zeros(len(rows.items), dtype=bool)
+            if keeps.for_us is not None:
+                goes |= keeps.until_us(rows.kept_us) <= watermark_us
+            if keeps.rows is not None:
+                goes |= rows.places_from_latest() >= keeps.rows
+            gone.append(goes)
+        if not any(goes.any() for goes in gone):
+            return list(state), np.zeros(len(state[0]), np.int64)
+        return self._without(state, gone)
+
+    def kept_until_us(self, state: Sequence[pa.Array]) -> Ints:
+        """The least watermark at which a row is no longer kept: int64, one per accumulator, the greatest number if none is."""
+        least = np.full(len(state[0]), np.iinfo(np.int64).max)
+        for keeps, lists in zip(self.keeps, state[:2], strict=True):
+            if keeps.for_us is not None:
+                items, of = items_of(lists, Groups.each(len(lists)))
+                least = np.minimum(least, of.least(keeps.until_us(_kept_us(items))))
+        return least
+
+    def _without(self, state: Sequence[pa.Array], gone: Sequence[Flags]) -> tuple[list[pa.Array], Ints]:
+        """The state without some rows, of which those are due that have no match; and how many these are."""
+        count = len(state[0])
+        none = np.zeros(count, np.int64)
+        left, right = (_Rows.of_lists(lists, Groups.each(count), none) for lists in state[:2])
+        i, j = (
+            np.flatnonzero(goes & ~rows.met) if keeps.gives_alone else none[:0]
+            for keeps, rows, goes in zip(self.keeps, (left, right), gone, strict=True)
+        )
+        alone = self._pairs(left, right, np.append(i, np.full(len(j), -1)), np.append(np.full(len(i), -1), j))
+        of_alone = Groups(np.append(left.groups.of[i], right.groups.of[j]), count)
+        kept = [rows.only(~goes).lists() for rows, goes in zip((left, right), gone, strict=True)]
+        return [*kept, _more_items(*items_of(state[2], Groups.each(count)), alone, of_alone)], of_alone.sizes()
+
+
+@attrs.frozen(eq=False)
+class _Rows:
+    """Rows of one side, by group and event time.
+
+    Attributes:
+        items: as the state has them.
+        groups: the group of each.
+        place: int64, one per row: the place of its accumulator in the group.
+    """
+
+    items: pa.Array
+    groups: Groups
+    place: Ints
+
+    @classmethod
+    def in_order(cls, items: pa.Array, groups: Groups, place: Ints) -> _Rows:
+        """Rows in any order."""
+        order = sort_order([groups.of, numbers(items.field("time"))])
+        if bool((order == np.arange(len(order))).all()):
+            return cls(items, groups, place)
+        return cls(items.take(column_of(order)), groups[order], place[order])
+
+    @classmethod
+    def of_lists(cls, lists: pa.Array, groups: Groups, place: Ints) -> _Rows:
+        """The rows of accumulators of groups, each with its place in the group."""
+        items, of = items_of(lists, groups)
+        return cls.in_order(items, of, np.repeat(place, list_lengths(lists)))
+
+    @property
+    def row(self) -> pa.Array:
+        return self.items.field("row")
+
+    @property
+    def time_us(self) -> Ints:
+        return numbers(self.items.field("time"))
+
+    @property
+    def kept_us(self) -> Ints:
+        return _kept_us(self.items)
+
+    @property
+    def number(self) -> Ints:
+        return numbers(self.items.field("number"))
+
+    @property
+    def met(self) -> Flags:
+        met: Flags = numbers(self.items.field("met")).astype(bool)
+        return met
+
+    def only(self, kept: Flags) -> _Rows:
+        """Some of them."""
+        return _Rows(self.items.filter(flags(kept)), self.groups[kept], self.place[kept])
+
+    def places_from_latest(self) -> Ints:
+        """The place of each in its group from the latest on, by (event time, row); of equal ones those that met come later."""
+        met = [self.met.astype(np.int64)] if "met" in [field.name for field in self.items.type] else []
+        order = sort_order([self.groups.of, ~self.time_us, *(~key for key in sort_keys(self.row)), *met])
+        places = np.empty(len(order), np.int64)
+        places[order] = self.groups[order].positions()
+        return places
+
+    def lists(self, met: Ints | None = None) -> pa.Array:
+        """As a state's column, one entry per group; ``met``: rows that are in a pair now."""
+        items = self.items
+        names = [field.name for field in items.type]
+        if met is not None and "met" in names:
+            is_met = self.met
+            is_met[met] = True
+            parts = [flags(is_met) if name == "met" else items.field(name) for name in names]
+            items = struct_column(parts, names)
+        return list_column(items, self.groups.sizes())
+
+
+def _kept_us(items: pa.Array) -> Ints:
+    """The event times by which rows are kept: int64, one per row."""
+    dated = "event" in [field.name for field in items.type]
+    return numbers(items.field("event" if dated else "time"))
+
+
+def _more_items(items: pa.Array, of: Groups, more: pa.Array, of_more: Groups) -> pa.Array:
+    """Items and then others as lists, one per group."""
+    of = of.followed_by(of_more)
+    in_order = column_of(np.argsort(of.of, kind="stable"))
+    return list_column(pa.concat_arrays([items, more]).take(in_order), of.sizes())
+
+
+def _place_in_group(groups: Groups) -> Ints:
+    """The place of each entry among those of its group."""
+    order = np.argsort(groups.of, kind="stable")
+    places = np.empty(len(order), np.int64)
+    places[order] = groups[order].positions()
+    return places

@@ -1,0 +1,1 @@
+"""Facts about stages, read from what their shards store, and rescaling."""

@@ -1,0 +1,311 @@
+"""Facts in words: the one place where they become sentences, of a checkpoint and of a script alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import attrs
+
+from beamish.at_rest.stage_facts import InputFacts, StageFacts
+from beamish.checkpoint.question import Question, bounds_in_words, windows_at
+from beamish.durations import span_in_words
+from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
+from beamish.kinds.window.plan import WindowPlan
+from beamish.watermarks import NO_WATERMARK_US
+from beamish.windows.windowings import WINDOWING
+
+MOST_WINDOWS = 3
+"""Of so many windows each gets its paragraph."""
+
+
+@attrs.frozen
+class QueryFacts:
+    """How far a query has come.
+
+    Attributes:
+        batch: the batch after which it is looked at.
+        clock_us: the clock of that batch.
+        next_watermark_us: the watermark of the next one as far as it is known; NO_WATERMARK_US: it is not.
+        is_last: whether it is the last batch that was committed.
+    """
+
+    batch: int
+    clock_us: int
+    next_watermark_us: int
+    is_last: bool
+
+
+def why(
+    stage: StageFacts, question: Question, windows: Sequence[Mapping[str, Any]], query: QueryFacts | None = None
+) -> str:
+    """Why the windows that are asked about have not fired, in a paragraph for each.
+
+    Args:
+        stage: whose they are.
+        question: which are meant.
+        windows: those that are kept, as rows of ``kinds/window/window_facts.py``, and ``start`` and ``end``: their bounds, microseconds or
+            numbers of rows.
+        query: of a checkpoint, how far the query has come; None: of a script.
+    """
+    exact = [window for window in windows if window["start"] == question.start]
+    meant = exact if question.start is not None and exact else list(windows)
+    meant.sort(key=lambda window: (window["closed"], window["end"], window["start"]))
+    paragraphs = [" ".join(_kept(stage, window, query)) for window in meant[:MOST_WINDOWS]]
+    if not meant:
+        asked = question.key.get(WINDOWING)
+        plans = {name: of.plan for name, of in stage.plans.items() if asked in (None, name)}
+        each = [sentence for name, plan in plans.items() for sentence in _not_kept(stage, plan, name, question)]
+        paragraphs = [" ".join([*each, *_dropped(stage), *_how_far(stage, None, query)])]
+    if len(meant) > MOST_WINDOWS:
+        paragraphs.append(f"And {len(meant) - MOST_WINDOWS} windows more; say which: why(key=..., window=...).")
+    unknown = [f"Not known: {sentence}." for sentence in stage.unknown if stage.about or "describe" not in sentence]
+    return "\n\n".join([*paragraphs, *unknown])
+
+
+def _kept(stage: StageFacts, window: Mapping[str, Any], query: QueryFacts | None) -> Iterator[str]:
+    plan = stage.plans[window.get(WINDOWING)].plan
+    name = window_in_words(plan, window)
+    panes, rows = int(window["panes"]), int(window["new_rows"])
+    came = (
+        "No pane came out of it yet"
+        if not panes
+        else f"{_count(panes, 'pane')} came out of it, the last one {window['last_timing']}"
+    )
+    if window["closed"]:
+        yield f"{name} is finished: its trigger fires no more. {came}."
+        yield f"It is kept only to drop the rows that still come for it{_until_expiry(stage, window).replace(', when', ', until', 1)}."
+        yield from _dropped(stage)
+        return
+    yield f"{name} is open. {came}; {_count(rows, 'row')} {'is' if rows == 1 else 'are'} in no pane yet."
+    if window.get("last_values") is not None:
+        yield f"The last pane had {_values(window['last_values'])}."
+    if window.get("values") is not None:
+        yield f"A pane would hold {_values(window['values'])} now."
+    if window["waits_for"] is not None:
+        yield f"It waits for {window['waits_for']}."
+    yield f"Its rule: a window fires {plan.options.trigger.describe()}."
+    yield from _how_far(stage, window["end"], query)
+    if window["expires"] is not None:
+        yield f"Whatever its trigger says, what is in no pane yet comes out when it expires{_until_expiry(stage, window)}."
+    yield from _after_it_fired(stage)
+    yield from _dropped(stage)
+
+
+def _not_kept(stage: StageFacts, plan: WindowPlan, windowing: str | None, question: Question) -> Iterator[str]:
+    if windowing is not None:
+        yield f"In the windowing {windowing!r}:"
+    key = ", ".join(f"{name}={value!r}" for name, value in question.key.items())
+    whose = f" of key {key}" if key else ""
+    if question.start is None:
+        yield f"No window{whose} is kept." if stage.windows else f"No window{whose} is kept, nor any other."
+        yield (
+            "Either no row of it came, or each was dropped, or its windows expired: then their last panes came out and "
+            "their state went."
+        )
+    else:
+        yield from _no_such_window(stage, plan, question, whose)
+
+
+def _no_such_window(stage: StageFacts, plan: WindowPlan, question: Question, whose: str) -> Iterator[str]:
+    start = question.start
+    assert start is not None  # noqa: S101 - a window is asked for
+    at = windows_at(plan, start)
+    wanted = bounds_in_words(plan, start, question.end)
+    if at is None:
+        yield f"No window{whose} that holds {wanted.partition(',')[0][1:]} is kept: no row came that made one, or it expired and its state went."
+        return
+    exact = [bounds for bounds in at if bounds[0] == start and question.end in (None, bounds[1])]
+    if not exact:
+        near = ", ".join(bounds_in_words(plan, *bounds) for bounds in at) or "none"
+        yield f"There is no window {wanted}: windows are {plan.window.describe()}; those that hold {instant_in_words(start)}: {near}."
+    for bounds in exact or at:
+        name, expires = bounds_in_words(plan, *bounds), int(plan.expiry_us(bounds[1]))
+        if expires <= stage.watermark_us:
+            yield (
+                f"The window {name}{whose} has expired: the watermark, {_watermark(stage.watermark_us)}, is past its end"
+                f"{_lateness(plan)}. If rows had come for it, what was in no pane came out as its last one, and its state went; rows "
+                "that come for it now are dropped as expired."
+            )
+        else:
+            ended = "" if bounds[1] > stage.watermark_us else ", though it has ended"
+            yield (
+                f"The window {name}{whose} is not open{ended}: no row came for it that was not dropped. It begins with its first row, if that "
+                f"comes before the watermark reaches {instant_in_words(expires)}."
+            )
+
+
+def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> Iterator[str]:
+    """Where the clocks stand, and what holds them."""
+    plan = stage.plan
+    assert plan is not None  # noqa: S101 - a question is about windows
+    at = "" if query is None else f" after batch {query.batch}"
+    if plan.counts_rows:
+        return
+    yield f"The watermark is {_watermark(stage.watermark_us)}{at}."
+    holds = held_back_by(stage)
+    if holds:
+        yield holds
+    elif query is None:
+        of_stage = any(one.stage for one in stage.inputs)
+        yield "It is that of the stage before." if of_stage else "A script moves it where it says so."
+    elif len(stage.inputs) == 1 and "watermark" in stage.inputs[0].about:
+        yield f"It is {stage.inputs[0].about['watermark']}."
+    elif len(stage.inputs) == 1 and stage.inputs[0].stage is not None:
+        yield f"It is that of stage {stage.inputs[0].stage}."
+    if query is not None and stage.follows_query and query.next_watermark_us > stage.watermark_us:
+        words = f"The rows of the last batch have taken it to {instant_in_words(query.next_watermark_us)}, which counts from the next batch on"
+        if end is not None and stage.watermark_us < end <= query.next_watermark_us:
+            words += (
+                ": this window's end is passed there, but a batch must run: the query must be running (or run again)"
+            )
+        yield f"{words}."
+    if plan.options.trigger.needs_clock:
+        yield f"The clock is {instant_in_words(stage.clock_us)}{at}; it moves only with batches."
+
+
+def held_back_by(stage: StageFacts) -> str:
+    """Which input of a merge holds the watermark back, in a sentence; empty: none does, or it is not known."""
+    if len(stage.inputs) < 2:
+        return ""
+    order = sorted(stage.inputs, key=lambda one: one.reaches_us)
+    least, greatest = order[0], order[-1]
+    if least.reaches_us == greatest.reaches_us:
+        return ""
+    if least.reaches_us == NO_WATERMARK_US:
+        return f"Input {_name(least)} holds it back: it has no watermark yet, since no row of it moved one; until every input has one there is none."
+    words = f"Input {_name(least)} holds it back: "
+    if NO_WATERMARK_US not in (least.latest_us, greatest.latest_us) and least.latest_us < greatest.latest_us:
+        behind = span_in_words(greatest.latest_us - least.latest_us)
+        words += f"the latest of its rows is of {instant_in_words(least.latest_us)}, {behind} behind that of {_name(greatest)}"
+        delay_us = least.about.get("delay_us")
+        return words + (f", and its watermark is {span_in_words(int(delay_us))} behind its rows." if delay_us else ".")
+    return (
+        words
+        + f"its own watermark is {_watermark(least.reaches_us)}, that of {_name(greatest)} is {_watermark(greatest.reaches_us)}."
+    )
+
+
+def _after_it_fired(stage: StageFacts) -> Iterator[str]:
+    """What may still be between a firing and a reader."""
+    lines = dict(stage.about.get("lines", ()))
+    if "having" in lines:
+        yield f"Of its panes {lines['having']}."
+    if stage.about.get("suppress") is not None:
+        held = f"; it holds {_count(stage.held[1], 'update')} now" if stage.held else ""
+        yield f"What fires is held back by the suppress {stage.about['suppress']!r} before it comes out{held}: see state(...).held()."
+
+
+def _dropped(stage: StageFacts) -> Iterator[str]:
+    if stage.dropped:
+        each = ", ".join(f"{count:,} as {reason}" for reason, count in stage.dropped.items())
+        yield f"Rows that this stage dropped so far: {each}."
+
+
+def summary(
+    stages: Sequence[StageFacts],
+    query: QueryFacts,
+    sizes: Mapping[int, int],
+    next_windows: Mapping[int, Sequence[Mapping[str, Any]]],
+) -> str:
+    """A checkpoint, stage by stage.
+
+    Args:
+        stages: its stages.
+        query: how far the query has come.
+        sizes: bytes of state, by the place of the stage.
+        next_windows: by the place of the stage some windows that are due next, as ``why`` takes them.
+    """
+    last = "the last batch" if query.is_last else "not the last batch"
+    head = (
+        f"batch {query.batch} ({last}), whose clock was {instant_in_words(query.clock_us // 1_000_000 * 1_000_000)} UTC"
+    )
+    if query.next_watermark_us != NO_WATERMARK_US:
+        head += f"; watermark of the next batch: {instant_in_words(query.next_watermark_us)}"
+    blocks = [head]
+    for place, stage in enumerate(stages):
+        lines = [
+            f"{subject:<12} {words}" for subject, words in stage_lines(stage, sizes[place], next_windows.get(place, ()))
+        ]
+        blocks.append("\n".join([f"stage {place + 1} of {len(stages)}", *lines]))
+    return "\n\n".join(blocks)
+
+
+def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """A stage: subjects and words."""
+    lines, plan = dict(stage.about.get("lines", ())), stage.plan
+    for subject in ("rows", "windows"):
+        if subject in lines:
+            yield subject, lines[subject]
+    if plan is not None and "windows" not in lines:
+        yield "windows", stage.windows_in_words
+    if plan is not None:
+        yield "fires", plan.options.trigger.describe()
+    if plan is None and lines and "rows" not in lines:
+        yield next(iter(lines.items()))
+    yield "watermark", " ".join(filter(None, [_watermark(stage.watermark_us), _brackets(held_back_by(stage))]))
+    if stage.clock_us:
+        yield "clock", instant_in_words(stage.clock_us)
+    size_words = f"{size:,} bytes in {len(stage.stored_shards)} of {stage.shards} shards"
+    if plan is not None:
+        size_words = f"{_count(stage.windows, 'window')} in {_count(len(stage.segments), 'segment')}; {size_words}"
+    yield "state", size_words
+    if stage.dropped:
+        yield "dropped", ", ".join(f"{count:,} {reason}" for reason, count in stage.dropped.items())
+    if stage.rows_out is not None:
+        yield "came out", _count(stage.rows_out, "row")
+    if stage.held is not None:
+        yield "held", f"{_count(stage.held[1], 'update')} by the suppress {stage.held[0]!r}"
+    for window in next_windows:
+        assert plan is not None  # noqa: S101 - it has windows
+        yield "next", f"{window_in_words(plan, window)} waits for {window['waits_for'] or 'what cannot be known'}"
+    for sentence in stage.unknown:
+        yield "not known", sentence
+
+
+def window_in_words(plan: WindowPlan, window: Mapping[str, Any]) -> str:
+    """A window with its key."""
+    key = {**(window.get("key") or {}), **({WINDOWING: window[WINDOWING]} if WINDOWING in window else {})}
+    whose = f" of {', '.join(f'{name}={value!r}' for name, value in key.items())}" if key else ""
+    return f"The window {bounds_in_words(plan, window['start'], window['end'])}{whose}"
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in values.items())
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _until_expiry(stage: StageFacts, window: Mapping[str, Any]) -> str:
+    if window["expires"] is None:
+        return ""
+    expires_us = (window["expires"] - EPOCH) // timedelta(microseconds=1)
+    if stage.watermark_us == NO_WATERMARK_US or expires_us <= stage.watermark_us:
+        return f", when the watermark reaches {instant_in_words(expires_us)}"
+    return f", when the watermark reaches {instant_in_words(expires_us)}: {span_in_words(expires_us - stage.watermark_us)} to go"
+
+
+def _lateness(plan: WindowPlan) -> str:
+    return f" plus the allowed lateness of {plan.options.lateness_in_words}" if plan.lateness else ""
+
+
+def _watermark(us: int) -> str:
+    if us == NO_WATERMARK_US:
+        return "none yet"
+    return "at the end of time" if us == END_OF_TIME_US else f"at {instant_in_words(us)}"
+
+
+def _name(input_: InputFacts) -> str:
+    return f"`{input_.name}`"
+
+
+def _brackets(words: str) -> str:
+    return f"({words.rstrip('.')})" if words else ""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

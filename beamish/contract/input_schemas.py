@@ -1,0 +1,76 @@
+"""The columns that a stage takes, kept with its state: so the state can be read where there are no rows."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.relation import Relation
+from beamish.contract.store import Store
+from beamish.errors import StateError
+from beamish.kernels.widening import widens
+
+TAKES = "takes"
+"""The name of the entry, of windows."""
+COLUMNS = "columns"
+"""The same in a stage's description on Spark, of stages of all kinds; checkpoints of before have it of none."""
+
+
+def schema_texts(takes: Sequence[Relation]) -> list[str]:
+    """The schemas of what a stage takes, as text."""
+    return [base64.b64encode(relation.columns.serialize()).decode() for relation in takes]
+
+
+def with_schemas(takes: Sequence[Relation], texts: Sequence[str]) -> list[Relation]:
+    """What a stage takes, with the schemas in these texts."""
+    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas_in(texts), strict=True)]
+
+
+def schemas_in(texts: Sequence[str]) -> list[pa.Schema]:
+    """The schemas in the texts that ``schema_texts`` gave."""
+    return [pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))) for text in texts]
+
+
+def widest(noted: Iterable[bytes]) -> list[pa.Schema] | None:
+    """The columns of each input, of what some shards noted: where types got wider between two runs, or columns more, those; None: none noted any.
+
+    A shard that was not called since notes what was before still.
+    """
+    each = [schemas_in(json.loads(one)) for one in dict.fromkeys(noted)]
+    return next((now for now in each if all(map(partial(_holds, now), each))), each[0] if each else None)
+
+
+def _holds(now: Sequence[pa.Schema], then: Sequence[pa.Schema]) -> bool:
+    return len(now) == len(then) and all(
+        field.name in wide.names
+        and (field.type == wide.field(field.name).type or widens(str(field.type), str(wide.field(field.name).type)))
+        for narrow, wide in zip(then, now, strict=True)
+        for field in narrow
+    )
+
+
+def note_takes(store: Store, takes: Sequence[Relation]) -> None:
+    """Keep the columns of what a stage takes."""
+    store.put(TAKES, json.dumps(schema_texts(takes)).encode())
+
+
+def noted_takes(stores: Iterable[Store], takes: Sequence[Relation]) -> list[Relation]:
+    """What a stage takes, with the columns that its shards note.
+
+    Raises:
+        StateError: the state is older than that.
+    """
+    schemas = widest(stored for store in stores if (stored := store.get(TAKES)) is not None)
+    if schemas is None:
+        raise StateError(
+            "the checkpoint was begun by a version of beamish that did not keep the columns of its input, so its windows cannot "
+            "be read without rows: begin a new checkpoint"
+        )
+    if len(schemas) != len(takes):
+        raise StateError(f"the checkpoint is of a stage with {len(schemas)} inputs, the pipeline's has {len(takes)}")
+    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas, strict=True)]

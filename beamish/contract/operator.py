@@ -1,0 +1,164 @@
+"""The border between the engine and the runners: an operator is a stage bound to its data, a shard does its work.
+
+The rows of what an operator takes are packed into payloads, bytes for one shard each, where the rows are; payloads go
+to their shards; a shard steps. The runner owns the order of steps, the way of payloads, the store and the clocks' raw
+readings; the operator owns what the bytes mean.
+
+Laws (tests/laws/test_operators.py, for every operator):
+
+1. How rows are packed changes nothing: into one payload or several, in any order, at once or piece by piece.
+2. The number of shards changes nothing, but for the order of rows between keys.
+3. Reopening a shard from the bytes in its store, between two steps, changes nothing.
+4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are. (With
+   ``EVERY_STEP`` the number of such steps may count; a shard's first step stores what it is.)
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from beamish.contract.counts import DROPPED, Counts, counts_of_output
+from beamish.contract.relation import Relation
+from beamish.contract.store import Store
+
+
+class Cadence(enum.Enum):
+    """When a shard must be stepped beside the steps that bring it payloads."""
+
+    WHEN_DUE = "when_due"
+    """When the watermark reaches its ``next_due_us``; and when the clock moves, if the operator needs the clock."""
+    EVERY_STEP = "every_step"
+    """In every step, since what it does depends on how steps follow one another."""
+
+
+class Shard(Protocol):
+    """Some of the keys of an operator.
+
+    Attributes:
+        watermark_us: the watermark that it hands on to the stage after; None before there is one.
+        next_due_us: the least watermark at which something in it is due; None: nothing is.
+        dropped: number of rows dropped so far, by reason.
+        counts: what happened in the last step.
+    """
+
+    @property
+    def watermark_us(self) -> int | None: ...
+    @property
+    def next_due_us(self) -> int | None: ...
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        return {}
+
+    @property
+    def counts(self) -> Counts:
+        return Counts()
+
+    def begin(self, payloads: Sequence[bytes]) -> None:
+        """Take in rows that are there before the first step; asked of the inputs that a stage ``may_begin_with``."""
+        raise TypeError(f"{type(self).__name__} begins with nothing")
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        """Advance the clocks and take rows in; what comes in from stages comes before the clocks move.
+
+        Args:
+            sources_us: per input the watermark of its source, or of the stage that gives it; microseconds, None or not
+                ahead: it does not move.
+            clock_us: the processing-time clock; microseconds, None or not ahead: it does not move.
+            payloads: rows, as ``Operator.pack`` gave them.
+
+        Returns:
+            rows in the operator's ``gives.schema``.
+        """
+        ...
+
+
+class Operator(Protocol):
+    """A stage bound to the columns and types of what it takes. Subclasses redefine what differs for them.
+
+    Attributes:
+        takes: its inputs, in order.
+        gives: what it gives.
+        shards: number of shards.
+        identity: what a checkpoint holds fast, in terms of JSON: with another identity the state is refused.
+        needs_clock: whether its shards need the processing-time clock.
+        cadence: when its shards must be stepped. (One that takes the panes of a stage is stepped in every step: they come
+            in before the watermark moves.)
+        holds_watermark: whether the watermark that its shards hand on may trail the one they stand at.
+    """
+
+    takes: Sequence[Relation]
+    gives: Relation
+    shards: int
+    identity: Mapping[str, Any]
+    needs_clock: bool = False
+    cadence: Cadence = Cadence.WHEN_DUE
+    holds_watermark: bool = False
+
+    def reads(self, number: int) -> Sequence[str]:
+        """The columns of input ``number`` that ``pack`` must get, beside the event time."""
+        ...
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        """Pack rows into payloads.
+
+        Args:
+            number: the number of the input that they are of.
+            rows: of a source the columns that ``reads`` names and ``EVENT_TIME``; of a stage its output, without
+                dropped rows.
+
+        Returns:
+            pairs of shard number and payload; a shard may get several.
+        """
+        ...
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        """Pack rows that come piece by piece, as ``pack`` does; payloads may wait for further pieces, to be fewer and smaller."""
+        for rows in pieces:
+            yield from self.pack(number, rows)
+
+    def observe(self) -> None:
+        """Have its shards count what they only do where somebody looks; said before rows are packed."""
+        return
+
+    def open(self, store: Store) -> Shard:
+        """The shard whose state is in a store, or a new one.
+
+        Raises:
+            StateError: the state was written by another operator, number of shards or format.
+        """
+        ...
+
+
+def counts_of_step(
+    shard: Shard, table: pa.Table, dropped_before: Mapping[str, int], clock_us: int | None
+) -> dict[str, int | None]:
+    """All that is counted of a step.
+
+    Args:
+        shard: after the step.
+        table: what came out of it.
+        dropped_before: the shard's ``dropped`` before it.
+        clock_us: the clock that it was given.
+    """
+    after = shard.dropped
+    dropped = {name: after.get(reason, 0) - dropped_before.get(reason, 0) for reason, name in DROPPED.items()}
+    counts = shard.counts
+    return {
+        "rows": counts.taken,
+        **counts_of_output(table),
+        **dropped,
+        "max_late_by_ms": _ms(counts.late_by_us),
+        "live_windows": counts.windows,
+        "shards": 1,
+        "watermark_ms": _ms(shard.watermark_us),
+        "next_due_ms": _ms(shard.next_due_us),
+        "clock_ms": _ms(clock_us),
+    }
+
+
+def _ms(us: int | None) -> int | None:
+    return None if us is None else us // 1000

@@ -1,0 +1,46 @@
+"""Rows to shards, by the hash of their key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.contract.relation import Relation
+from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.kernels.groups import Groups
+from beamish.kernels.ipc import to_bytes
+from beamish.kernels.reserved import EVENT_TIME
+
+_INPUT = b"input"
+
+
+def to_shards(rows: pa.Table, keys: Sequence[pa.Array], number: int, shards: int) -> Iterator[tuple[int, bytes]]:
+    """Rows as one payload per shard that has some, by their keys; the payload says the number of their input."""
+    by_key = factorize_rows(keys, rows.num_rows)
+    shard = shards_of_keys(keys, by_key, shards)[by_key.of]
+    rows = rows.replace_schema_metadata({_INPUT: str(number)})
+    for one in np.unique(shard).tolist():
+        yield one, to_bytes(rows.filter(pa.array(shard == one)))
+
+
+def times_of(relation: Relation, rows: pa.Table) -> pa.Array:
+    """The times of rows, int64 microseconds: the event time of a source's, the timestamp of panes."""
+    if relation.is_panes:
+        return rows["timestamp"].combine_chunks().cast(pa.int64())
+    return rows[EVENT_TIME].combine_chunks()
+
+
+def shards_of_keys(keys: Sequence[pa.Array], by_key: Groups, shards: int) -> NDArray[np.int32]:
+    """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard.
+
+    Args:
+        keys: the key columns of rows, normalised.
+        by_key: of the rows: those of equal keys.
+        shards: number of shards.
+    """
+    first = pa.array(by_key.first())
+    hashes = hash_rows([column.take(first) for column in keys], by_key.count)
+    return ((hashes >> np.uint64(40)) % np.uint64(shards)).astype(np.int32)

@@ -1,1 +1,0 @@
-"""Rows, joined with the versions that were valid at their times."""

@@ -1,1 +1,0 @@
-"""Changes of a table that is not beamish's, as updates for a suppress."""

@@ -1,1 +1,0 @@
-"""Holding updates back: what a suppress holds of a shard, and when it leaves."""

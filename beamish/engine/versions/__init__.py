@@ -1,1 +1,0 @@
-"""Changes of a table as versions."""

@@ -1,1 +1,0 @@
-"""The window operator: rows in windows, triggers, panes, on columns."""

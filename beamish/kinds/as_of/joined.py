@@ -1,0 +1,109 @@
+"""Rows with what they meet, as rows of output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.pane_columns import (
+    EARLY,
+    PANE_KIND,
+    make_block,
+    pane_column,
+    timestamp_column,
+    window_column,
+)
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.order import ranks, sort_order
+from beamish.kinds.as_of.left_rows import LeftRows
+from beamish.kinds.as_of.plan import AsOfPlan
+from beamish.kinds.versions.changes import Changes
+
+
+@attrs.frozen(eq=False)
+class Matches:
+    """What rows meet.
+
+    Attributes:
+        changes: the changes of the table that they are among.
+        at: int64, one per row: which of them; -1: nothing.
+    """
+
+    changes: Changes
+    at: Ints
+
+    def take(self, rows: Ints | Flags) -> Matches:
+        """Those of some rows."""
+        return Matches(self.changes, self.at[rows])
+
+
+@attrs.frozen(eq=False)
+class Joined:
+    """Rows of output: panes, or retractions, of rows of the left input.
+
+    Attributes:
+        kind: PANE_KIND or RETRACTION_KIND.
+        rows: as they were when they came out: ``panes`` counts this one, ``timing`` is its.
+        matches: what they meet.
+        is_last: bool, one per row.
+        of: int64, one per row: a number that a row's retraction and its pane share; equal rows come out in its order.
+    """
+
+    kind: int
+    rows: LeftRows
+    matches: Matches
+    is_last: Flags
+    of: Ints
+
+
+def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
+    """Rows of output by time, a row's retraction right before its pane."""
+    schema = plan.gives.schema
+    assert schema is not None  # noqa: S101 - it is bound
+    parts = [part for part in parts if len(part.rows)]
+    if not parts:
+        return schema.empty_table()
+    rows = LeftRows.concat([part.rows for part in parts])
+    kind = np.concatenate([np.full(len(part.rows), part.kind) for part in parts])
+    of = np.concatenate([part.of for part in parts])
+    order = sort_order([ranks(rows.order()), of, (kind == PANE_KIND).astype(np.int64)])
+    rows, kind = rows.take(order), kind[order]
+    of, is_pane = of[order], kind == PANE_KIND
+    pairs = (of[:-1] == of[1:]) & ~is_pane[:-1] & is_pane[1:]
+    timing, index = rows["timing"], rows["panes"] - 1
+    later = np.where(timing == EARLY, -1, rows["later_panes"] - 1)
+    block = make_block(
+        len(order),
+        kind=kind.astype(np.int8),
+        timing=timing,
+        start_us=rows["start_us"],
+        end_us=rows["end_us"],
+        windowless=rows["windowless"],
+        index=index,
+        on_time_index=later,
+        is_first=index == 0,
+        is_last=np.concatenate([part.is_last for part in parts])[order],
+        replaces=np.append(pairs, False) | np.append(False, pairs),
+    )
+    columns = [rows.cells[f"left.{name}"].combine_chunks() for name in plan.left_names]
+    matches = [match_column(plan, part.matches) for part in parts]
+    columns.append(pa.concat_arrays(matches).take(pa.array(order)))
+    none = np.zeros(len(order), dtype=bool)
+    columns += [window_column(block), pane_column(block), timestamp_column(rows["time_us"], none)]
+    if plan.options.with_dropped:
+        columns.append(pa.nulls(len(order), schema.field("dropped").type))
+    return pa.table(columns, schema=schema)
+
+
+def match_column(plan: AsOfPlan, matches: Matches) -> pa.Array:
+    """What rows meet, as structs; null where there is nothing."""
+    changes, at = matches.changes, matches.at
+    nothing = at < 0
+    rows = pa.array(at, mask=nothing)
+    columns = [changes.cells[f"value.{field.name}"].combine_chunks().take(rows) for field in plan.table.value_schema]
+    from_us = changes["version_us"][at] if len(changes) else np.zeros(len(at), np.int64)
+    columns.append(timestamp_column(from_us, nothing))
+    return pa.StructArray.from_arrays(columns, fields=list(plan.match_type), mask=pa.array(nothing))

@@ -1,0 +1,62 @@
+"""An as-of join bound to its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.conditions import columns_of_where, wanted
+from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.signs import sign_column
+from beamish.contract.store import Store
+from beamish.kinds.as_of.left_rows import pack_left
+from beamish.kinds.as_of.left_table import KEPT, WAITING, LeftTable
+from beamish.kinds.as_of.plan import LEFT, AsOfPlan
+from beamish.kinds.as_of.shard import AsOfShard
+from beamish.kinds.versions.packing import pack_changes
+from beamish.kinds.versions.table import NAME, TablePolicy, VersionTable
+from beamish.tables.repartition import Kept
+
+
+@attrs.define(slots=False, eq=False)
+class AsOfOperator(Operator):
+    """The operator of an as-of join (see ``contract/operator.py``).
+
+    Attributes:
+        plan: the join's plan.
+        policy: how what its shards keep is cut into segments.
+    """
+
+    plan: AsOfPlan
+    policy: TablePolicy = TablePolicy()
+
+    def __attrs_post_init__(self) -> None:
+        plan = self.plan
+        self.takes, self.gives, self.shards, self.identity = plan.takes, plan.gives, plan.shards, plan.identity
+        self.needs_clock = any(policy.needs_clock for policy in plan.policies)
+        counts = any(policy.idle_timeout is not None for policy in plan.policies)
+        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
+        self.holds_watermark = bool(plan.options.grace)
+
+    def reads(self, number: int) -> Sequence[str]:
+        own = self.plan.left_schema.names if number == LEFT else self.plan.table.columns
+        return (*dict.fromkeys((*own, *columns_of_where(self.takes[number]))), *sign_column(self.takes[number]))
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        if not rows.num_rows:
+            return
+        rows = wanted(self.takes[number], rows)
+        if number == LEFT:
+            yield from pack_left(self.plan, rows)
+        else:
+            yield from pack_changes(self.plan.table, rows, number, self.shards)
+
+    def open(self, store: Store) -> Shard:
+        return AsOfShard(self.plan, store, self.policy)
+
+    def kept(self, store: Store) -> dict[str, Kept]:
+        """What a shard keeps as records of keys."""
+        rows = {name: LeftTable(self.plan, store, name, self.policy.spans) for name in (WAITING, KEPT)}
+        return {NAME: VersionTable(self.plan.table, store, self.policy), **rows}

@@ -1,0 +1,194 @@
+"""A shard of an as-of join: the table, the rows that wait, the rows that may be corrected.
+
+A step: what stages bring, at the watermark as it was; the watermark moves, rows that it is past come out by what the table
+knows, and what no read can reach any more is forgotten; what sources bring. Of each the table's changes come first
+(docs/semantics.md#as-of-joins-steps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.contract.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
+from beamish.contract.pane_columns import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND
+from beamish.contract.store import Store
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kinds.as_of.corrections import corrected
+from beamish.kinds.as_of.joined import Joined, Matches, joined_table
+from beamish.kinds.as_of.left_rows import LeftRows, left_rows
+from beamish.kinds.as_of.left_table import KEPT, WAITING, LeftTable
+from beamish.kinds.as_of.matching import met, read_us
+from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
+from beamish.kinds.as_of.taking_back import net, taken_back
+from beamish.kinds.versions.arrival import arrive
+from beamish.kinds.versions.horizon import horizon_us
+from beamish.kinds.versions.packing import time_us_of, unpack
+from beamish.kinds.versions.table import LATEST, TablePolicy
+from beamish.kinds.versions.table_shard import TableShard
+from beamish.watermarks import NO_WATERMARK_US
+
+_EVER = np.iinfo(np.int64)
+
+
+class AsOfShard(TableShard):
+    """Some of the keys of an as-of join (see ``contract/operator.py``)."""
+
+    def __init__(self, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
+        super().__init__(plan.table, plan.identity, store, policy, inputs=len(plan.counted))
+        self._plan = plan
+        self._waiting = LeftTable(plan, store, WAITING, policy.spans)
+        self._kept = LeftTable(plan, store, KEPT, policy.spans)
+        self._grace_us, self._lateness_us = plan.options.grace.us, plan.table.options.allowed_lateness.us
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = self._note.clocks.watermark_us
+        if watermark_us == NO_WATERMARK_US:
+            return None
+        return watermark_us if watermark_us == END_OF_TIME_US else horizon_us(watermark_us, self._grace_us)
+
+    @property
+    def next_due_us(self) -> int | None:
+        first, forgotten = self._waiting.first_us, self._kept.first_segment_us
+        due = [] if first is None else [first + self._grace_us + 1]
+        due += [] if forgotten is None else [forgotten + self._lateness_us + 1]
+        due += [] if self._table.next_due_us is None else [self._table.next_due_us]
+        return min(due, default=None)
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        plan, clocks = self._plan, self._note.clocks
+        before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
+        schema = plan.gives.schema
+        assert schema is not None  # noqa: S101 - it is bound
+        self._drops, self._out = Drops(schema), list[pa.Table]()
+        arrived = unpack(payloads)
+        of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
+        self._take(of_stages, before_us)
+        self._let_go(clocks.watermark_us)
+        self._take({number: rows for number, rows in arrived.items() if number not in of_stages}, clocks.watermark_us)
+        self._save(clocks.watermark_us)
+        return concat(schema, [*self._drops.tables, *self._out])
+
+    def _save(self, watermark_us: int) -> None:
+        self._table.save(watermark_us)
+        self._waiting.save(_EVER.min)
+        self._kept.save(horizon_us(watermark_us, self._lateness_us))
+        self._write_note()
+
+    def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
+        """Take in what came, at a watermark: the table's changes, then the rows that meet it."""
+        if TABLE in arrived:
+            self._take_changes(arrived[TABLE], watermark_us)
+        if LEFT in arrived:
+            self._take_rows(arrived[LEFT], watermark_us)
+
+    def _take_changes(self, changes: pa.Table, watermark_us: int) -> None:
+        plan, retracts = self._plan, self._plan.options.retracts
+        keys = {
+            name: changes[f"key.{key}"].combine_chunks()
+            for name, key in zip(plan.left.keys, plan.table.key_schema.names, strict=True)
+        }
+        due_below_us = horizon_us(watermark_us, self._grace_us)
+        folded = arrive(
+            self._table,
+            self._note,
+            changes,
+            watermark_us,
+            drops=self._drops,
+            keys=keys,
+            joined_below_us=None if retracts else due_below_us,
+            row_of=str(plan.takes[TABLE].name),
+        )
+        if folded is not None and retracts:
+            self._out.append(joined_table(plan, corrected(plan, self._kept, folded, due_below_us)))
+
+    # Rows that meet the table
+
+    def _let_go(self, watermark_us: int) -> None:
+        """Rows that the watermark is past now come out; what is too old is forgotten."""
+        due_below_us = horizon_us(watermark_us, self._grace_us)
+        at = self._waiting.load(_EVER.min, due_below_us - 1) if due_below_us > _EVER.min else np.empty(0, np.int64)
+        if len(at):
+            rows = self._waiting.rows.take(at)
+            self._waiting.remove(at)
+            self._come_out(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
+        self._table.forget(watermark_us)
+        self._kept.forget(horizon_us(watermark_us, self._lateness_us))
+
+    def _take_rows(self, arrived: pa.Table, watermark_us: int) -> None:
+        """Rows that come: late ones are joined at once, the others wait, or come out early."""
+        plan, time_us = self._plan, time_us_of(arrived)
+        takes_back = np.zeros(len(time_us), dtype=bool)
+        if plan.left.retracts:
+            takes_back = arrived["sign"].to_numpy() < 0
+        why = why_dropped(arrived["time_us"], None, _EVER.min)
+        why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._lateness_us))] = EXPIRED
+        at = np.flatnonzero(why == TAKEN)
+        if takes_back.any():
+            at = self._take_back(arrived, at, takes_back[at])
+        rows, due_below_us = left_rows(plan, arrived, at), horizon_us(watermark_us, self._grace_us)
+        due = rows["time_us"] < due_below_us
+        now = np.flatnonzero(due | plan.options.early)
+        self._waiting.add(rows.take(np.flatnonzero(~(due | plan.options.early))))
+        own, is_due = rows.take(now), due[now]
+        matches, past = self._match_now(own, is_due, watermark_us)
+        lost = past & (matches.at < 0)
+        why[at[now[lost]]] = EXPIRED
+        self._drop_rows(arrived, why, time_us, watermark_us)
+        timing = np.where(is_due, LATE, EARLY).astype(np.int8)
+        self._come_out(own.take(~lost), matches.take(~lost), timing[~lost], watermark_us)
+
+    def _take_back(self, arrived: pa.Table, at: Ints, takes_back: Flags) -> Ints:
+        """Take rows back, of this bundle or earlier ones; gives the rows that are left of it."""
+        plan = self._plan
+        rows = left_rows(plan, arrived, at)
+        adds, removes = net(rows, takes_back)
+        live, gone = taken_back(rows.take(removes), self._waiting, self._kept)
+        self._kept.remove(gone)
+        shown = live.take(live["shown"])
+        never_last, of = np.zeros(len(shown), dtype=bool), np.arange(len(shown))
+        self._out.append(joined_table(plan, [Joined(RETRACTION_KIND, shown, self._match(shown), never_last, of)]))
+        return at[adds]
+
+    def _drop_rows(self, arrived: pa.Table, why: Ints, time_us: Ints, watermark_us: int) -> None:
+        keys = {name: arrived[f"left.{name}"].combine_chunks() for name in self._plan.left.keys}
+        row_of = str(self._plan.left.name)
+        self._drops.add(arrived, why, time_us, watermark_us, keys=keys, row_of=row_of, counted=self._note.dropped)
+
+    def _come_out(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
+        """Rows come out for the first time; under retractions they are kept as long as they may be corrected."""
+        plan = self._plan
+        past = rows["time_us"] < horizon_us(watermark_us, self._lateness_us)
+        shows = (matches.at >= 0) | (plan.options.how == "left")
+        rows = rows.with_columns(
+            panes=shows.astype(np.int64),
+            later_panes=(shows & (timing != EARLY)).astype(np.int64),
+            timing=timing,
+            shown=shows,
+        )
+        is_last = past if plan.options.retracts else np.ones(len(rows), dtype=bool)
+        of = np.arange(int(shows.sum()))
+        shown = Joined(PANE_KIND, rows.take(shows), matches.take(shows), is_last[shows], of)
+        self._out.append(joined_table(plan, [shown]))
+        if plan.options.retracts:
+            self._kept.add(rows.take(~past))
+
+    def _match(self, rows: LeftRows) -> Matches:
+        """What rows meet, whose times are not too far back for exact reads."""
+        return met(self._plan, rows, *self._table.find(rows.keys, read_us(self._plan, rows)))
+
+    def _match_now(self, rows: LeftRows, is_due: Flags, watermark_us: int) -> tuple[Matches, Flags]:
+        """What rows meet, and whether they are due and read too far back: there only a key's latest version is known."""
+        time_us = read_us(self._plan, rows)
+        past = is_due & (time_us < horizon_us(watermark_us, self._plan.table.options.history.us))
+        changes, at = self._table.find(rows.keys, np.where(past, LATEST, time_us))
+        far = np.flatnonzero(past & (at >= 0))
+        had_begun = changes["version_us"][at[far]] <= time_us[far]
+        is_known = self._table.expires_us(changes)[at[far]] >= watermark_us
+        at[far] = np.where(had_begun & is_known, at[far], -1)
+        return met(self._plan, rows, changes, at), past

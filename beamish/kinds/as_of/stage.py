@@ -1,0 +1,182 @@
+"""The stage of ``bm.as_of_join``: each row meets the version that was valid at its time (docs/semantics.md#as-of-joins)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.contract.conditions import describe_where
+from beamish.contract.operator import Operator
+from beamish.contract.relation import PANE_COLUMNS, Follows, Relation
+from beamish.contract.stage import Stage, elsewhere
+from beamish.durations import Duration
+from beamish.errors import PipelineError
+from beamish.kinds.as_of.operator import AsOfOperator
+from beamish.kinds.as_of.plan import TABLE, make_as_of_plan
+from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
+from beamish.kinds.versions.stage import check_changes, describe_changes, describe_dropped, describe_late
+from beamish.modes import AccumulationMode, WaitFor
+
+
+@attrs.frozen
+class AsOfStage(Stage):
+    """Rows, and the changes of the table that they meet (see ``contract/stage.py``): it takes both.
+
+    Attributes:
+        options: what is declared of the join.
+        table: what is declared of the table.
+        is_final: whether all rows are there, as in a batch: each comes out once, final.
+    """
+
+    options: AsOfOptions
+    table: VersionsOptions
+    is_final: bool = False
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.options.with_dropped
+
+    def declaring(self, call: str, **changes: Any) -> AsOfStage:
+        if set(changes) - {"with_dropped", "mode"}:
+            raise PipelineError(
+                f"{call} of an as-of join: it keeps the windows of its left input and fires by itself; {elsewhere(changes)}"
+            )
+        if changes.get("mode") is AccumulationMode.ACCUMULATING:
+            raise PipelineError(
+                "accumulating() of an as-of join: a corrected row would stand beside the wrong one; say "
+                "accumulating_and_retracting(), or discarding() for each row once"
+            )
+        return attrs.evolve(self, options=attrs.evolve(self.options, **changes))
+
+    def calls(self) -> Iterable[str]:
+        retracts, dropped = self.options.retracts, self.with_dropped
+        return (".accumulating_and_retracting()",) * retracts + (".with_dropped()",) * dropped
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        left, changes = takes
+        check_changes(changes, self.table)
+        if self.table.latest_only:
+            raise PipelineError(
+                f"as_of_join({changes.name}=...): a table of latest versions only does not know what was valid before; leave "
+                "latest_only out"
+            )
+        if self.options.grace > self.table.history:
+            raise PipelineError(
+                f"as_of_join(grace={str(self.options.grace)!r}) above the table's history {str(self.table.history)!r}: what a "
+                "row meets would be forgotten before it is joined; give a longer history"
+            )
+        if self.options.tolerance is not None and self.table.only_updated:
+            raise PipelineError(
+                f"as_of_join(tolerance={str(self.options.tolerance)!r}) with a table of only_updated: how old a version is could not be told, since equal "
+                "changes begin none; leave one of them out"
+            )
+        if left.is_changelog:
+            raise PipelineError(
+                f"as_of_join({left.name}=...): changes() gives no rows to join; leave it and its suppress out"
+            )
+        if not left.has_timestamps:
+            raise PipelineError(
+                f"as_of_join({left.name}=...): panes without timestamp have no time to be joined at; give their stage a "
+                "timestamp_combiner, or windows that end"
+            )
+        if left.retracts and not self.options.retracts:
+            raise PipelineError(
+                f"discarding over {left.name}, which retracts: what is taken back has come out joined; say "
+                ".accumulating_and_retracting()"
+            )
+        if str(changes.name).lower() in PANE_COLUMNS:
+            raise PipelineError(
+                f"as_of_join({changes.name}=...): the output has a column of this name; call the table otherwise"
+            )
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        left, changes = takes
+        watermarks = left.watermarks
+        if self.options.wait_for is WaitFor.BOTH_INPUTS:
+            watermarks += changes.watermarks
+        follows = Follows.RETRACTING if self.options.retracts else Follows.ONCE
+        return Relation(
+            left.keys,
+            window=left.window,
+            retracts=self.options.retracts,
+            watermarks=watermarks,
+            behind_us=max(0, left.behind_us - self.options.grace.us),
+            slot=None,
+            follows=follows,
+        )
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return self.table.columns if number else ()
+
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
+        whole = self.table.values is None or self.with_dropped or takes[number].where is not None
+        return number == 0 or whole
+
+    def may_begin_with(self, number: int) -> bool:
+        return number == TABLE
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        plan = make_as_of_plan(
+            self.options,
+            self.table,
+            takes,
+            self.gives(takes),
+            shards=shards if takes[0].keys else 1,
+            is_final=self.is_final,
+        )
+        return AsOfOperator(plan)
+
+    @property
+    def final(self) -> AsOfStage:
+        options = attrs.evolve(self.options, mode=AccumulationMode.DISCARDING, early=False, grace=Duration(0))
+        options = attrs.evolve(options, wait_for=WaitFor.BOTH_INPUTS)
+        return AsOfStage(options, self.table, is_final=True)
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        options, (left, changes) = self.options, takes
+        on = " and ".join(f"{row} = {key}" for row, key in zip(left.keys, changes.keys, strict=True)) or "one key"
+        time = "their timestamp" if left.is_panes else str(left.event_time)
+        reached = "at or before" if options.allow_exact_matches else "before"
+        within = "" if options.tolerance is None else f", begun at most {options.tolerance} earlier"
+        unmatched = "null" if options.how == "left" else "no row"
+        meets = f"each meets the version of {changes.name} that began {reached} {time} and was still valid{within}"
+        yield "rows", f"{left.name}, on {on}: {meets}; without one: {unmatched}"
+        yield str(changes.name), describe_changes(changes, self.table)
+        yield from describe_where(takes)
+        yield "watermark", self._describe_watermark(left, changes)
+        waits = (
+            "as it comes, EARLY" if options.early else f"when the watermark is past its time{self._describe_grace()}"
+        )
+        corrected = (
+            f"; when a late change alters what it met, until the watermark is {self.table.allowed_lateness} past it, a "
+            "RETRACTION takes it back and what holds now comes"
+            if options.retracts
+            else "; it is not corrected, and changes too late for rows joined before are listed as joined_already"
+        )
+        yield "panes", f"a row comes out {waits}{corrected}"
+        yield "late", describe_late(self.table)
+        latest = (
+            f"the latest version of a key of {changes.name} that never comes again for ever, unless a change deletes it"
+        )
+        yield "bounded", f"a row of {left.name} is kept until no change can concern it; {latest}"
+        yield "dropped", describe_dropped(attrs.evolve(self.table, with_dropped=self.with_dropped))
+        if isinstance(operator, AsOfOperator):
+            yield "carried", operator.plan.table.carried
+            yield "state", f"{operator.shards} shards; {operator.plan.kept}"
+
+    def _describe_grace(self) -> str:
+        return f" by {self.options.grace}" if self.options.grace else ""
+
+    def _describe_watermark(self, left: Relation, changes: Relation) -> str:
+        if self.options.wait_for is WaitFor.LEFT_INPUT:
+            return f"that of {left.name} alone: {changes.name} holds nothing back, so what it brings later is late"
+        words = f"the least of {left.name}'s and {changes.name}'s: while one has none, or is quiet, rows wait"
+        stalls = [
+            str(relation.name)
+            for relation in (left, changes)
+            if any(policy.moved_by_rows and policy.idle_timeout is None for policy in relation.watermarks)
+        ]
+        has = "has" if len(stalls) == 1 else "have"
+        return words + (f" ({' and '.join(stalls)} {has} no idle_timeout)" if stalls else "")

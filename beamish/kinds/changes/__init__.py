@@ -1,0 +1,1 @@
+"""Changelogs that are not of beamish, to be suppressed: ``Pipeline.changes``."""

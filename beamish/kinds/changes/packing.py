@@ -1,0 +1,77 @@
+"""Changes on their way to their shards: one payload of Arrow bytes per shard.
+
+Where nothing asks for the rows themselves, a task sends only the newest row of each slot.
+
+columns: the rows' own, and
+    EVENT_TIME      int64; null where the row has none
+    FIRST           int64: the earliest event time among the rows that it stands for
+    ROWS            int64: their number
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.contract.event_times import in_range
+from beamish.contract.keyed_windows import keyed_windows
+from beamish.contract.sharding import shards_of_keys
+from beamish.kernels.codes import factorize_rows, normalise
+from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.order import sort_order
+from beamish.kernels.reserved import EVENT_TIME, FIRST, ROWS
+from beamish.kinds.changes.order import newest_keys
+from beamish.kinds.changes.plan import ChangesPlan
+from beamish.kinds.changes.slots import deletes, windows_of
+
+
+def pack_changes(plan: ChangesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+    """Pack rows, one payload per shard.
+
+    Args:
+        plan: of the stage.
+        rows: the plan's columns and ``EVENT_TIME``.
+
+    Returns:
+        the number of each shard that has rows, and its payload.
+    """
+    if not rows.num_rows:
+        return
+    rows = rows.select([*plan.schema.names, EVENT_TIME]).combine_chunks()
+    keys = [normalise(rows[name].combine_chunks()) for name in plan.key_schema.names]
+    for name, column in zip(plan.key_schema.names, keys, strict=True):
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
+    rows = rows.append_column(FIRST, rows[EVENT_TIME]).append_column(ROWS, pa.array(np.ones(rows.num_rows, np.int64)))
+    if plan.preaggregates:
+        rows = _newest(plan, rows)
+    keys = [rows[name].combine_chunks() for name in plan.key_schema.names]
+    by_key = factorize_rows(keys, rows.num_rows)
+    shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
+    for number in np.unique(shard).tolist():
+        yield number, to_bytes(rows.filter(pa.array(shard == number)))
+
+
+def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:
+    """The newest row of each slot; rows without event time, or with one that is out of range, stay as they are."""
+    timed = in_range(pc.fill_null(rows[EVENT_TIME], np.iinfo(np.int64).min).to_numpy())
+    if not timed.any():
+        return rows
+    rest, rows = rows.filter(pa.array(~timed)), rows.filter(pa.array(timed)).combine_chunks()
+    groups = keyed_windows(rows.select(plan.key_schema.names).columns, **windows_of(plan, rows)).groups()
+    time_us = rows[EVENT_TIME].to_numpy()
+    before, after = newest_keys(plan, time_us, deletes(plan, rows), rows.select(plan.value_schema.names))
+    order = sort_order([*before, *after])
+    newest = np.empty(groups.count, dtype=np.int64)
+    newest[groups.of[order]] = order
+    kept = rows.take(pa.array(newest))
+    kept = kept.set_column(kept.schema.get_field_index(FIRST), FIRST, pa.array(groups.least(time_us)))
+    kept = kept.set_column(kept.schema.get_field_index(ROWS), ROWS, pa.array(groups.sizes()))
+    return pa.concat_tables([kept, rest])
+
+
+def unpack_changes(payloads: Sequence[bytes]) -> pa.Table:
+    """The payloads of a shard as one table."""
+    return pa.concat_tables([from_bytes(payload) for payload in payloads]).combine_chunks()

@@ -1,0 +1,126 @@
+"""The stage of ``Pipeline.changes``: rows that set and delete what a table holds, to be suppressed (docs/semantics.md#changes)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.contract.operator import Operator
+from beamish.contract.relation import Follows, Relation
+from beamish.contract.stage import Stage
+from beamish.contract.updates import UpdatingOperator
+from beamish.durations import LONGEST_US, Duration
+from beamish.errors import PipelineError
+from beamish.kernels.reserved import is_reserved
+from beamish.kinds.changes.operator import ChangesOperator
+from beamish.kinds.changes.plan import ChangesOptions, make_plan
+from beamish.kinds.suppress.option import Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.kinds.suppress.stage import Suppressed
+from beamish.kinds.suppress.suppressible import Suppressible
+
+
+@attrs.frozen
+class ChangesStage(Suppressible):
+    """Rows that set and delete slots; it stands only under a suppress (see ``kinds/suppress/stage.py``).
+
+    Attributes:
+        options: what is declared of it.
+    """
+
+    options: ChangesOptions = ChangesOptions()
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.options.with_dropped
+
+    def declaring(self, call: str, **changes: Any) -> ChangesStage:
+        if set(changes) == {"with_dropped"}:
+            return ChangesStage(attrs.evolve(self.options, **changes))
+        return super().declaring(call, **changes)  # type: ignore[return-value]
+
+    def calls(self) -> Iterable[str]:
+        arguments = self.options.arguments
+        return (f".changes({arguments})", *([".with_dropped()"] if self.with_dropped else []))
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        raise PipelineError(
+            "changes() alone: it says what rows mean, not when they come out; say .suppress(bm.UntilTimeLimit('1 minute', "
+            "clock='event')), or .suppress(bm.UntilWindowCloses(grace='10 minutes'))"
+        )
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        keys, watermarks = takes[0].keys, takes[0].watermarks
+        return Relation(
+            keys, retracts=True, watermarks=watermarks, is_changelog=True, slot=keys, follows=Follows.SETTING
+        )
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return self.options.columns
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        raise NotImplementedError  # check() refuses it before
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        options, relation = self.options, takes[0]
+        slot = ", ".join(map(str, relation.keys)) + (f" and the window in {options.window}" if options.window else "")
+        newest = options.sequence_by or "the event time"
+        deleted = f"; it deletes it where {options.deleted} is true" if options.deleted else ""
+        yield (
+            "rows",
+            f"a row sets what is held of {slot}{deleted}; of several the one with the greatest {newest} counts",
+        )
+        yield "watermark", relation.policy.describe()
+        yield "bounded", "of a slot that never comes again nothing is left when what is held of it has come out"
+        yield (
+            "dropped",
+            "rows without event time, and of windows that had closed when they came"
+            + ("; they come out beside the changes" if self.with_dropped else ""),
+        )
+        if operator is not None:
+            yield "state", f"the newest row of each slot that is held, in {operator.shards} shards"
+
+    # With a suppress (kinds/suppress/stage.py)
+
+    def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        until = suppress.until
+        if not takes[0].keys:
+            raise PipelineError("changes() without keys: say .key_by(...) before, the columns that a change is of")
+        if isinstance(until, UntilWindowCloses):
+            if self.options.window is None:
+                raise PipelineError(
+                    f"suppress({until!r}) over changes() without window: nothing ever closes; say .changes(window='window'), or "
+                    "bm.UntilTimeLimit"
+                )
+            if until.grace is None:
+                raise PipelineError(
+                    f"suppress({until!r}) over changes(): how long may changes of a window come after its end? Say "
+                    "bm.UntilWindowCloses(grace='10 minutes'), or grace=0"
+                )
+        for name in (*takes[0].keys, *self.options.columns):
+            if isinstance(name, str) and is_reserved(name):
+                raise PipelineError(f"changes(): column {name!r}: such names are beamish's own; rename it")
+
+    def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        return
+
+    def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
+        return ChangesOperator(make_plan(self.options, takes[0], self.gives(takes), suppress, shards))
+
+    def final_suppressed(self, suppress: Suppress) -> Stage:
+        until = suppress.until if suppress.holds else UntilTimeLimit(Duration(LONGEST_US), clock="event")
+        return Suppressed(self, Suppress(until, name=suppress.name))
+
+    def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
+        return 0
+
+    def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
+        until = suppress.until
+        if isinstance(until, UntilWindowCloses):
+            return (
+                f": the watermark is {until.grace} past its end; one row per key and window, none for what was deleted"
+            )
+        if until.by_clock or not until.holds:
+            return "; one change per slot at a time" * until.holds
+        return ": it is the event time of the first row held; one change per slot at a time"

@@ -1,0 +1,1 @@
+"""Deduplication without windows: each row once."""

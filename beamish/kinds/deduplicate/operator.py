@@ -1,0 +1,53 @@
+"""The operator of a stage that gives each row once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.store import Store
+from beamish.kinds.deduplicate.packing import pack_rows
+from beamish.kinds.deduplicate.plan import DuplicatesPlan
+from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, NAME, RememberedIds
+from beamish.kinds.deduplicate.shard import DuplicatesShard
+from beamish.tables.repartition import Kept
+from beamish.tables.spans import SpanPolicy
+
+
+@attrs.define(slots=False, eq=False)
+class DuplicatesOperator(Operator):
+    """A stage that gives each row once, bound to its data (see ``contract/operator.py``).
+
+    Attributes:
+        plan: the stage's plan.
+        policy: how the ids that its shards remember are cut into segments.
+    """
+
+    plan: DuplicatesPlan
+    policy: SpanPolicy = DEFAULT_POLICY
+
+    def __attrs_post_init__(self) -> None:
+        plan = self.plan
+        self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
+        self.needs_clock = plan.takes.policy.needs_clock
+        self.cadence = Cadence.WHEN_DUE if plan.takes.policy.idle_timeout is None else Cadence.EVERY_STEP
+
+    def reads(self, number: int) -> Sequence[str]:
+        return list(self.plan.schema.names)
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        if rows.num_rows:
+            yield from pack_rows(self.plan, rows)
+
+    def open(self, store: Store) -> Shard:
+        return DuplicatesShard(self.plan, store, self._remembered(store))
+
+    def kept(self, store: Store) -> dict[str, Kept]:
+        """What a shard keeps as records of keys."""
+        return {NAME: self._remembered(store)}
+
+    def _remembered(self, store: Store) -> RememberedIds:
+        return RememberedIds(self.plan.id_schema, self.plan.within_us, store, self.policy)

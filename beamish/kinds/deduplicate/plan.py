@@ -1,0 +1,112 @@
+"""The plan of a stage that gives each row once: bound to the columns and types of the rows that it takes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.columns import find_column, is_groupable
+from beamish.contract.relation import PANE_COLUMNS, Relation
+from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW, dropped_type
+from beamish.errors import ColumnError
+from beamish.kinds.deduplicate.option import Deduplication
+
+
+@attrs.define(slots=False, eq=False)
+class DuplicatesPlan:
+    """What the engine needs to know of such a stage.
+
+    Attributes:
+        options: how rows are known again.
+        takes: the rows, with their schema.
+        schema: the rows' columns, all of which travel.
+        with_dropped: whether dropped rows come out.
+        shards: number of shards.
+        gives: what it gives.
+    """
+
+    options: Deduplication
+    takes: Relation
+    schema: pa.Schema
+    with_dropped: bool
+    shards: int
+    gives: Relation
+
+    @cached_property
+    def value_schema(self) -> pa.Schema:
+        """The columns of the rows that come out."""
+        return pa.schema([field for field in self.schema if field.name.lower() not in PANE_COLUMNS])
+
+    @cached_property
+    def id_schema(self) -> pa.Schema:
+        """The columns by which a row is known again, its key among them."""
+        names = dict.fromkeys((*self.takes.keys, *self.options.columns))
+        return pa.schema([self.schema.field(name) for name in names])
+
+    @property
+    def key_of_ids(self) -> list[int]:
+        """The places of the columns by which rows go to shards among those of an id: the key's, or all."""
+        names = self.id_schema.names
+        return [names.index(name) for name in names if name in self.takes.keys] or list(range(len(names)))
+
+    @property
+    def within_us(self) -> int:
+        """How long ids are remembered, microseconds."""
+        assert self.options.within is not None  # noqa: S101 - without windows it is said
+        return self.options.within.us
+
+    @property
+    def row_type(self) -> pa.DataType:
+        """A dropped row."""
+        return pa.struct(list(self.schema))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint holds fast."""
+        return {
+            "shards": self.shards,
+            "keys": list(self.takes.keys),
+            "ids": [f"{field.name}: {field.type}" for field in self.id_schema],
+            "within": self.within_us,
+        }
+
+
+def make_duplicates_plan(
+    options: Deduplication, takes: Relation, gives: Relation, shards: int, *, with_dropped: bool
+) -> DuplicatesPlan:
+    """Bind such a stage to the rows that it takes.
+
+    Raises:
+        ColumnError: a column is missing, of the wrong type, or of a name that the output has.
+    """
+    schema = takes.columns
+    check_ids(schema, options)
+    for name in takes.keys:
+        type_ = find_column(schema, f"key_by({name!r})", name).type
+        if not is_groupable(type_):
+            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    for name in schema.names:
+        if name.lower() in PANE_COLUMNS and not (name.lower() == "timestamp" and name == takes.event_time):
+            raise ColumnError(f"{options.call}: the output has a column {name!r} of its own; rename yours")
+    columns = [*(field for field in schema if field.name.lower() != "timestamp"), ("window", WINDOW), ("pane", PANE)]
+    columns += [("timestamp", TIMESTAMP)]
+    columns += [("dropped", dropped_type(pa.struct(list(schema))))] if with_dropped else []
+    bound = attrs.evolve(gives, schema=pa.schema(columns))
+    return DuplicatesPlan(options, takes, schema, with_dropped, shards, bound)
+
+
+def check_ids(schema: pa.Schema, deduplication: Deduplication) -> None:
+    """Check that rows can be known again by the columns that are said.
+
+    Raises:
+        ColumnError: one is missing, or its values cannot be compared.
+    """
+    for name in deduplication.columns:
+        type_ = find_column(schema, deduplication.call, name).type
+        if not is_groupable(type_):
+            raise ColumnError(
+                f"{deduplication.call}: column {name!r} is {type_}, and rows are not known again by that; cast it to a string"
+            )

@@ -1,0 +1,192 @@
+"""The ids that a shard remembers for some time, cut into segments by when they are forgotten.
+
+A segment ``s<number>`` has an entry ``h<number>`` beside it: the hashes of its ids alone, in their order, 8 bytes each. A step reads
+all hashes, and whole ids only of segments in which the hash of an id that came is found.
+
+columns (one entry per id):
+    until_us    int64, microseconds: the watermark at which it is forgotten
+cells: the columns of the id as ``id.<number>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.contract.store import Store
+from beamish.errors import StateError
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.buffers import cast_table
+from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.kernels.widening import same_or_wider
+from beamish.tables.records import Records
+from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segmented import Segmented
+from beamish.tables.spans import SpanPolicy, Spans
+from beamish.watermarks import NO_WATERMARK_US
+
+NAME = "ids"
+"""Before the entries of ids in a shard's store."""
+DEFAULT_POLICY = SpanPolicy(rows=65_536)
+
+Hashes = NDArray[np.uint64]
+
+
+@attrs.frozen(eq=False)
+class Ids(Records):
+    """Ids that are remembered."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"until_us": ("int64", 0)}
+
+
+class _HashedSegments(SegmentStore):
+    """Segments of ids, each with an entry of their hashes."""
+
+    def hashes(self) -> Iterator[tuple[int, Hashes]]:
+        """The hashes of the ids of each segment, with its number."""
+        for number in self.index["segment"].tolist():
+            stored = self._store.get(self._hashes_of(number))
+            if stored is None or len(stored) % 8:
+                raise StateError(
+                    f"the state store's entry {self._hashes_of(number)!r} is not what was written: restore the checkpoint from a "
+                    "copy, or start from a new one"
+                )
+            yield number, np.frombuffer(stored, "<u8")
+
+    def write(self, number: int, rows: pa.Table, columns: Mapping[str, int]) -> None:
+        super().write(number, rows, columns)
+        if rows.num_rows:
+            ids = [rows[name] for name in rows.schema.names if name.startswith("id.")]
+            self._store.put(self._hashes_of(number), hash_rows(ids, rows.num_rows).astype("<u8").tobytes())
+
+    def remove(self, gone: Flags) -> None:
+        for number in self.numbers(gone):
+            self._store.remove(self._hashes_of(number))
+        super().remove(gone)
+
+    def _hashes_of(self, number: int) -> str:
+        return self.entry(f"h{number}")
+
+
+class RememberedIds:
+    """The ids of a shard.
+
+    Args:
+        schema: the columns of an id; what is stored may have narrower types.
+        within_us: how long after its event time an id is remembered, microseconds.
+        store: the shard's.
+        policy: how they are cut into segments.
+
+    Raises:
+        StateError: the index cannot be read, or the ids are of other columns.
+    """
+
+    def __init__(self, schema: pa.Schema, within_us: int, store: Store, policy: SpanPolicy = DEFAULT_POLICY) -> None:
+        self._of = [f"{field.name} {field.type}" for field in schema]
+        self._schema = pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(schema.types)])
+        self._within_us = within_us
+        self._segments = _HashedSegments(store, NAME, ("until_us",))
+        then = self._segments.about.get("of", self._of)
+        if not same_or_wider(then, self._of, " "):
+            raise StateError(
+                f"the checkpoint remembers rows by {', '.join(then)}, the pipeline now by {', '.join(self._of)}: keep the old one, or "
+                "start from a new checkpoint"
+            )
+        self._stored = Segmented(self._segments, Ids.none(self._schema))
+        self._spans = Spans.of(policy, self._segments.about.get("spans"))
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which a segment of them can go; None: there is none."""
+        return min(self._segments.index["until_us"].tolist(), default=None)
+
+    def too_old(self, time_us: Ints, watermark_us: int) -> Flags:
+        """Which rows come so late that their ids may be forgotten: bool, one per row; times in microseconds."""
+        flags: Flags = self._until_us(time_us) <= watermark_us
+        return flags
+
+    def _until_us(self, time_us: Ints) -> Ints:
+        return np.minimum(time_us, END_OF_TIME_US - self._within_us) + self._within_us
+
+    def take(self, ids: Sequence[pa.Array], time_us: Ints, watermark_us: int) -> Flags:
+        """Which rows came before; the others are remembered from now on. At most once in a step.
+
+        Args:
+            ids: the columns of the ids of rows, normalised, in the order in which the rows count.
+            time_us: int64, their event times, microseconds; none too old.
+            watermark_us: where the watermark stands.
+
+        Returns:
+            bool, one per row.
+        """
+        count = len(time_us)
+        known = self._known(_Came(hash_rows(ids, count)), watermark_us)
+        both = [
+            pa.chunked_array([*before.chunks, now], now.type) for before, now in zip(known.columns, ids, strict=True)
+        ]
+        groups = factorize_rows(both, known.num_rows + count)
+        again: Flags = groups.first()[groups.of][known.num_rows :] != np.arange(known.num_rows, known.num_rows + count)
+        new = np.flatnonzero(~again)
+        cells = pa.table([column.take(pa.array(new)) for column in ids], schema=self._schema)
+        self._stored.add(Ids.new(cells, until_us=self._until_us(time_us[new])))
+        return again
+
+    def stored(self) -> Ids:
+        """All of them."""
+        return self._stored.load_all()
+
+    def put(self, ids: Ids) -> None:
+        """Remember ids that another shard had, none of which is here, and write them."""
+        self._stored.add(ids)
+        self.save(NO_WATERMARK_US)
+
+    def _known(self, came: _Came, watermark_us: int) -> pa.Table:
+        """The ids that are remembered and have one of some hashes."""
+        found = [self._schema.empty_table()]
+        for number, hashes in self._segments.hashes():
+            at = came.among(hashes)
+            if len(at):
+                rows = self._segments.read(number).take(pa.array(at))
+                rows = rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us))
+                found.append(cast_table(rows.select(self._schema.names), self._schema))
+        return pa.concat_tables(found)
+
+    def save(self, watermark_us: int) -> None:
+        """Forget what the watermark has passed, and write what the step has changed."""
+        self._stored.drop(self._segments.index["until_us"] <= watermark_us)
+        new = self._stored.is_new
+        self._spans.adapt(
+            self._stored.records["until_us"][new], self._segments.index["segment"], self._segments.index["rows"]
+        )
+        self._segments.about = {"spans": self._spans.about, "of": self._of}
+        self._stored.save(
+            lambda ids: self._spans.number(ids["until_us"]),
+            lambda ids: ids["until_us"] > watermark_us,
+            lambda ids: {"until_us": int(ids["until_us"].max())},
+        )
+
+
+class _Came:
+    """The hashes that came in a step, to be looked for among many."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self._sorted = np.sort(hashes)
+        bits = max(len(hashes).bit_length() + 4, 12)
+        self._mask = np.uint64((1 << bits) - 1)
+        self._marked = np.zeros(1 << bits, dtype=bool)
+        self._marked[hashes & self._mask] = True
+
+    def among(self, hashes: Hashes) -> Ints:
+        """Where those are that came."""
+        likely = np.flatnonzero(self._marked[hashes & self._mask])
+        if not len(self._sorted):
+            return likely
+        place = np.minimum(np.searchsorted(self._sorted, hashes[likely]), len(self._sorted) - 1)
+        at: Ints = likely[self._sorted[place] == hashes[likely]]
+        return at

@@ -1,0 +1,146 @@
+"""A shard of a stage that gives each row once.
+
+Its state is the ids that it remembers (remembered.py), and one entry, ``duplicates``: JSON with the clocks and the number of
+dropped rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.contract.clocks import Clocks
+from beamish.contract.counts import Counts
+from beamish.contract.drops import (
+    DUPLICATE,
+    OUT_OF_RETENTION,
+    TAKEN,
+    Drops,
+    concat,
+    why_dropped,
+)
+from beamish.contract.operator import Shard
+from beamish.contract.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
+from beamish.contract.store import Store
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Ints
+from beamish.kernels.reserved import EVENT_TIME
+from beamish.kinds.deduplicate.order import first_come
+from beamish.kinds.deduplicate.packing import ids_of, unpack_rows
+from beamish.kinds.deduplicate.plan import DuplicatesPlan
+from beamish.kinds.deduplicate.remembered import RememberedIds
+from beamish.tables.notes import read_note
+from beamish.tables.stored_tables import DUPLICATES
+from beamish.watermarks import NO_WATERMARK_US
+
+FORMAT = 1
+
+
+def read_about(store: Store, identity: Mapping[str, Any], call: str) -> dict[str, Any] | None:
+    """What is noted in a shard's store; None: it begins.
+
+    Args:
+        store: the shard's.
+        identity: of the stage: what may not change.
+        call: how it is written in a pipeline.
+
+    Raises:
+        StateError: it was written by another stage, number of shards or format.
+    """
+    return read_note(store, DUPLICATES, identity, FORMAT, holds="ids", by=call)
+
+
+class DuplicatesShard(Shard):
+    """Some of the ids of such a stage (see ``contract/operator.py``).
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format.
+    """
+
+    def __init__(self, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
+        self._plan, self._store = plan, store
+        assert plan.gives.schema is not None  # noqa: S101 - it is bound
+        self._schema: pa.Schema = plan.gives.schema
+        self._remembered = remembered
+        self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
+        self._counts = Counts(0)
+        about = read_about(store, plan.identity, plan.options.call)
+        if about is not None:
+            self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = self._clocks.watermark_us
+        return None if watermark_us == NO_WATERMARK_US else watermark_us
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self._remembered.next_due_us
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        return dict(self._dropped)
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        plan = self._plan
+        before_us, _ = self._clocks.step([plan.takes.policy], sources_us, clock_us)
+        watermark_us = self._clocks.watermark_us
+        self._counts = Counts(0)
+        rows = (
+            [self._take(unpack_rows(payloads), before_us if plan.takes.is_panes else watermark_us)] if payloads else []
+        )
+        self._remembered.save(watermark_us)
+        self._save()
+        return concat(self._schema, [table for tables in rows for table in tables])
+
+    def _take(self, rows: pa.Table, watermark_us: int) -> list[pa.Table]:
+        """The dropped rows, where they are listed, and those that come out, as rows of output."""
+        plan = self._plan
+        why = why_dropped(rows[EVENT_TIME], None, NO_WATERMARK_US)
+        time_us = pc.fill_null(rows[EVENT_TIME], 0).to_numpy()
+        timed = np.flatnonzero(why == TAKEN)
+        why[timed[self._remembered.too_old(time_us[timed], watermark_us)]] = OUT_OF_RETENTION
+        at = np.flatnonzero(why == TAKEN)
+        at = at[first_come(at, [time_us], rows.select(plan.schema.names), plan.schema.names)]
+        own = rows.take(pa.array(at))
+        again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
+        why[at[again]] = DUPLICATE
+        drops = Drops(self._schema)
+        if plan.with_dropped:
+            columns = [rows[name].combine_chunks() for name in plan.schema.names]
+            rows = rows.append_column("row", pa.StructArray.from_arrays(columns, fields=list(plan.schema)))
+        keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
+        drops.add(rows, why, time_us, watermark_us, keys=keys, row_of=None, counted=self._dropped)
+        late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
+        late_by_us = int((watermark_us - time_us[timed][late]).max()) if late.any() else None
+        self._counts = Counts(int((~again).sum()), late_by_us)
+        return [*drops.tables, self._rows(own.filter(pa.array(~again)), time_us[at][~again])]
+
+    def _rows(self, rows: pa.Table, time_us: Ints) -> pa.Table:
+        """Rows that come out."""
+        plan, count = self._plan, len(time_us)
+        block = make_block(count, timing=UNKNOWN, windowless=True, is_first=True, is_last=True)
+        columns = [rows[name] for name in plan.value_schema.names]
+        columns += [window_column(block), pane_column(block), timestamp_column(time_us, np.zeros(count, dtype=bool))]
+        if plan.with_dropped:
+            columns.append(pa.nulls(count, self._schema.field("dropped").type))
+        return pa.table(columns, schema=self._schema)
+
+    def _save(self) -> None:
+        about = {
+            "format": FORMAT,
+            "identity": self._plan.identity,
+            "clocks": attrs.asdict(self._clocks),
+            "dropped": self._dropped,
+        }
+        self._store.put(DUPLICATES, json.dumps(about).encode())

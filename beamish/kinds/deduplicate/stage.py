@@ -1,0 +1,90 @@
+"""The stage of ``Pipeline.deduplicate`` without windows: rows come out as they came, each once (docs/semantics.md#duplicates)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.contract.operator import Operator
+from beamish.contract.relation import Relation
+from beamish.contract.stage import Stage
+from beamish.errors import PipelineError
+from beamish.kinds.deduplicate.operator import DuplicatesOperator
+from beamish.kinds.deduplicate.option import FOREVER, Deduplication
+from beamish.kinds.deduplicate.plan import make_duplicates_plan
+from beamish.kinds.deduplicate.words import check_deduplication, describe_deduplication
+
+
+@attrs.frozen
+class DeduplicateStage(Stage):
+    """Rows, each once; whatever else is declared of it makes it one of windows (see ``contract/stage.py``).
+
+    Attributes:
+        options: how rows are known again.
+        in_windows: the stage that it becomes when anything else of windows is declared.
+        with_dropped: whether those that are dropped come out too.
+    """
+
+    options: Deduplication
+    in_windows: Stage
+    with_dropped: bool = False
+
+    def declaring(self, call: str, **changes: Any) -> Stage:
+        in_windows = self.in_windows.declaring(call, **changes)
+        return attrs.evolve(self, in_windows=in_windows, **changes) if set(changes) == {"with_dropped"} else in_windows
+
+    @property
+    def is_complete(self) -> bool:
+        return self.options.within is not None
+
+    def names_of_rows(self, takes: Sequence[Relation]) -> Sequence[str]:
+        return [*takes[0].columns.names, *(["dropped"] if self.with_dropped else [])]
+
+    def calls(self) -> Iterable[str]:
+        return (f".{self.options.call}", *([".with_dropped()"] if self.with_dropped else []))
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        check_deduplication(self.options, takes)
+        if self.options.within is None:
+            raise PipelineError(
+                f"{self.options.call} without windows: for how long is a row known again? Say within='1 hour'; or give the pipeline "
+                "windows, in each of which a row counts once"
+            )
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        # An event time of this name comes out as the pane's.
+        keys = [name for name in takes[0].keys or self.options.columns if str(name).lower() != "timestamp"]
+        return Relation(tuple(keys), watermarks=takes[0].watermarks, behind_us=takes[0].behind_us)
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return self.options.columns
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        return DuplicatesOperator(
+            make_duplicates_plan(self.options, takes[0], self.gives(takes), shards, with_dropped=self.with_dropped)
+        )
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        relation = takes[0]
+        time = "the panes' timestamp" if relation.is_panes else str(relation.event_time)
+        yield "rows", f"each comes out once, as it came; its event time is {time}"
+        yield "duplicates", describe_deduplication(self.options, relation)
+        yield "watermark", "that of the stage before" if relation.is_panes else relation.policy.describe()
+        yield (
+            "bounded",
+            f"of a key that never comes again nothing is left when the watermark is {self.options.span} past its latest row"
+            if self.options.within != FOREVER
+            else "by nothing: ids are remembered forever",
+        )
+        yield (
+            "dropped",
+            (
+                "rows that come again, rows so late that this is no longer known, rows without event time or with one outside the years "
+                f"1 to 9999; {'each comes out with its reason' if self.with_dropped else 'with_dropped() lists them'}"
+            ),
+        )
+        if isinstance(operator, DuplicatesOperator):
+            ids = ", ".join(f"{field.name} {field.type}" for field in operator.plan.id_schema)
+            yield "state", f"{operator.shards} shards; {ids} of each row for {self.options.span} of event time"

@@ -1,0 +1,1 @@
+"""Final results and rate limits over any stage: ``suppress``."""

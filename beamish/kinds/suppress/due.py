@@ -1,0 +1,91 @@
+"""When what is held is due, at the watermark and the clock that a step ends with."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from beamish.contract.clocks import Clocks
+from beamish.contract.updates import UpdatingOperator
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kinds.suppress.held_store import HeldStore, ends
+from beamish.kinds.suppress.held_table import HeldTable
+from beamish.kinds.suppress.option import Suppress, UntilWindowCloses
+from beamish.triggers.trigger import NEVER_US
+
+
+@attrs.frozen
+class Due:
+    """What is due now.
+
+    Attributes:
+        suppress: what is waited for.
+        operator: of the stage.
+        clocks: as the step ends.
+    """
+
+    suppress: Suppress
+    operator: UpdatingOperator
+    clocks: Clocks
+
+    @property
+    def now_us(self) -> int:
+        """Where the watermark, or the clock, stands."""
+        return self.clocks.clock_us if self.suppress.until.by_clock else self.clocks.watermark_us
+
+    @property
+    def _all(self) -> bool:
+        """Whether all is due: nothing is held, or it is the end of time."""
+        return not self.suppress.holds or self.clocks.watermark_us >= END_OF_TIME_US
+
+    def may_leave(self, held: HeldTable) -> Flags:
+        """Whether a slot can leave by itself: bool, one per slot."""
+        leaves: Flags = held["has_pane"] & ~held["gone"]
+        if (not self.waits_for_pane or self._all) and not self.operator.adds_up:
+            leaves |= held.takes_back & ~held["gone"]
+        return leaves
+
+    @property
+    def waits_for_pane(self) -> bool:
+        """Whether what only takes something back waits for a pane, but at the end of time: not until windows close."""
+        until = self.suppress.until
+        return self.operator.waits_for_pane and until.holds and not isinstance(until, UntilWindowCloses)
+
+    def due_us(self, held: HeldTable) -> Ints:
+        """When each slot is due, int64 microseconds."""
+        closes = self.operator.closes_us(ends(held))
+        return self.suppress.until.due_us(held["since_us"], held["since_clock_us"], closes)
+
+    def slots(self, held: HeldTable) -> Ints:
+        """The slots that leave now, int64."""
+        leaves = self.may_leave(held)
+        if not self._all:
+            due = self.due_us(held) <= self.now_us
+            if isinstance(self.suppress.until, UntilWindowCloses):
+                due |= held["is_last"] & held["has_pane"]
+            leaves &= due
+        return np.flatnonzero(leaves)
+
+    def first_us(self, store: HeldStore) -> Ints:
+        """The least time at which something in each segment is due, int64 microseconds."""
+        index = store.index
+        closes = self.operator.closes_us(np.minimum(index["end_us"], END_OF_TIME_US))
+        first = self.suppress.until.due_us(index["since_us"], index["since_clock_us"], closes)
+        if isinstance(self.suppress.until, UntilWindowCloses):
+            first = np.where(index["lasts"] > 0, 0, first)
+        return np.where(index["since_us"] == NEVER_US, NEVER_US, first)
+
+    def segments(self, store: HeldStore) -> Flags:
+        """Which segments have something that is due now: bool, one per entry of the index."""
+        if self._all:
+            return np.ones(len(store.index["segment"]), dtype=bool)
+        due: Flags = self.first_us(store) <= self.now_us
+        return due
+
+    def next_us(self, store: HeldStore) -> int | None:
+        """The least watermark at which something is due; None: nothing is by the watermark."""
+        if self.suppress.until.by_clock:
+            return END_OF_TIME_US if store.slots else None
+        first = int(self.first_us(store).min(initial=NEVER_US))
+        return None if first == NEVER_US else first

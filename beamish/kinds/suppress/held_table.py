@@ -1,0 +1,170 @@
+"""The held table: one row per slot, a (key, window), whose updates a step works on.
+
+Keys and values are Arrow and stay where they are, in pools; a slot points at its entries.
+
+stored columns (one entry per slot; ``_us``: int64, microseconds since the epoch):
+    start_us, end_us, windowless    its window
+    kind, timing, index, on_time_index, is_first, is_last, pane_time_us    of the pane that it brings
+    has_pane            bool: it brings one
+    has_parts           bool: it has rows in accumulators to bring, with a pane or waiting for one
+    since_us            event time since when it is held; NEVER_US: not yet known
+    since_clock_us      the same on the processing-time clock
+    bytes               int64: bytes of its key and of all values, brought and taken back (kernels/sizes.py)
+working columns:
+    held_before         bool: it was held before this step
+    segment             int64: the segment that it was read from; NO_VALUE if from none
+    touched             bool: it differs from what is stored
+    gone                bool: it holds nothing any more; not written back
+    key_at, values_at   int64: its entries in the pools
+``taken`` columns (one entry per pane that was let through and has been retracted since):
+    owner               int64: its slot
+    start_us, end_us, timing, index, on_time_index, is_first, is_last, pane_time_us    the pane's own
+    values_at           int64: its values, in the pool
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.contract.keyed_windows import keyed_windows
+from beamish.contract.pane_columns import Block
+from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
+from beamish.kernels.sizes import bytes_of_rows
+from beamish.tables.pool import Pool
+from beamish.triggers.trigger import NEVER_US
+
+WINDOW_COLUMNS = ("start_us", "end_us", "windowless")
+TAKEN_COLUMNS = ("start_us", "end_us", "timing", "index", "on_time_index", "is_first", "is_last", "pane_time_us")
+PANE_COLUMNS = ("kind", *TAKEN_COLUMNS[2:])
+
+STORED_COLUMNS: dict[str, tuple[str, Any]] = {
+    "start_us": ("int64", 0),
+    "end_us": ("int64", 0),
+    "windowless": ("bool", False),
+    "kind": ("int8", 0),
+    "timing": ("int8", 0),
+    "index": ("int64", 0),
+    "on_time_index": ("int64", -1),
+    "is_first": ("bool", False),
+    "is_last": ("bool", False),
+    "pane_time_us": ("int64", 0),
+    "has_pane": ("bool", False),
+    "has_parts": ("bool", False),
+    "since_us": ("int64", NEVER_US),
+    "since_clock_us": ("int64", NEVER_US),
+    "bytes": ("int64", 0),
+}
+_WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
+    "held_before": ("bool", False),
+    "segment": ("int64", NO_VALUE),
+    "touched": ("bool", True),
+    "gone": ("bool", False),
+    "key_at": ("int64", NO_ENTRY),
+    "values_at": ("int64", NO_ENTRY),
+}
+_COLUMNS = {**STORED_COLUMNS, **_WORKING_COLUMNS}
+
+
+class HeldTable:
+    """The slots that a step works on."""
+
+    def __init__(self, keys: pa.Schema, values: pa.Schema) -> None:
+        self.columns: Block = {name: np.empty(0, dtype) for name, (dtype, _) in _COLUMNS.items()}
+        self.taken: Block = {name: np.empty(0, STORED_COLUMNS[name][0]) for name in TAKEN_COLUMNS}
+        self.taken |= {name: np.empty(0, np.int64) for name in ("owner", "values_at")}
+        self.keys, self.values = Pool(keys), Pool(values)
+
+    def __len__(self) -> int:
+        return len(self.columns["end_us"])
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self.columns[column]
+
+    def append(self, rows: int, **columns: Any) -> Ints:
+        """Append slots; a column that is not given has its usual value. Gives their indices."""
+        first = len(self)
+        for name, (dtype, usual) in _COLUMNS.items():
+            new = np.broadcast_to(columns.get(name, usual), rows).astype(dtype, copy=False)
+            self.columns[name] = np.concatenate([self.columns[name], new])
+        return np.arange(first, first + rows)
+
+    def take_back(self, owner: Ints, columns: Block, values_at: Ints) -> None:
+        """Append panes that were let through and are retracted."""
+        own = {name: columns[name] for name in TAKEN_COLUMNS} | {"owner": owner, "values_at": values_at}
+        self.taken = {name: np.concatenate([column, own[name]]) for name, column in self.taken.items()}
+
+    def find(self, keys: pa.Table, key_at: Ints, columns: Block) -> Ints:
+        """The slots of updates, int64[n]; those that are not there yet are appended, as held from now on.
+
+        Args:
+            keys: the updates' key columns, normalised, n rows.
+            key_at: int64[n], where these are in the pool.
+            columns: their ``start_us``, ``end_us``, ``windowless``.
+        """
+        known = np.flatnonzero(~self["gone"])
+        of_known = self.keys.take(self["key_at"][known])
+        both = [pa.chunked_array([*a.chunks, *b.chunks]) for a, b in zip(of_known.columns, keys.columns, strict=True)]
+        rows = len(key_at)
+        bounds = {name: np.concatenate([self[name][known], columns[name]]) for name in WINDOW_COLUMNS}
+        groups = keyed_windows(both, **bounds).groups()
+        slot_of = np.full(groups.count, NO_ENTRY, dtype=np.int64)
+        slot_of[groups.of[: len(known)]] = known
+        own = groups.of[len(known) :]
+        first = np.full(groups.count, NO_ENTRY, dtype=np.int64)
+        first[own[::-1]] = np.arange(rows)[::-1]
+        new = np.flatnonzero((slot_of == NO_ENTRY) & (first != NO_ENTRY))
+        new = new[np.argsort(first[new])]
+        made = {name: columns[name][first[new]] for name in WINDOW_COLUMNS}
+        slot_of[new] = self.append(len(new), key_at=key_at[first[new]], **made)
+        return slot_of[own]
+
+    def copy(self, at: Ints, to: HeldTable) -> Ints:
+        """Append some slots, which take nothing back, to another table; gives their indices there."""
+        key_at = to.keys.append(self.keys.take(self["key_at"][at]))
+        values_at = to.values.append(self.values.take(self["values_at"][at]))
+        columns = {name: self[name][at] for name in (*STORED_COLUMNS, "held_before", "segment", "touched")}
+        return to.append(len(at), **columns, key_at=key_at, values_at=values_at)
+
+    @property
+    def takes_back(self) -> Flags:
+        """Whether a slot takes something back: bool, one per slot."""
+        found = np.zeros(len(self), dtype=bool)
+        found[self.taken["owner"]] = True
+        return found
+
+    def settle(self, watermark_us: int) -> None:
+        """At the end of a step: what holds nothing goes, and what only takes back is held since now."""
+        takes_back = self.takes_back
+        holds = self["has_pane"] | self["has_parts"] | takes_back
+        self["gone"][~holds] = True
+        alone = np.flatnonzero(takes_back & (self["since_us"] == NEVER_US))
+        if len(alone):
+            owner, time_us = self.taken["owner"], self.taken["pane_time_us"]
+            first = np.full(len(self), 0, dtype=np.int64)
+            first[owner[::-1]] = time_us[::-1]
+            self["since_us"][alone] = np.maximum(first[alone], watermark_us)
+
+    def count_bytes(self, at: Ints) -> None:
+        """Count the bytes of some slots."""
+        if not len(at):
+            return
+        total = bytes_of_rows(self.keys.take(self["key_at"][at]))
+        has_values = self["has_pane"][at] | self["has_parts"][at]
+        total += bytes_of_rows(self.values.take(np.where(has_values, self["values_at"][at], NO_ENTRY)))
+        self["bytes"][at] = total
+        mine = np.isin(self.taken["owner"], at)
+        if mine.any():
+            own = bytes_of_rows(self.values.take(self.taken["values_at"][mine]))
+            np.add.at(self["bytes"], self.taken["owner"][mine], own)
+
+    def drop(self, at: Ints) -> None:
+        """Some slots hold nothing any more."""
+        self["gone"][at] = True
+        self["touched"][at] = True
+        if len(self.taken["owner"]):
+            kept = ~np.isin(self.taken["owner"], at)
+            self.taken = {name: column[kept] for name, column in self.taken.items()}

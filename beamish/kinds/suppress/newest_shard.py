@@ -1,0 +1,107 @@
+"""A shard of suppressed changes: what comes is kept apart from what is held, so that a step costs what it brings.
+
+Changes may be of any slot, so there is no telling from a change which segment its slot may be in. They are taken up into a
+segment of their own, the *recent* ones, which every step reads. When it has grown to a share of all that is held, it is
+taken into the others: a slot that is there keeps its place and its since, new ones become new segments, oldest first. A
+segment in which something is due is united with the recent ones before it leaves.
+
+A slot among the recent ones may also be in an older segment, with an earlier since; it is then due no earlier than there,
+but for an event time that came out of order. So before a recent slot leaves by event time, all are taken into the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from beamish.contract.updates import Updates
+from beamish.kinds.suppress.held_table import HeldTable
+from beamish.kinds.suppress.limits import is_full
+from beamish.kinds.suppress.newest import take_newest, unite
+from beamish.kinds.suppress.option import UntilTimeLimit
+from beamish.kinds.suppress.shard import SuppressShard
+from beamish.modes import WhenFull
+
+RECENT = 0
+"""The number of the segment of what came since the others were written."""
+_SHARE, _FEWEST, _LARGEST, _SMALL = 8, 1_000, 10_000, 4
+"""Recent slots are taken into the others when there are more than the fewest, and more than a share of all; how many slots
+a segment has at most, and which part of that makes a small one."""
+
+
+class NewestShard(SuppressShard):
+    """Some of the keys of suppressed changes (see ``contract/operator.py``)."""
+
+    def _hold(self, updates: Updates) -> HeldTable:
+        held = self._new_table()
+        self._read(held, self._store.segments([RECENT]))
+        take_newest(held, self._operator, updates, self._inner.clocks.clock_us)
+        return self._taken_in(held) if self._takes_in(held) else held
+
+    def _takes_in(self, held: HeldTable) -> bool:
+        """Whether recent slots are to be taken into the other segments."""
+        index, until, buffer = self._store.index, self._suppress.until, self._suppress.buffer
+        if buffer.policy is not WhenFull.SPILL:  # all are to be counted
+            return True
+        if buffer.is_limited:
+            held.count_bytes(np.flatnonzero(held["touched"]))
+            if is_full(buffer, len(held), int(held["bytes"].sum())):
+                return True
+        others = index["segment"] != RECENT
+        if len(held) > max(_FEWEST, int(index["slots"][others].sum()) // _SHARE):
+            return True
+        by_event_time = isinstance(until, UntilTimeLimit) and not until.by_clock
+        return by_event_time and bool(others.any()) and bool(len(self._due.slots(held)))
+
+    def _taken_in(self, recent: HeldTable) -> HeldTable:
+        """Take recent slots into the other segments, one by one; gives a table in which nothing is read.
+
+        Small segments are written anew with the recent slots, so that there are few.
+        """
+        store, most = self._store, self._most
+        sizes = dict(zip(store.index["segment"].tolist(), store.index["slots"].tolist(), strict=True))
+        sizes.pop(RECENT, None)
+        for number, slots in sizes.items():
+            if slots * _SMALL < most and int((~recent["gone"]).sum()) + slots <= most:
+                unite(recent, self._operator, store.read(number, recent))
+                store.write(number, recent, np.empty(0, dtype=np.int64), self._due.may_leave(recent))
+                continue
+            held = self._new_table()
+            older = store.read(number, held)
+            at = np.flatnonzero(~recent["gone"])
+            newer = recent.copy(at, held)
+            unite(held, self._operator, older)
+            recent["gone"][at[held["gone"][newer]]] = True
+            if held["touched"][older].any():
+                held.count_bytes(older)
+                store.write(number, held, older, self._due.may_leave(held))
+        new = np.flatnonzero(~recent["gone"])
+        new = new[np.argsort(self._due.due_us(recent)[new], kind="stable")]
+        recent.count_bytes(new)
+        next_ = int(store.index["segment"].max(initial=RECENT)) + 1
+        for place, part in enumerate(np.split(new, np.arange(most, len(new), most))):
+            store.write(next_ + place, recent, part, self._due.may_leave(recent))
+        store.write(RECENT, recent, new[:0], self._due.may_leave(recent))
+        return self._new_table()
+
+    @property
+    def _most(self) -> int:
+        """How many slots a segment has at most."""
+        most = self._suppress.buffer.max_records
+        return _LARGEST if most is None else max(1, min(most, _LARGEST))
+
+    def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
+        before = len(held)
+        super()._read(held, numbers)
+        older = np.arange(before, len(held))
+        older = older[held["segment"][older] != RECENT]
+        if len(older):
+            unite(held, self._operator, older)
+
+    def _save(self, held: HeldTable) -> None:
+        store, kept, may_leave = self._store, ~held["gone"], self._due.may_leave(held)
+        segment = np.maximum(held["segment"], RECENT)
+        for number in np.unique(segment[held["touched"]]).tolist():
+            store.write(number, held, np.flatnonzero(kept & (segment == number)), may_leave)
+        store.save()

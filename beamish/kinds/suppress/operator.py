@@ -1,0 +1,52 @@
+"""The operator of a suppressed stage: it runs in the shards of the stage, after their step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.operator import Operator, Shard
+from beamish.contract.relation import Relation
+from beamish.contract.store import Store
+from beamish.contract.updates import UpdatingOperator
+from beamish.kinds.suppress.newest_shard import NewestShard
+from beamish.kinds.suppress.option import Suppress
+from beamish.kinds.suppress.shard import SuppressShard
+
+
+@attrs.define(slots=False, eq=False)
+class SuppressOperator(Operator):
+    """A stage's operator with a suppress (see ``contract/operator.py``).
+
+    Attributes:
+        inner: the stage's operator.
+        suppress: what holds its updates.
+        gives: what comes out.
+    """
+
+    inner: UpdatingOperator
+    suppress: Suppress
+    gives: Relation
+
+    def __attrs_post_init__(self) -> None:
+        inner = self.inner
+        self.takes, self.shards, self.identity, self.cadence = inner.takes, inner.shards, inner.identity, inner.cadence
+        self.needs_clock = inner.needs_clock or (self.suppress.until.by_clock and self.suppress.holds)
+
+    def reads(self, number: int) -> Sequence[str]:
+        return self.inner.reads(number)
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        return self.inner.pack(number, rows)
+
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        return self.inner.pack_pieces(number, pieces)
+
+    def observe(self) -> None:
+        self.inner.observe()
+
+    def open(self, store: Store) -> Shard:
+        kind = NewestShard if self.inner.keeps_newest else SuppressShard
+        return kind(self.inner, self.suppress, store)

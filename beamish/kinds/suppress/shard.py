@@ -1,0 +1,200 @@
+"""A shard of a suppressed stage: the stage's step, then what is held of its updates (docs/semantics.md#suppress).
+
+Slots lie in segments as windows do in the window table's: by the end of their window, or by a hash of their key. A step
+reads those of the slots that it touches, those in which something is due, and, when the buffer is full, the oldest ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.counts import Counts
+from beamish.contract.input_schemas import schema_texts
+from beamish.contract.operator import Shard
+from beamish.contract.pane_columns import MERGED_KIND
+from beamish.contract.store import Store
+from beamish.contract.updates import Updates, UpdatingOperator
+from beamish.kernels.arrays import NO_VALUE, Ints
+from beamish.kinds.suppress.due import Due
+from beamish.kinds.suppress.held_store import HeldStore, ends
+from beamish.kinds.suppress.held_table import HeldTable
+from beamish.kinds.suppress.leaving import in_order, net_changes
+from beamish.kinds.suppress.limits import evicted, full, is_full
+from beamish.kinds.suppress.option import Suppress, UntilWindowCloses
+from beamish.kinds.suppress.taking_up import take_up
+from beamish.modes import WhenFull
+from beamish.tables.notes import check_held
+from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
+
+
+class SuppressShard(Shard):
+    """Some of the keys of a suppressed stage (see ``contract/operator.py``).
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format, or another suppress holds something.
+    """
+
+    def __init__(
+        self, operator: UpdatingOperator, suppress: Suppress, store: Store, policy: SegmentPolicy = DEFAULT_POLICY
+    ) -> None:
+        self._operator, self._suppress, self._policy = operator, suppress, policy
+        self._inner = operator.open(store)
+        check_held(self._inner.held, suppress.name)
+        self._store = HeldStore(store, suppress.name)
+        self._store.about["takes"] = schema_texts(operator.takes)
+        self._due = Due(suppress, operator, self._inner.clocks)
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        updates = self._inner.updates(sources_us, clock_us, payloads)
+        if self._passes:
+            held = self._new_table()
+            out = [*self._leave(held), self._operator.rows(updates.without_merges())]
+        else:
+            held = self._hold(updates)
+            out = [*self._leave(held), *self._evict(held)]
+        self._save(held)
+        self._inner.save({"name": self._suppress.name, "updates": self._store.slots})
+        return pa.concat_tables([updates.dropped, *out])
+
+    @property
+    def _passes(self) -> bool:
+        """Whether nothing is held; what was in an earlier run leaves, but for parts that wait for a pane."""
+        return not self._suppress.holds and not (self._operator.adds_up and self._store.slots)
+
+    def _new_table(self) -> HeldTable:
+        return HeldTable(self._operator.key_schema, self._operator.value_schema)
+
+    def _hold(self, updates: Updates) -> HeldTable:
+        """Take updates up; gives the slots that were read or made for it."""
+        held = self._new_table()
+        key_at = held.keys.append(updates.keys)
+        self._read_touched(held, updates, key_at)
+        take_up(held, self._operator, updates, key_at, self._inner.clocks.clock_us)
+        held.settle(self._inner.clocks.watermark_us)
+        return held
+
+    def _read_due(self, held: HeldTable) -> None:
+        """Read the segments in which something is due; all of them where the index was written for another wait."""
+        about, waits = self._store.about, self._due.waits_for_pane
+        if about.setdefault("waits_for_pane", waits) != waits:
+            about["waits_for_pane"] = waits
+            self._touch_all(held)
+        self._read(held, self._store.segments(self._due.segments(self._store)))
+
+    def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
+        """Read segments; those already read are skipped."""
+        read = set(np.unique(held["segment"]).tolist())
+        for number in numbers:
+            if number not in read:
+                self._store.read(number, held)
+
+    def _read_touched(self, held: HeldTable, updates: Updates, key_at: Ints) -> None:
+        """Read the segments of the slots that updates are of, and of the windows that they merge into."""
+        columns = updates.columns
+        if not len(key_at) or not self._store.slots:
+            return
+        numbers = segment_numbers(self._span_us, columns["end_us"], held.keys, key_at)
+        merged = columns["kind"] == MERGED_KIND
+        into = segment_numbers(self._span_us, columns["into_end_us"][merged], held.keys, key_at[merged])
+        self._read(held, self._store.segments(np.unique(np.concatenate([numbers, into])).tolist()))
+
+    def _leave(self, held: HeldTable) -> list[pa.Table]:
+        """What is due comes out."""
+        self._read_due(held)
+        at = self._due.slots(held)
+        if not len(at):
+            return []
+        return [self._out(held, at[in_order(held, at, self._due.due_us(held)[at])])]
+
+    def _out(self, held: HeldTable, at: Ints) -> pa.Table:
+        """Slots come out, in this order."""
+        final = isinstance(self._suppress.until, UntilWindowCloses)
+        rows = self._operator.rows(net_changes(held, self._operator, at, final=final))
+        held.drop(at)
+        return rows
+
+    def _evict(self, held: HeldTable) -> list[pa.Table]:
+        """What is held must fit into the buffer.
+
+        Raises:
+            BufferFullError: it does not, and nothing may come out early.
+        """
+        buffer = self._suppress.buffer
+        held.count_bytes(np.flatnonzero(held["touched"] & ~held["gone"]))
+        if buffer.policy is WhenFull.SPILL or not self._suppress.holds:
+            return []
+        slots, held_bytes = self._totals(held)
+        if not is_full(buffer, slots, held_bytes):
+            return []
+        if buffer.policy is WhenFull.SHUT_DOWN:
+            raise full(self._suppress, slots, held_bytes, self._number(held))
+        while True:
+            at, due_us, fits = evicted(self._due, held, slots, held_bytes)
+            unread = np.isin(self._store.index["segment"], held["segment"], invert=True)
+            first_us = np.where(unread, self._due.first_us(self._store), np.iinfo(np.int64).max)
+            if not unread.any() or (fits and bool((due_us[-1:] < first_us.min()).all())):
+                return [self._out(held, at)] if len(at) else []
+            self._read(held, [int(self._store.index["segment"][np.argmin(first_us)])])
+
+    def _number(self, held: HeldTable) -> int:
+        """The number of this shard, which holds something."""
+        if not len(held):
+            self._read(held, self._store.index["segment"][:1].tolist())
+        return self._operator.shard_of(held.keys.take(held["key_at"][:1]))
+
+    def _totals(self, held: HeldTable) -> tuple[int, int]:
+        """Number of slots held in all, and their bytes."""
+        index, kept = self._store.index, ~held["gone"]
+        rest = np.isin(index["segment"], held["segment"], invert=True)
+        slots = int(index["slots"][rest].sum()) + int(kept.sum())
+        return slots, int(index["bytes"][rest].sum()) + int(held["bytes"][kept].sum())
+
+    @property
+    def _span_us(self) -> int:
+        """How long a span of window ends a segment holds."""
+        return int(self._store.about.setdefault("span_us", self._policy.shortest_us))
+
+    def _save(self, held: HeldTable) -> None:
+        """Write the segments in which something was touched, and the index."""
+        store = self._store
+        segments = len(store.index["segment"])
+        span_us = self._policy.next_span_us(self._policy.shortest_us, self._span_us, segments, store.slots)
+        if span_us != self._span_us:
+            self._touch_all(held)
+            store.about["span_us"] = span_us
+        if held["touched"].any():
+            kept = ~held["gone"]
+            target = segment_numbers(span_us, ends(held), held.keys, held["key_at"])
+            touched = held["touched"]
+            dirty = np.unique(np.concatenate([held["segment"][touched], target[touched & kept]]))
+            may_leave = self._due.may_leave(held)
+            for number in dirty[dirty != NO_VALUE].tolist():
+                store.write(number, held, np.flatnonzero(kept & (target == number)), may_leave)
+        store.save()
+
+    def _touch_all(self, held: HeldTable) -> None:
+        """Have all segments read, and written anew."""
+        self._read(held, self._store.index["segment"].tolist())
+        held["touched"][:] = True
+
+    @property
+    def watermark_us(self) -> int | None:
+        return self._inner.watermark_us
+
+    @property
+    def next_due_us(self) -> int | None:
+        due = (self._inner.next_due_us, self._due.next_us(self._store))
+        return min((us for us in due if us is not None), default=None)
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Number of rows dropped so far, by reason."""
+        return dict(self._inner.dropped)
+
+    @property
+    def counts(self) -> Counts:
+        """Of the stage that is suppressed."""
+        return self._inner.counts

@@ -1,0 +1,133 @@
+"""A stage whose updates are held back by a suppress (docs/semantics.md#suppress).
+
+It is one stage with the one it suppresses: it takes what that takes and runs in its shards, so nothing is shuffled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import attrs
+
+from beamish.contract.operator import Operator
+from beamish.contract.relation import Follows, Relation
+from beamish.contract.stage import Stage
+from beamish.errors import PipelineError
+from beamish.kinds.refine.operator import bare
+from beamish.kinds.suppress.operator import SuppressOperator
+from beamish.kinds.suppress.option import Buffer, Suppress, UntilWindowCloses
+from beamish.kinds.suppress.suppressible import Suppressible
+from beamish.modes import WhenFull
+
+
+def unsuppressed(stage: Stage) -> Stage:
+    """The stage itself, whether its updates are held or not."""
+    return stage.of if isinstance(stage, Suppressed) else stage
+
+
+@attrs.frozen
+class Suppressed(Stage):
+    """A stage and the suppress that holds its updates (see ``contract/stage.py``).
+
+    Attributes:
+        of: the stage.
+        suppress: what holds its updates.
+    """
+
+    of: Suppressible
+    suppress: Suppress
+
+    @property
+    def is_complete(self) -> bool:
+        return self.of.is_complete
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.of.with_dropped
+
+    @property
+    def going_on(self) -> Stage:
+        return attrs.evolve(self, of=cast("Suppressible", self.of.going_on))
+
+    @property
+    def final(self) -> Stage:
+        return self.of.final_suppressed(self.suppress)
+
+    def declaring(self, call: str, **changes: Any) -> Stage:
+        raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
+
+    def calls(self) -> Iterable[str] | None:
+        calls = self.of.calls()
+        return None if calls is None else (*calls, f".then({self.suppress!r})")
+
+    @property
+    def needs_event_time(self) -> bool:
+        return self.of.needs_event_time
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        self.of.check_suppressed(takes, self.suppress)
+
+    def check_stream(self, takes: Sequence[Relation]) -> None:
+        self.of.check_stream_suppressed(takes, self.suppress)
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        return self._held(self.of.gives(takes), takes)
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return self.of.asks(takes, number)
+
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
+        return self.of.asks_whole_rows(takes, number)
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        inner = self.of.bind_suppressed(takes, self.suppress, shards=shards)
+        return self.of.refined(SuppressOperator(inner, self.suppress, self._held(inner.gives, takes)))
+
+    def _held(self, gives: Relation, takes: Sequence[Relation]) -> Relation:
+        """What comes out of the stage, and then of the suppress."""
+        once = isinstance(self.suppress.until, UntilWindowCloses)
+        follows = Follows.ONCE if once else gives.follows
+        behind_us = max(gives.behind_us, self.of.behind_us(takes, self.suppress))
+        return attrs.evolve(gives, behind_us=behind_us, follows=follows)
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        operator = bare(operator)
+        inner = operator.inner if isinstance(operator, SuppressOperator) else None
+        for subject, words in self.of.describe(takes, inner):
+            waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
+            yield (
+                subject,
+                "needed: a heartbeat row brings every shard the batch's clock, which ends waits" if waits else words,
+            )
+        yield "held", f"{self.suppress.until.describe()}{self.of.measured(takes, self.suppress)}"
+        if self.suppress.holds:
+            yield "buffer", _buffer(self.suppress.buffer, None if operator is None else operator.shards)
+
+
+def _buffer(buffer: Buffer, shards: int | None) -> str:
+    """The limits of a shard and of all, and what happens when it is full."""
+    if not buffer.is_limited:
+        return "no limits: what is held is in the state store, and nothing comes out before its time"
+    limits = [f"{most:,} {what}" for most, what in _limits(buffer)]
+    words = f"per shard at most {' and '.join(limits)}"
+    if shards is not None:
+        words += (
+            f", in all {shards} shards {' and '.join(f'{most * shards:,} {what}' for most, what in _limits(buffer))}"
+        )
+    return f"{words}; {_WHEN_FULL[buffer.policy]}"
+
+
+def _limits(buffer: Buffer) -> Iterator[tuple[int, str]]:
+    spills = buffer.policy is WhenFull.SPILL
+    if buffer.max_records is not None:
+        yield buffer.max_records, "updates in memory" if spills else "updates"
+    if buffer.max_bytes is not None:
+        yield buffer.max_bytes, "bytes of keys and values" + " in memory" * spills
+
+
+_WHEN_FULL = {
+    WhenFull.EMIT_EARLY: "when full, what is due first comes out early",
+    WhenFull.SHUT_DOWN: "when full, the query stops; it goes on from its checkpoint with a larger buffer",
+    WhenFull.SPILL: "the rest waits in the state store; nothing comes out early",
+}

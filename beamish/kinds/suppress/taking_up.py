@@ -1,0 +1,120 @@
+"""Taking updates up into the held table (docs/semantics.md#suppress-held).
+
+A slot *brings* the newest pane, and *takes back* what was let through and has been retracted since. A pane replaces what
+is brought; a retraction takes it away, or is kept if nothing is brought. Of a slot's updates in a row only the first and
+the last can matter for that, since a stage retracts only what stands; so there is no loop over updates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.pane_columns import MERGED_KIND, PANE_KIND, Block
+from beamish.contract.updates import Updates, UpdatingOperator
+from beamish.kernels.arrays import NO_ENTRY, Ints
+from beamish.kernels.groups import Groups
+from beamish.kinds.suppress.held_table import PANE_COLUMNS, HeldTable
+from beamish.triggers.trigger import NEVER_US
+
+
+def take_up(held: HeldTable, operator: UpdatingOperator, updates: Updates, key_at: Ints, clock_us: int) -> None:
+    """Take updates up in order.
+
+    Args:
+        held: the held table, with all slots that the updates are of, and those of merged windows.
+        operator: of the stage that gives them.
+        updates: what a step gave.
+        key_at: int64, one per update: where its key is in the table's pool.
+        clock_us: the processing-time clock of the step, microseconds.
+    """
+    kind = updates.columns["kind"]
+    if not len(kind):
+        return
+    values_at = held.values.append(updates.values)
+    merges = kind == MERGED_KIND
+    edges = np.flatnonzero(np.diff(merges)) + 1
+    for entries in np.split(np.arange(len(kind)), edges):
+        columns = {name: column[entries] for name, column in updates.columns.items()}
+        keys = updates.keys.take(pa.array(entries)) if len(edges) else updates.keys
+        if merges[entries[0]]:
+            _merge(held, operator, columns, keys, key_at[entries], clock_us=clock_us)
+        else:
+            slot = held.find(keys, key_at[entries], columns)
+            _take(held, operator, columns, slot, values_at[entries], clock_us=clock_us)
+
+
+def _take(
+    held: HeldTable, operator: UpdatingOperator, columns: Block, slot: Ints, values_at: Ints, *, clock_us: int
+) -> None:
+    """Take up panes and retractions; ``slot`` and ``values_at`` are int64, one per update."""
+    at, of = np.unique(slot, return_inverse=True)
+    groups = Groups(of, len(at))
+    sets = columns["kind"] == PANE_KIND
+    first, last = groups.first(), np.empty(len(at), dtype=np.int64)
+    last[of] = np.arange(len(of))
+    kept = ~sets[first] & ~held["has_pane"][at]
+    taken = first[kept]
+    held.take_back(at[kept], {name: column[taken] for name, column in columns.items()}, values_at[taken])
+    first_pane = groups[sets].first()
+    new = (held["since_us"][at] == NEVER_US) & (first_pane >= 0)
+    held["since_us"][at[new]] = columns["pane_time_us"][sets][first_pane[new]]
+    held["since_clock_us"][at] = np.minimum(held["since_clock_us"][at], clock_us)
+    brings = sets[last]
+    held["has_pane"][at] = brings
+    at, last = at[brings], last[brings]
+    for name in PANE_COLUMNS:
+        held[name][at] = columns[name][last]
+    if operator.adds_up:
+        _add_parts(held, operator, slot[sets], values_at[sets])
+        held["has_parts"][slot[sets & columns["has_rows"]]] = True
+    else:
+        held["values_at"][at] = values_at[last]
+    held["touched"][slot] = True
+
+
+def _add_parts(held: HeldTable, operator: UpdatingOperator, slot: Ints, values_at: Ints) -> None:
+    """Add accumulators to those that slots have; ``slot`` and ``values_at`` are int64, one per accumulator."""
+    at, of = np.unique(slot, return_inverse=True)
+    had = np.flatnonzero(held["values_at"][at] != NO_ENTRY)
+    all_values = held.values.take(np.concatenate([held["values_at"][at[had]], values_at]))
+    groups = Groups(np.concatenate([had, of]), len(at))
+    held["values_at"][at] = held.values.append(operator.combine(all_values, groups))
+
+
+def _merge(
+    held: HeldTable, operator: UpdatingOperator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int
+) -> None:
+    """Windows became part of others: what is held of them passes on (docs/semantics.md#suppress-merging)."""
+    known = len(held)
+    gone = held.find(keys, key_at, columns)
+    was_there = gone < known
+    held["gone"][gone[~was_there]] = True
+    if not was_there.any():
+        return
+    gone = gone[was_there]
+    into = {"start_us": columns["into_start_us"], "end_us": columns["into_end_us"], "windowless": columns["windowless"]}
+    into = {name: column[was_there] for name, column in into.items()}
+    if keys.num_columns:  # a table without columns has no rows to filter
+        keys = keys.filter(pa.array(was_there))
+    heir = held.find(keys, key_at[was_there], into)
+    passed_on = np.arange(len(held))
+    passed_on[gone] = heir
+    held.taken["owner"] = passed_on[held.taken["owner"]]
+    before = held["held_before"][gone]
+    for name in ("since_us", "since_clock_us"):
+        since = np.where(held["held_before"], held[name], NEVER_US)
+        np.minimum.at(since, heir[before], held[name][gone[before]])
+        inherits = heir[before]
+        held[name][inherits] = since[inherits]
+    held["held_before"][heir[before]] = True
+    parts = held["has_parts"][gone]
+    if parts.any():
+        _add_parts(held, operator, heir[parts], held["values_at"][gone[parts]])
+        held["has_parts"][heir[parts]] = True
+    held["since_clock_us"][heir] = np.minimum(held["since_clock_us"][heir], clock_us)
+    for name in ("has_pane", "has_parts", "held_before"):
+        held[name][gone] = False
+    held["since_us"][gone] = held["since_clock_us"][gone] = NEVER_US
+    held["values_at"][gone] = NO_ENTRY
+    held["touched"][gone] = held["touched"][heir] = True

@@ -1,0 +1,1 @@
+"""Versioned tables: changes in any order as versions with validity."""

@@ -1,0 +1,73 @@
+"""Changes that come: those that are too late, or say no time or no key, are dropped; the rest is folded into the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.drops import JOINED_ALREADY, TAKEN, Drops, why_dropped
+from beamish.kinds.versions.folding import Folded
+from beamish.kinds.versions.horizon import horizon_us
+from beamish.kinds.versions.note import Note
+from beamish.kinds.versions.packing import null_key, time_us_of, unpack
+from beamish.kinds.versions.table import VersionTable
+from beamish.watermarks import NO_WATERMARK_US
+
+
+def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
+    """Take in changes that are there before the first step: none is late, and their versions count as shown."""
+    for changes in unpack(payloads).values():
+        latest_only = table.plan.options.latest_only
+        arrive(table, note, changes, NO_WATERMARK_US, drops=Drops(pa.schema([])), keys={}, latest_only=latest_only)
+    table.save(NO_WATERMARK_US)
+
+
+def arrive(
+    table: VersionTable,
+    note: Note,
+    changes: pa.Table,
+    watermark_us: int,
+    *,
+    drops: Drops,
+    keys: Mapping[str, pa.Array],
+    latest_only: bool = False,
+    joined_below_us: int | None = None,
+    row_of: str | None = None,
+) -> Folded | None:
+    """Take changes in.
+
+    Args:
+        table: the table.
+        note: the shard's; it counts.
+        changes: as ``packing.py`` gives them, n rows.
+        watermark_us: that they are judged by.
+        drops: lists what is dropped.
+        keys: the output's key columns, n rows.
+        latest_only: whether only versions without end come out.
+        joined_below_us: of a join that does not correct: rows at times below it have come out, so changes there are listed.
+        row_of: the input that they are of, where there are several.
+
+    Returns:
+        what became of the table; None if nothing was taken.
+    """
+    plan, time_us = table.plan, time_us_of(changes)
+    why = why_dropped(changes["time_us"], null_key(changes), horizon_us(watermark_us, plan.options.allowed_lateness.us))
+    taken = np.flatnonzero(why == TAKEN)
+    if joined_below_us is not None:
+        why[(why == TAKEN) & (time_us < joined_below_us)] = JOINED_ALREADY
+    drops.add(changes, why, time_us, watermark_us, keys=keys, row_of=row_of, counted=note.dropped)
+    if not len(taken):
+        return None
+    note.steps += 1
+    own, time_us = changes.take(pa.array(taken)), time_us[taken]
+    return table.take_in(
+        own.select(table.schema.names),
+        time_us,
+        deletes=own["deletes"].to_numpy(),
+        step=note.steps,
+        signs=own["sign"].to_numpy().astype(np.int64) if plan.signed else None,
+        late=time_us < watermark_us,
+        latest_only=latest_only,
+    )

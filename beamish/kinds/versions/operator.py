@@ -1,0 +1,52 @@
+"""A versions stage bound to its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.conditions import columns_of_where, wanted
+from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.signs import sign_column
+from beamish.contract.store import Store
+from beamish.kinds.versions.packing import pack_changes
+from beamish.kinds.versions.plan import VersionsPlan
+from beamish.kinds.versions.shard import VersionsShard
+from beamish.kinds.versions.table import NAME, TablePolicy, VersionTable
+from beamish.tables.repartition import Kept
+
+
+@attrs.define(slots=False, eq=False)
+class VersionsOperator(Operator):
+    """The operator of a versions stage (see ``contract/operator.py``).
+
+    Attributes:
+        plan: the stage's plan.
+        policy: how its shards' tables are cut into segments.
+    """
+
+    plan: VersionsPlan
+    policy: TablePolicy = TablePolicy()
+
+    def __attrs_post_init__(self) -> None:
+        plan, policy = self.plan, self.plan.table.takes.policy
+        self.takes, self.gives, self.shards, self.identity = (plan.table.takes,), plan.gives, plan.shards, plan.identity
+        self.needs_clock = policy.needs_clock
+        self.cadence = Cadence.WHEN_DUE if policy.idle_timeout is None else Cadence.EVERY_STEP
+
+    def reads(self, number: int) -> Sequence[str]:
+        columns = (*self.plan.table.columns, *columns_of_where(self.takes[number]))
+        return (*dict.fromkeys(columns), *sign_column(self.takes[number]))
+
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        if rows.num_rows:
+            yield from pack_changes(self.plan.table, wanted(self.takes[number], rows), number, self.shards)
+
+    def open(self, store: Store) -> Shard:
+        return VersionsShard(self.plan, store, self.policy)
+
+    def kept(self, store: Store) -> dict[str, Kept]:
+        """What a shard keeps as records of keys."""
+        return {NAME: VersionTable(self.plan.table, store, self.policy)}

@@ -1,0 +1,65 @@
+"""A shard of a versions stage.
+
+Panes of a stage come in before the watermark moves, rows of a source after (docs/semantics.md#steps-and-clocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from beamish.contract.drops import Drops, concat
+from beamish.contract.store import Store
+from beamish.kinds.versions.arrival import arrive
+from beamish.kinds.versions.packing import unpack
+from beamish.kinds.versions.plan import VersionsPlan
+from beamish.kinds.versions.rows import version_rows
+from beamish.kinds.versions.table import TablePolicy
+from beamish.kinds.versions.table_shard import TableShard
+from beamish.watermarks import NO_WATERMARK_US
+
+
+class VersionsShard(TableShard):
+    """Some of the keys of a versions stage (see ``contract/operator.py``)."""
+
+    def __init__(self, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
+        super().__init__(plan.table, plan.identity, store, policy, inputs=1)
+        self._plan = plan
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = self._note.clocks.watermark_us
+        return None if watermark_us == NO_WATERMARK_US else watermark_us
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self._table.next_due_us
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        table, plan, clocks = self._plan.table, self._plan, self._note.clocks
+        before_us, _ = clocks.step([table.takes.policy], sources_us, clock_us)
+        schema = plan.gives.schema
+        assert schema is not None  # noqa: S101 - it is bound
+        drops, out = Drops(schema), []
+        if not table.takes.is_panes:
+            self._table.forget(clocks.watermark_us)
+        for changes in unpack(payloads).values():
+            judged_us = before_us if table.takes.is_panes else clocks.watermark_us
+            keys = {name: changes[f"key.{name}"].combine_chunks() for name in table.key_schema.names}
+            folded = arrive(
+                self._table,
+                self._note,
+                changes,
+                judged_us,
+                drops=drops,
+                keys=keys,
+                latest_only=table.options.latest_only,
+            )
+            if folded is not None:
+                out.append(version_rows(plan, folded))
+        if table.takes.is_panes:
+            self._table.forget(clocks.watermark_us)
+        self._table.save(clocks.watermark_us)
+        self._write_note()
+        return concat(schema, [*drops.tables, *out])

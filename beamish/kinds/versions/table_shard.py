@@ -1,0 +1,46 @@
+"""What shards with a versioned table have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from beamish.contract.operator import Shard
+from beamish.contract.store import Store
+from beamish.kinds.versions.arrival import begin
+from beamish.kinds.versions.note import read_note
+from beamish.kinds.versions.plan import TablePlan
+from beamish.kinds.versions.table import TablePolicy, VersionTable
+
+
+class TableShard(Shard):
+    """A shard that keeps a versioned table.
+
+    Args:
+        plan: the table's.
+        identity: of the stage: what may not change.
+        store: the shard's.
+        policy: how the table is cut into segments.
+        inputs: number of inputs whose watermark counts.
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format.
+    """
+
+    def __init__(
+        self, plan: TablePlan, identity: Mapping[str, Any], store: Store, policy: TablePolicy, *, inputs: int
+    ) -> None:
+        self._note = read_note(store, identity, plan, inputs)
+        self._table = VersionTable(plan, store, policy)
+        self._store, self._identity = store, identity
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        return dict(self._note.dropped)
+
+    def begin(self, payloads: Sequence[bytes]) -> None:
+        begin(self._table, self._note, payloads)
+        self._write_note()
+
+    def _write_note(self) -> None:
+        self._note.write(self._store, self._identity, self._table.plan)

@@ -1,0 +1,1 @@
+"""Windows, triggers and accumulations over rows and panes."""

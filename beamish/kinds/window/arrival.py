@@ -1,0 +1,143 @@
+"""How rows come in: they find their windows, are accumulated there, and the windows that got one are asked.
+
+Rows that are too late, or whose window is closed, are dropped on the way (drops.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from beamish.kernels.arrays import NO_ENTRY, Ints
+from beamish.kernels.codes import factorize_values
+from beamish.kinds.window.bundle import Bundle
+from beamish.kinds.window.clock_moves import pass_ends
+from beamish.kinds.window.dropped_rows import EXPIRED, UNMATCHED_REMOVAL
+from beamish.kinds.window.drops import drop_from_windows, drop_untimed, timed_rows
+from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.forgetting import ask_or_close, note_latest
+from beamish.kinds.window.lookup import find, load_targets
+from beamish.kinds.window.merging import find_merging, load_what_may_merge
+from beamish.kinds.window.numbers import advance, count_rows, load_passed, rows_again
+from beamish.kinds.window.pairs_once import (
+    cut_to_what_is_kept,
+    drop_no_longer_kept,
+    in_order_of_windows,
+    with_columns_of_pairs,
+)
+from beamish.kinds.window.reaches import Reaches
+from beamish.kinds.window.retention import drop_fallen, let_fall
+from beamish.kinds.window.row_errors import add_without_errors, entries_without_errors
+from beamish.kinds.window.step import Step
+from beamish.kinds.window.timestamps import add_times
+from beamish.kinds.window.unmatched import unmatched
+from beamish.kinds.window.window_duplicates import drop_remembered, take_ids
+from beamish.triggers.trigger import WindowIndices
+
+_NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
+
+
+def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
+    """Put the rows of a step into their windows and ask the windows that got one."""
+    bundle = with_columns_of_pairs(step, Bundle.read(step.plan, payloads))
+    key_at = step.table.keys.append(bundle.keys)
+    if step.reaches is not None:
+        _add_counted(step, step.reaches, bundle, key_at)
+        return
+    timed = timed_rows(bundle)
+    drop_untimed(step, bundle, key_at, timed)
+    entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, key_at, timed)))
+    came = _add_entries(step, bundle, entries)
+    ask_or_close(step, came)
+    let_fall(step, came)
+
+
+def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> None:
+    """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
+    step.begin_part()
+    counted = count_rows(step, reaches, bundle, key_at)
+    entries = _in_time(step, bundle, entries_without_errors(step, bundle, key_at, counted))
+    if step.plan.counts_brought:
+        again = rows_again(step, bundle, key_at, np.isin(np.arange(len(key_at)), entries.row))
+        entries, counted = entries.only(~again[entries.row]), counted & ~again
+    came = _add_entries(step, bundle, entries)
+    load_passed(step, reaches, advance(step, reaches, bundle, counted))
+    pass_ends(step, came)
+    let_fall(step, came)
+
+
+def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
+    """Drop the entries whose windows have expired, or fell out, or whose rows are not kept; gives the rest."""
+    expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
+    drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
+    return drop_no_longer_kept(step, bundle, drop_fallen(step, bundle, entries.only(~expired)))
+
+
+def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
+    """Add entries to their windows; gives those that got one."""
+    if not len(entries.row):
+        return _NO_WINDOWS
+
+    def load() -> None:
+        if step.plan.window.merging:
+            load_what_may_merge(step, entries)
+        else:
+            load_targets(step, bundle, entries)
+
+    return add_without_errors(step, bundle, entries, load, _find_and_accumulate)
+
+
+def _find_and_accumulate(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
+    find_targets = find_merging if step.plan.window.merging else find
+    target, entries = find_targets(step, bundle, entries)
+    return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
+
+
+def _accumulate_matched(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> WindowIndices:
+    """Add the entries that are left; windows that were made for those that are not go again."""
+    table = step.table
+    without = np.setdiff1d(at, target)
+    table["gone"][without[table["state_at"][without] == NO_ENTRY]] = True
+    return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
+
+
+def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> WindowIndices:
+    """Add entries to the accumulators of their targets (intp, one per entry); gives the windows that got one."""
+    table = step.table
+    groups = factorize_values(target)
+    if step.plan.numbers_rows:
+        groups = in_order_of_windows(step, groups, target)
+    at = target[groups.first()]
+    rows = groups.sum(bundle.rows[entries.row])
+    state_at = table["state_at"][at]
+    before = None
+    if (state_at != NO_ENTRY).any():
+        state_at = np.where(state_at == NO_ENTRY, table.state.append(step.plan.new_state), state_at)
+        before = table.state.take(state_at)
+    with naming_window(table, at):
+        state = bundle.accumulate(entries.row, groups, before)
+        if step.plan.options.drops_errors:
+            for bound in step.plan.accumulations:
+                bound.check_state(state)
+    if step.plan.signed:
+        lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=table["net_rows"][at])
+        if lost is not None and lost.any():
+            drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)
+            return _accumulate_matched(step, bundle, entries.only(~lost), target[~lost], at)
+    step.taken += int(rows.sum())
+    table["state_at"][at] = table.state.append(state)
+    table["unemitted_rows"][at] += rows
+    if step.plan.counts_rows_put_in:
+        table["rows"][at] += rows
+    if step.plan.signed:
+        table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
+    table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
+    table["touched"][at] = True
+    cut_to_what_is_kept(step, at)
+    take_ids(step, bundle, entries, groups, at)
+    add_times(step, bundle, entries, target)
+    note_latest(step, bundle, entries, groups, at)
+    step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
+    return at

@@ -1,0 +1,163 @@
+"""Accumulations bound to the columns and types of the rows that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.accumulations.base.accumulation import Accumulation, MergedInput
+from beamish.accumulations.base.gathered import Gathered, Pairs
+from beamish.accumulations.base.meeting import MeetingPairs
+from beamish.accumulations.base.pairs_once import PairsOnce
+from beamish.accumulations.base.retractable import Keeper, retractable
+from beamish.contract.columns import find_column
+from beamish.kernels.buffers import plain_type
+from beamish.kernels.fields import Field
+from beamish.kernels.order import is_orderable
+from beamish.kernels.reserved import KEPT_BY, KEPT_ROWS, NUMBER, SIGN, is_reserved
+from beamish.windows.option import WindowOption
+from beamish.windows.within import Within
+
+
+@attrs.frozen
+class BoundAccumulation:
+    """An accumulation with the types of its columns.
+
+    Attributes:
+        name: its output column.
+        accumulation: what works on the rows: ``bound``, or an adapter around it where rows can be removed.
+        bound: what the pipeline declares, over the columns of the rows.
+        columns: the input columns it reads, with their types.
+        fields: the columns of its state.
+        first: the place of the first of them among all accumulations' state columns.
+    """
+
+    name: str
+    accumulation: Accumulation
+    bound: Accumulation
+    columns: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    fields: tuple[Field, ...]
+    first: int
+
+    def values(self, state: pa.Table) -> pa.Array:
+        """What accumulators hold, as values of its output column.
+
+        Args:
+            state: the accumulators of all accumulations.
+        """
+        mine = [column.combine_chunks() for column in self.state_of(state.columns)]
+        return self.accumulation.extract_columns(mine, self.types)
+
+    def check_state(self, state: pa.Table) -> None:
+        """Check accumulators of all accumulations; see ``Accumulation.check_state``."""
+        self.accumulation.check_state([column.combine_chunks() for column in self.state_of(state.columns)], self.types)
+
+    def inputs(self, table: pa.Table) -> list[pa.Array]:
+        """Its input columns in a table of rows.
+
+        For one that reads whole rows, the rows as one struct column; where rows can be removed, their sign first; where they are
+        numbered, their number; where they are of windows of rows and kept for a time, their event time.
+        """
+        columns = [table[name].combine_chunks() for name in self.columns]
+        if self.accumulation.inputs is None:
+            columns = [pa.StructArray.from_arrays(columns, fields=list(self.types[0]))]
+        return [
+            *(table[name].combine_chunks() for name in (SIGN, NUMBER, KEPT_BY) if name in table.schema.names),
+            *columns,
+        ]
+
+    @property
+    def reads(self) -> list[str]:
+        """Its input columns and their types, or the type of the row, in words."""
+        if self.accumulation.inputs is None:
+            return [str(self.types[0])]
+        return [f"{name} {type_}" for name, type_ in zip(self.columns, self.types, strict=True)]
+
+    def state_in(self, slices: pa.Table) -> list[pa.Array]:
+        """Its state's columns in a table of slices (kinds/window/packing.py)."""
+        return [slices[f"{self.name}.{i}"].combine_chunks() for i in range(len(self.fields))]
+
+    def state_of(self, columns: Sequence[Any]) -> Sequence[Any]:
+        """Its own among all accumulations' state columns."""
+        return columns[self.first : self.first + len(self.fields)]
+
+
+def bind_accumulations(
+    accumulations: Mapping[str, Accumulation],
+    inputs: Mapping[str, MergedInput],
+    schema: pa.Schema,
+    window: WindowOption | None = None,
+) -> Iterator[BoundAccumulation]:
+    """Bind accumulations to the columns of rows.
+
+    Args:
+        accumulations: by the name of their output column.
+        inputs: of a merge, by name; else none.
+        schema: the rows' columns; with a sign where rows can be removed.
+        window: the window option, which may say which rows of it meet.
+
+    Raises:
+        ColumnError: a column is missing, twice there, or of the wrong type.
+    """
+    first = 0
+    public = [field for field in schema if not is_reserved(field.name)]
+    for name, declared in accumulations.items():
+        accumulation = declared.bind(name, inputs)
+        if isinstance(window, Within) and isinstance(accumulation, Pairs):
+            accumulation = _meeting(accumulation, window)
+        if window is not None and isinstance(accumulation, PairsOnce):
+            accumulation = _once(accumulation, window)
+        where = f"accumulate({name}={accumulation!r})"
+        whole_rows = accumulation.inputs is None
+        columns = tuple(field.name for field in public) if accumulation.inputs is None else accumulation.inputs
+        types = tuple(find_column(schema, where, column).type for column in columns)
+        types = (pa.struct(public),) if whole_rows else types
+        accumulation.check_types(name, types)
+        adapted = retractable(accumulation, types) if SIGN in schema.names else accumulation
+        fields = tuple(adapted.fields(types))
+        yield BoundAccumulation(name, adapted, accumulation, columns, types, fields, first)
+        first += len(fields)
+
+
+def bind_keeper(schema: pa.Schema, first: int) -> BoundAccumulation:
+    """What keeps rows where rows can be removed and some are dropped; those of columns that can be compared.
+
+    Args:
+        schema: the rows' columns.
+        first: the place of its state's column.
+    """
+    own = [field for field in schema if not is_reserved(field.name) and is_orderable(plain_type(field.type))]
+    names, types = tuple(field.name for field in own), tuple(field.type for field in own)
+    keeper = Keeper.of(names)
+    return BoundAccumulation(KEPT_ROWS, keeper, keeper, names, types, tuple(keeper.fields(types)), first)
+
+
+def _once(join: PairsOnce, window: WindowOption) -> PairsOnce:
+    """A join that gives each pair once, also where rows are in several windows."""
+    if isinstance(window, Within):  # a pair is in one
+        return attrs.evolve(join, meets_us=_span_us(join, window))
+    dated = window.counts_rows and any(keeps.for_us is not None for keeps in join.keeps)
+    return attrs.evolve(join, numbered=window.may_overlap, dated=dated)
+
+
+def _span_us(join: Gathered, within: Within) -> tuple[int, int]:
+    """How far before a left row and after it the right rows are that it meets, microseconds."""
+    spans = within.before.us, within.after.us
+    return spans[::-1] if join.sides[0].name == within.of else spans
+
+
+def _meeting(join: Pairs, within: Within) -> MeetingPairs:
+    """A join of which only those rows meet that are at most a span apart."""
+    before_us, after_us = _span_us(join, within)
+    return MeetingPairs(
+        declared=join.declared,
+        sides=join.sides,
+        keeps_left=join.keeps_left,
+        keeps_right=join.keeps_right,
+        before_us=before_us,
+        after_us=after_us,
+    )

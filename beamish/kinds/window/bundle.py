@@ -1,0 +1,125 @@
+"""The rows of one step as they came: rows, or slices of rows (packing.py). They have no windows yet (entries.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.contract.event_times import in_range
+from beamish.instants import NO_TIME_US
+from beamish.kernels.arrays import NO_VALUE, Ints
+from beamish.kernels.codes import normalise
+from beamish.kernels.groups import Groups
+from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
+from beamish.kinds.window.packing import unpack
+from beamish.kinds.window.plan import WindowPlan
+
+
+@attrs.define
+class Bundle:
+    """What came in one step, before it is put into windows.
+
+    Attributes:
+        plan: the stage's plan.
+        table: n rows or slices (see packing.py); rows only with event time.
+        keys: the key columns, normalised, one row per row of ``table``.
+        time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice; of a row that is counted and has
+            none NO_VALUE.
+        place: int64[n]: where each stands in what windows are cut of: ``time_us``, or its number (numbers.py).
+        group: int64[n]: where rows are counted, the group (reaches.py) in which each is; else nothing.
+        rows: int64[n], number of rows that each stands for.
+        signs: int64[n], by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
+        first_us, last_us: int64[n], microseconds since the epoch: their earliest and latest event time.
+        untimed: rows without event time (empty where they were only counted).
+        untimed_rows: number of rows without event time.
+        out_of_range_rows: number of rows that were left out of ``table`` since their event time is out of range.
+    """
+
+    plan: WindowPlan
+    table: pa.Table
+    keys: pa.Table
+    time_us: Ints
+    rows: Ints
+    signs: Ints
+    first_us: Ints
+    last_us: Ints
+    untimed: pa.Table
+    untimed_rows: int
+    out_of_range_rows: int = 0
+    place: Ints = attrs.field(default=attrs.Factory(lambda bundle: bundle.time_us, takes_self=True))
+    group: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def read(cls, plan: WindowPlan, payloads: Sequence[bytes]) -> Bundle:
+        """Read the payloads of a step."""
+        table, untimed_rows, out_of_range = unpack(payloads)
+        if plan.preaggregates:
+            time = table[SLICE].to_numpy()
+            first, last = (table[name].to_numpy() if plan.carries_times else time for name in (FIRST, LAST))
+            keys = table.select(plan.key_schema.names)
+            rows = table[ROWS].to_numpy()
+            return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows, out_of_range)
+        if plan.counts_rows:  # with or without an event time
+            untimed, time = table.slice(0, 0), _times_of_counted(table)
+        else:
+            without = _untimed(plan, table)
+            untimed = table.filter(without)
+            table = table.filter(pc.invert(without)).combine_chunks() if untimed.num_rows else table
+            time = table[EVENT_TIME].to_numpy()
+        one = np.ones(len(time), dtype=np.int64)
+        signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
+        return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
+
+    def accumulate(self, entry: Ints, groups: Groups, before: pa.Table | None) -> pa.Table:
+        """Add entries to accumulators, group by group.
+
+        Args:
+            entry: int64, indices of rows or slices.
+            groups: of the entries.
+            before: the accumulators so far, one per group; None: they are new.
+        """
+        everything = len(entry) == self.table.num_rows and bool((entry == np.arange(len(entry))).all())
+        table = self.table if everything else self.table.take(pa.array(entry))
+        columns: list[pa.Array] = []
+        for bound in self.plan.in_state:
+            accumulation = bound.accumulation
+            old = None if before is None else [column.combine_chunks() for column in bound.state_of(before.columns)]
+            if self.plan.preaggregates:
+                new = bound.state_in(table)
+                if old is None:
+                    columns.extend(accumulation.combine(groups, new))
+                else:
+                    both = [pa.concat_arrays(pair) for pair in zip(old, new, strict=True)]
+                    columns.extend(accumulation.combine(Groups.each(groups.count).followed_by(groups), both))
+            else:
+                inputs = bound.inputs(table)
+                time = self.place[entry]
+                if old is None:
+                    columns.extend(accumulation.reduce(inputs, time, groups))
+                else:
+                    columns.extend(accumulation.add_rows(old, inputs, time, groups))
+        return pa.table(columns, schema=self.plan.state_schema)
+
+
+def _untimed(plan: WindowPlan, table: pa.Table) -> pa.ChunkedArray:
+    """Which rows have no event time: bool. Panes without a timestamp have one only in the global window (rows_taken.py)."""
+    time = table[EVENT_TIME]
+    if plan.is_global or not plan.takes_panes:
+        return time.is_null()
+    return pc.or_(time.is_null(), pc.fill_null(pc.equal(time, NO_TIME_US), False))  # noqa: FBT003
+
+
+def _times_of_counted(table: pa.Table) -> Ints:
+    """The event times of rows that are counted; NO_VALUE for those without, or out of range."""
+    time = pc.fill_null(table[EVENT_TIME], NO_VALUE).to_numpy()
+    return np.where(in_range(time), time, NO_VALUE)
+
+
+def plan_keys(plan: WindowPlan, table: pa.Table) -> pa.Table:
+    """The key columns of rows, normalised."""
+    columns = [normalise(table[name].combine_chunks()) for name in plan.key_schema.names]
+    return pa.table(columns, schema=plan.key_schema) if columns else table.select([])

@@ -1,0 +1,97 @@
+"""What progress does to windows, and a clock that moves: all that it concerns are asked at once, as columns (firing.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Ints
+from beamish.kinds.window.firing import ask, fire
+from beamish.kinds.window.pairs_once import let_go
+from beamish.kinds.window.reaches import Reaches
+from beamish.kinds.window.step import Step
+from beamish.triggers.trigger import WindowIndices
+
+
+def move_watermark(step: Step) -> None:
+    """Windows whose end or expiry the watermark passes, or has passed by a lateness that is less now, are asked, or give their last pane and go."""
+    step.watermark_us = step.state.clocks.watermark_us
+    has_moved = step.watermark_us > step.watermark_before_us
+    if step.reaches is None and (has_moved or step.state.changed):
+        step.load(step.state.index["due_us"] <= step.watermark_us)
+        pass_ends(step)
+    elif step.reaches is not None and has_moved:
+        _end_of_keys(step, step.reaches)
+    step.begin_part()
+
+
+def _end_of_keys(step: Step, reaches: Reaches) -> None:
+    """Windows of rows are at their ends where the watermark says that a key is idle, or that nothing comes; and let go of rows."""
+    everything = np.ones(len(step.state.index["segment"]), dtype=bool)
+    if step.watermark_us == END_OF_TIME_US:
+        step.load(everything)
+        reaches.end()
+    else:
+        lets_go = step.state.index["keeps_until_us"] <= step.watermark_us
+        step.load(lets_go)
+        idle = reaches.idle(step.watermark_us)
+        if len(idle):
+            _end_of_idle(step, reaches, idle)
+        elif not lets_go.any():
+            return
+    pass_ends(step)
+
+
+def _end_of_idle(step: Step, reaches: Reaches, idle: Ints) -> None:
+    by_key = step.plan.counts_by_key
+    everything = np.ones(len(step.state.index["segment"]), dtype=bool)
+    step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
+    step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
+    if step.state.fallen is not None:
+        step.state.fallen.forget(reaches.keys(idle))
+    reaches.forget(idle)
+
+
+def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
+    """Windows whose end or expiry is passed are asked, or give their last pane and go; those ``came`` are asked too, with them."""
+    table, every = step.table, np.arange(len(step.table))
+    before, now = step.progress_before(every), step.progress(every)
+    end = table["end_us"]
+    expired = step.plan.expiry_us(end) <= now
+    if step.plan.forgets:
+        expired |= table.forgotten_us(every) <= now
+    # Panes of a stage come in before the watermark moves, and may have merged some away
+    # (docs/semantics.md#steps-of-later-stages).
+    open_ = ~table["closed"] & ~table["gone"]
+    passed = open_ & (before < end) & (end <= now)
+    asked = table["asks_at_end"] & passed | let_go(step, open_ & ~expired)
+    if came is not None:
+        asked[came] = True
+    ready = np.flatnonzero(asked & ~expired)
+    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
+    last = np.flatnonzero(expired & open_)
+    fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
+    table["gone"][expired] = True
+    table["touched"][expired | passed] = True
+
+
+def move_clock(step: Step) -> None:
+    """Windows with a wait that the processing-time clock has reached are asked."""
+    step.clock_us = step.state.clocks.clock_us
+    if step.clock_us > step.clock_before_us and step.plan.options.trigger.needs_clock:
+        step.load(step.state.index["wake_us"] <= step.clock_us)
+        open_ = np.flatnonzero(~step.table["closed"] & ~step.table["gone"])
+        wake = step.plan.options.trigger.wakes_at_columns(step.table.trigger, open_)
+        ask(step, open_[wake <= step.clock_us])
+
+
+def take_up_changes(step: Step) -> None:
+    """The trigger or the lateness changed since the state was written: windows with another trigger wait as if their rows came now."""
+    if step.state.retriggered:
+        table = step.table
+        waiting = np.flatnonzero(~table["closed"])
+        table["asks_at_end"][waiting] = True
+        waiting = waiting[table["unemitted_rows"][waiting] > 0]
+        step.plan.options.trigger.on_rows_columns(table.trigger, waiting, table["unemitted_rows"][waiting], step.now())
+    if step.reaches is not None:  # what a shorter lateness ends is looked for among what is passed from now on only
+        pass_ends(step)

@@ -1,0 +1,60 @@
+"""Entries: rows, each in one window of its own.
+
+A row (or slice of rows, see packing.py) that falls in two windows is two entries. An entry's *target* is the window of
+the window table that it ends up in (lookup.py, merging.py).
+
+columns (one entry per (row, window)):
+    row                 int64[n], index into the bundle
+    start_us, end_us    int64[n], microseconds since the epoch, or numbers of rows: the window that the row itself falls in
+    key_at              int64[n], where its key is in the window table's pool of keys
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kinds.window.bundle import Bundle
+from beamish.kinds.window.error_context import naming_key
+from beamish.kinds.window.step import Step
+from beamish.windows.option import assigned
+
+
+@attrs.define
+class Entries:
+    """Rows in windows of their own, as columns."""
+
+    row: Ints
+    start_us: Ints
+    end_us: Ints
+    key_at: Ints
+
+    def only(self, kept: Flags) -> Entries:
+        """Those for which ``kept`` holds."""
+        return Entries(self.row[kept], self.start_us[kept], self.end_us[kept], self.key_at[kept])
+
+
+def entries_of(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Entries:
+    """Put a bundle's rows into windows of their own.
+
+    Args:
+        step: the step they came in.
+        bundle: the rows.
+        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
+        windowed: bool, one per row of the bundle: the rows to take.
+    """
+    own = bundle.table.select(list(step.plan.window.columns))
+    if windowed.all():
+        return _assign(step, bundle.place, own, key_at)
+    kept = np.flatnonzero(windowed)
+    entries = _assign(step, bundle.place[kept], own.take(pa.array(kept)), key_at[kept])
+    return attrs.evolve(entries, row=kept[entries.row])
+
+
+def _assign(step: Step, place: Ints, own: pa.Table, key_at: Ints) -> Entries:
+    """The entries of rows with these event times or numbers, the window option's own columns, and keys."""
+    with naming_key(step.table, key_at):
+        row, start, end = assigned(step.plan.window, place, [column.to_pylist() for column in own.columns])
+    return Entries(row, start, end, key_at[row])

@@ -1,0 +1,246 @@
+"""What a firing gives: a pane, its retraction, or nothing (docs/semantics.md#panes)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.contract.pane_columns import (
+    EARLY,
+    LATE,
+    MERGED_KIND,
+    ON_TIME,
+    RETRACTION_KIND,
+    Block,
+    make_block,
+    sort_blocks,
+)
+from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
+from beamish.kernels.buffers import cast, plain
+from beamish.kernels.order import ranks, sort_keys
+from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.output import Output
+from beamish.kinds.window.pairs_once import keep_rows, make_rows_alone_due
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.step import Step
+from beamish.kinds.window.window_table import WindowTable
+from beamish.modes import ClosingBehavior, OnTimeBehavior
+from beamish.triggers.trigger import NEVER_US, WindowIndices
+
+
+def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
+    """Windows fire: those whose trigger is ready, and those that expire.
+
+    Args:
+        step: the step it happens in.
+        at: open windows.
+        expiring: bool, one per window: whether it fires because it expires, whatever its trigger says.
+    """
+    if not len(at):
+        return
+    table, options = step.table, step.plan.options
+    order = np.lexsort((table["start_us"][at], table["end_us"][at]))
+    at, expiring = at[order], expiring[order]
+    options.trigger.on_fire_columns(table.trigger, at[~expiring], step.now())
+    last = expiring | table.trigger.finished[at]
+    timing = _timing(step, at)
+    rows = _RowsOfWindows(table, at)
+    emitted = table["unemitted_rows"][at] > 0
+    if step.plan.gives_alone:
+        emitted[last] |= make_rows_alone_due(step, at[last])
+    if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
+        emitted |= timing == ON_TIME
+    if options.closing is ClosingBehavior.FIRE_ALWAYS:
+        emitted |= last
+    if step.plan.signed:
+        empty = emitted & (table["net_rows"][at] == 0)
+        _take_back(step, rows, at[empty])
+        emitted &= ~empty
+    _emit(step, rows, at[emitted], timing[emitted], last[emitted])
+    rows.add_to(step.output)
+    table["unemitted_rows"][at] = 0
+    table["unemitted_since_us"][at] = NEVER_US
+    table["pane_time_us"][at] = NO_VALUE
+    table["closed"][at[last]] = True
+    table["touched"][at] = True
+    if step.plan.once is not None:
+        keep_rows(step, at, last)
+    forgets = at if options.discards and step.plan.once is None else at[last]
+    table["state_at"][forgets] = _new_states(step, len(forgets))
+    table["values_at"][at[last]] = NO_ENTRY
+    step.inherited_panes.remove(at[last])
+
+
+def ask(step: Step, at: WindowIndices) -> None:
+    """Ask the triggers of open windows, and fire those that are ready."""
+    ready = step.plan.options.trigger.should_fire_columns(step.table.trigger, at, step.now())
+    fire(step, at[ready], np.zeros(int(ready.sum()), dtype=bool))
+
+
+class _RowsOfWindows:
+    """The rows of output of windows that fire together: in the order of the windows, per window as they are added."""
+
+    def __init__(self, table: WindowTable, at: WindowIndices) -> None:
+        self._table = table
+        self._place = np.full(len(table), NO_ENTRY, dtype=np.int64)
+        self._place[at] = np.arange(len(at))
+        self._blocks: list[Block] = []
+        self._owners: list[WindowIndices] = []
+
+    def add(self, owners: WindowIndices, **columns: Any) -> None:
+        """Add one row per owner, each one of the windows."""
+        if len(owners):
+            self._blocks.append(make_block(len(owners), key_at=self._table["key_at"][owners], **columns))
+            self._owners.append(owners)
+
+    def add_to(self, output: Output) -> None:
+        """Add them to the output, in order."""
+        if not self._blocks:
+            return
+        place = self._place[np.concatenate(self._owners)]
+        in_order = len(self._blocks) == 1 and bool((np.diff(place) >= 0).all())
+        output.add_block(self._blocks[0] if in_order else sort_blocks(self._blocks, place))
+
+
+def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
+    table = step.table
+    end = np.minimum(table["end_us"][at], table.forgotten_us(at)) if step.plan.forgets else table["end_us"][at]
+    # How far it had come when the pane's first new row came; with no new row, before this step.
+    since = np.where(table["unemitted_rows"][at] > 0, table["unemitted_since_us"][at], step.progress_before(at))
+    late = (table["non_early_panes"][at] > 0) | (since >= end)
+    return np.where(late, LATE, np.where(step.progress(at) < end, EARLY, ON_TIME)).astype(np.int8)
+
+
+def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[np.int8], last: Flags) -> None:
+    """Emit a pane for each window, each after the retractions of what it replaces."""
+    table, options = step.table, step.plan.options
+    # A suppress adds up accumulators, and takes the values when they come out.
+    adds_up = step.plan.gives_accumulators
+    values_at = table["state_at"][at] if adds_up else table.values.append(_extract(step, at))
+    if options.retracts:
+        # also where the pane itself is left out (docs/semantics.md#only-updated-panes)
+        _take_back_inherited(step, rows, at)
+    if options.only_updated:
+        changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
+        at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
+    pane_time = _pane_times(step, at)
+    if options.retracts:
+        replaced = at[table["has_pane"][at]]
+        rows.add(replaced, kind=RETRACTION_KIND, replaces=True, **last_panes(step, replaced))
+    index, non_early = table["panes"][at], table["non_early_panes"][at]
+    rows.add(
+        at,
+        start_us=table["start_us"][at],
+        end_us=table["end_us"][at],
+        timing=timing,
+        index=index,
+        on_time_index=np.where(timing == EARLY, -1, non_early),
+        is_first=index == 0,
+        is_last=last,
+        replaces=table["has_pane"][at] if options.retracts else repeats(step.plan, index),
+        has_rows=table["unemitted_rows"][at] > 0,
+        pane_time_us=pane_time,
+        values_at=values_at,
+    )
+    table["panes"][at] += 1
+    table["non_early_panes"][at] += timing != EARLY
+    table["timing"][at] = timing
+    table["last_pane_time_us"][at] = pane_time
+    table["values_at"][at] = NO_ENTRY if adds_up else values_at
+    table["has_pane"][at] = True
+
+
+def _pane_times(step: Step, at: WindowIndices) -> Ints:
+    """What a combiner makes of the new rows; without such a row, where windows have no last microsecond, the time of the pane replaced."""
+    times: Ints = step.table["pane_time_us"][at]
+    if not (step.plan.options.retracts and step.plan.combines_timestamps and step.plan.windows_are_endless):
+        return times
+    repeats_time = (times == NO_VALUE) & step.table["has_pane"][at]
+    return np.where(repeats_time, step.table["last_pane_time_us"][at], times)
+
+
+def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
+    """Retract the panes of windows merged away that these were to retract with their next pane, by (end, start)."""
+    inherited = step.inherited_panes.remove(at)
+    order = np.lexsort((inherited["start_us"], inherited["end_us"]))
+    inherited = {name: column[order] for name, column in inherited.items()}
+    owners = inherited.pop("owner")
+    rows.add(owners, kind=RETRACTION_KIND, **inherited)
+    if step.plan.suppressed:  # gathered before there was a wait: they leave as if the windows merged now
+        bounds = {name: inherited[name] for name in ("start_us", "end_us")}
+        rows.add(owners, kind=MERGED_KIND, **bounds, **into_windows(step.table, owners))
+
+
+def into_windows(table: WindowTable, at: WindowIndices) -> dict[str, NDArray[Any]]:
+    """The windows that others became part of, as output columns."""
+    return {"into_start_us": table["start_us"][at], "into_end_us": table["end_us"][at]}
+
+
+def _take_back(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
+    """A window whose rows were all removed emits no pane; its last pane is retracted.
+
+    See docs/semantics.md#retractions-as-rows.
+    """
+    table = step.table
+    at = at[table["has_pane"][at]]
+    if step.plan.options.retracts:
+        rows.add(at, kind=RETRACTION_KIND, **last_panes(step, at))
+    table["has_pane"][at] = False
+    table["values_at"][at] = NO_ENTRY
+
+
+def last_panes(step: Step, at: WindowIndices) -> dict[str, NDArray[Any]]:
+    """The last panes of windows that have one, as output columns."""
+    table = step.table
+    timing, index = table["timing"][at], table["panes"][at] - 1
+    return {
+        "start_us": table["start_us"][at],
+        "end_us": table["end_us"][at],
+        "timing": timing,
+        "index": index,
+        "on_time_index": np.where(timing == EARLY, -1, table["non_early_panes"][at] - 1),
+        "is_first": index == 0,
+        "pane_time_us": table["last_pane_time_us"][at],
+        "values_at": table["values_at"][at],
+    }
+
+
+def repeats(plan: WindowPlan, index: Ints) -> Flags:
+    """Whether panes with these numbers stand for those before them, where nothing is taken back: bool, one each."""
+    return (index > 0) & (not plan.options.discards) & (not plan.options.retracts)
+
+
+def _extract(step: Step, at: WindowIndices) -> pa.Table:
+    with naming_window(step.table, at):
+        return extract(step.plan, step.table.state.take(step.table["state_at"][at]))
+
+
+def extract(plan: WindowPlan, state: pa.Table) -> pa.Table:
+    """The values of accumulators, in the plan's ``value_schema``."""
+    columns = []
+    for bound, field in zip(plan.accumulations, plan.value_schema, strict=True):
+        columns.append(cast(bound.values(state), field.type))
+    return pa.table(columns, schema=plan.value_schema)
+
+
+def _same_values(step: Step, before: NDArray[np.int64], after: NDArray[np.int64]) -> Flags:
+    same = np.ones(len(after), dtype=bool)
+    old, new = step.table.values.take(before), step.table.values.take(after)
+    for name in new.schema.names:
+        same &= _equal(old[name].combine_chunks(), new[name].combine_chunks())
+    return same
+
+
+def _equal(a: pa.Array, b: pa.Array) -> Flags:
+    """Which entries are equal; null equals null, NaN equals NaN."""
+    rank = ranks(sort_keys(plain(pa.concat_arrays([a, b]))))
+    equal: Flags = rank[: len(a)] == rank[len(a) :]
+    return equal
+
+
+def _new_states(step: Step, windows: int) -> NDArray[np.int64]:
+    one = step.table.state.append(step.plan.new_state)
+    return np.repeat(one, windows)

@@ -1,0 +1,51 @@
+"""Finding the windows of rows where windows do not merge: the known one equal to the row's own, or a new one.
+
+Known windows come before the entries' own where both are coded, and are distinct, so the code of a known window is its
+place among them, and greater codes are of new ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from beamish.kernels.arrays import Ints
+from beamish.kinds.window.bundle import Bundle
+from beamish.kinds.window.dropped_rows import DUPLICATE, WINDOW_FINISHED
+from beamish.kinds.window.drops import drop_from_windows
+from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.keyed_windows import known_and_own
+from beamish.kinds.window.step import Step
+from beamish.kinds.window.window_duplicates import came_before
+
+
+def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
+    """Read the segments that may have the windows of entries."""
+    progress = step.progress_of_rows(bundle, entries.row)
+    needed = step.state.segments_of(entries.end_us, step.table.keys, entries.key_at, progress)
+    step.load(np.isin(step.state.index["segment"], np.unique(needed)))
+
+
+def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
+    """The targets of entries whose windows do not merge; those of closed windows are dropped.
+
+    Returns:
+        target: intp[n], indices into the window table.
+        entries: those that are left, n of them.
+    """
+    table = step.table
+    load_targets(step, bundle, entries)
+    known, windows, own = known_and_own(step, bundle, entries)
+    groups = (windows + own).groups()
+    code = groups.of[len(known) :]
+    first = groups.first()[len(known) :] - len(known)
+    new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
+    if step.plan.windows_have_ids and not step.plan.counts_rows:
+        at = np.arange(len(known))
+        closed = table["closed"][np.concatenate([known, new])[code]]
+        again = came_before(step, bundle, entries, code, closed=closed, held=known, window_of_held=at)
+        drop_from_windows(step, bundle, entries.only(again), DUPLICATE)
+        entries, code = entries.only(~again), code[~again]
+    target = np.concatenate([known, new])[code]
+    closed = table["closed"][target]
+    drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)
+    return target[~closed], entries.only(~closed)

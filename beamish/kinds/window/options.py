@@ -1,0 +1,144 @@
+"""What is declared of a window stage: windows, trigger, lateness, modes, accumulations, as one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+from beamish.accumulations.base.accumulation import Accumulation
+from beamish.durations import Duration, read_not_negative
+from beamish.kernels.formulas import Formula
+from beamish.kernels.named import Named
+from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.window.retention_option import Retention
+from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
+from beamish.triggers.default import Default
+from beamish.triggers.trigger import Trigger
+from beamish.windows.option import WindowOption
+
+
+def _named(accumulations: Mapping[str, Accumulation]) -> Named[Accumulation]:
+    return Named(accumulations)
+
+
+def _named_formulas(formulas: Mapping[str, Formula]) -> Named[Formula]:
+    return Named(formulas)
+
+
+@attrs.frozen
+class WindowOptions:
+    """What is declared of a window stage; None where nothing was declared.
+
+    The fields are the calls on a Pipeline: ``mode`` is ``accumulation_mode``, ``on_time`` ``on_time_behavior``, ``derived``
+    ``with_columns``, ``late_rows`` ``allowed_lateness(rows=...)``, and so on. ``on_error`` is "count" where "drop" was declared of a
+    stage whose panes another takes, so that dropped rows cannot come out.
+    """
+
+    window: WindowOption | None = None
+    trigger: Trigger = Default()
+    allow_data_loss: bool = False
+    allowed_lateness: Duration = attrs.field(default=Duration(0), converter=read_not_negative)
+    late_rows: int = 0
+    mode: AccumulationMode | None = None
+    on_time: OnTimeBehavior = OnTimeBehavior.FIRE_ALWAYS
+    closing: ClosingBehavior = ClosingBehavior.FIRE_IF_NON_EMPTY
+    combiner: TimestampCombiner = TimestampCombiner.END_OF_WINDOW
+    retract_merged: RetractMerged | None = None
+    only_updated: bool = False
+    with_dropped: bool = False
+    on_error: Literal["fail", "drop", "count"] = "fail"
+    accumulations: Mapping[str, Accumulation] = attrs.field(factory=dict, converter=_named)
+    where: Formula | None = None
+    deduplication: Deduplication | None = None
+    retention: Retention | None = None
+    forget_after: Duration | None = None
+    derived: Mapping[str, Formula] = attrs.field(factory=dict, converter=_named_formulas)
+    having: Formula | None = None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether windows are of rows."""
+        return self.window is not None and self.window.counts_rows
+
+    @property
+    def lateness(self) -> int:
+        """How far past its end a window takes rows: microseconds; of windows of rows a number of rows."""
+        return self.late_rows if self.counts_rows else self.allowed_lateness.us
+
+    @property
+    def lateness_in_words(self) -> str:
+        """The same in words; empty if there is none."""
+        if not self.lateness:
+            return ""
+        return f"{self.late_rows} rows" if self.counts_rows else str(self.allowed_lateness)
+
+    @property
+    def never_ends(self) -> bool:
+        """Whether a windowing is all of time, so that its windows do not end while a stream runs."""
+        return any(one.window is not None and one.window.is_all_of_time for one in self.windowings.values() or (self,))
+
+    @property
+    def discards(self) -> bool:
+        """Whether a pane holds only what came since the last one."""
+        return self.mode in (None, AccumulationMode.DISCARDING)
+
+    @property
+    def retracts(self) -> bool:
+        """Whether panes are taken back."""
+        return self.mode is AccumulationMode.ACCUMULATING_AND_RETRACTING
+
+    @property
+    def retracts_at_merge(self) -> bool:
+        """Whether windows that vanish are retracted at once."""
+        return self.retracts and self.retract_merged is not RetractMerged.WITH_NEXT_PANE
+
+    @property
+    def drops_errors(self) -> bool:
+        """Whether a row with which something raises is dropped."""
+        return self.on_error != "fail"
+
+    @property
+    def lists_dropped(self) -> bool:
+        """Whether dropped rows come out."""
+        return self.with_dropped or self.on_error == "drop"
+
+    @property
+    def going_on(self) -> WindowOptions:
+        """The same where another stage takes the panes: dropped rows are counted, and do not come out."""
+        return attrs.evolve(self, on_error="count") if self.drops_errors else self
+
+    @property
+    def gives_empty_panes(self) -> bool:
+        """Whether a firing may give a pane in which no row is new (docs/semantics.md#what-a-firing-gives)."""
+        return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
+
+    @property
+    def windowings(self) -> dict[str, WindowOptions]:
+        """The options of each of several windowings, by name; none where there is one windowing without a name."""
+        options = {} if self.window is None else self.window.windowings
+        return {
+            name: attrs.evolve(
+                self,
+                window=option,
+                retract_merged=self.retract_merged if option.merging else None,
+                forget_after=self.forget_after if option.is_all_of_time else None,
+            )
+            for name, option in options.items()
+        }
+
+    @property
+    def final(self) -> WindowOptions:
+        """What a batch needs of them: triggers, lateness, modes and behaviors are not asked."""
+        return WindowOptions(
+            window=self.window,
+            combiner=self.combiner,
+            with_dropped=self.with_dropped,
+            on_error=self.on_error,
+            accumulations=self.accumulations,
+            where=self.where,
+            deduplication=self.deduplication,
+            derived=self.derived,
+            having=self.having,
+        )

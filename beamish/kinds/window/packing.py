@@ -1,0 +1,214 @@
+"""Rows on their way to their shards: one payload of Arrow bytes per shard.
+
+A payload holds rows, or, where the meaning allows it (``WindowPlan.preaggregates``), *slices*: the accumulators of
+the rows of one key and one slice of time. Windows consist of whole slices (``WindowOption.slices``).
+
+columns of rows:    the plan's columns, and
+    EVENT_TIME      int64; null where the row has no event time
+columns of slices:  the key columns, the accumulators' state, and
+    SLICE           int64: the start of the slice
+    ROWS            int64: number of its rows
+    FIRST, LAST     int64: their earliest and latest event time (under a timestamp combiner, or where the query is observed)
+metadata (JSON):
+    input           the number of the input that the rows are of
+    windowings      the numbers of the windowings that take them; absent where there is one without a name
+    untimed         number of rows without event time that were left out of slices
+    out_of_range    number of rows that were left out of slices since their event time is out of range
+    error           what was raised with its rows, which are dropped for it (unusable.py)
+    latest_us       the latest event time of the rows, microseconds; only of one of several inputs, where a row has one
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from beamish.contract.event_times import in_range
+from beamish.contract.sharding import shards_of_keys
+from beamish.errors import NumericOverflowError, shown
+from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values, normalise
+from beamish.kernels.groups import Groups
+from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SLICE
+from beamish.kinds.window.plan import WindowPlan
+from beamish.watermarks import NO_WATERMARK_US
+from beamish.windows.numbering import FARTHEST
+
+_ABOUT = b"beamish"
+
+
+def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
+    """Pack rows, one payload per shard.
+
+    Args:
+        plan: the stage's plan.
+        number: the number of the input that they are of.
+        rows: the plan's columns and ``EVENT_TIME``.
+        about: further metadata of the payloads.
+
+    Returns:
+        the number of each shard that has rows, and its payload.
+    """
+    rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
+    if "error" not in about:
+        check_numbers(plan, rows)
+    keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]
+    by_key = factorize_rows(keys, rows.num_rows)
+    shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
+    left_out: dict[str, NDArray[np.int64]] = {}
+    latest = _latest(rows[EVENT_TIME], shard, plan.shards) if plan.has_several_inputs else None
+    if plan.preaggregates:
+        rows, shard, left_out = _aggregate(plan, rows, keys, by_key, shard)
+    for to, table in _split(rows, shard, left_out.values()):
+        counts = {name: int(count[to]) for name, count in left_out.items()}
+        if latest is not None and latest[to] != NO_WATERMARK_US:
+            counts["latest_us"] = int(latest[to])
+        yield to, to_payload(table, {"input": number, **counts, **about})
+
+
+def _latest(event_time: pa.ChunkedArray, shard: NDArray[np.int32], shards: int) -> NDArray[np.int64]:
+    """The latest event time of each shard's rows: int64, microseconds; NO_WATERMARK_US: none has one in range."""
+    time = pc.fill_null(event_time, NO_WATERMARK_US).to_numpy()
+    return Groups(shard.astype(np.int64), shards).greatest(np.where(in_range(time), time, NO_WATERMARK_US))
+
+
+def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
+    """Check that rows bring numbers that can be counted with, where they bring any.
+
+    Raises:
+        NumericOverflowError: one is too far from 0.
+    """
+    if plan.numbering is None or plan.numbering.numbered_by is None:
+        return
+    brought = rows[plan.numbering.numbered_by]
+    far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
+    if len(far):
+        raised = (
+            f"window({plan.window!r}): a row is number {shown(far[0].as_py())}, and numbers must be within 2^62 of 0"
+        )
+        error = NumericOverflowError(
+            f"{raised}, since windows reach beyond them; bring smaller ones, such as the offset less a base, or say .on_error('drop')"
+        )
+        error.raised = raised
+        raise error
+
+
+def to_payload(table: pa.Table, about: Mapping[str, Any]) -> bytes:
+    """Rows or slices and what is said about them, as a payload."""
+    return to_bytes(table.replace_schema_metadata({_ABOUT: json.dumps(about)}))
+
+
+def about(payload: bytes) -> dict[str, Any]:
+    """The metadata of a payload."""
+    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
+        return json.loads(reader.schema.metadata[_ABOUT])  # type: ignore[no-any-return]
+
+
+def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
+    """The payloads of a shard as one table, and the number of rows that were left out of it.
+
+    Returns:
+        table: rows or slices.
+        untimed: number of rows without event time that were left out.
+        out_of_range: number of rows that were left out since their event time is out of range.
+    """
+    tables = [from_bytes(payload) for payload in payloads]
+    metadata = [json.loads(table.schema.metadata[_ABOUT]) for table in tables]
+    untimed, out_of_range = (sum(each.get(name, 0) for each in metadata) for name in ("untimed", "out_of_range"))
+    table = pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks()
+    return table, untimed, out_of_range
+
+
+def shard_of(plan: WindowPlan, keys: pa.Table) -> int:
+    """The shard of a key, which is one row."""
+    columns = [column.combine_chunks() for column in keys.select(plan.key_schema.names).columns]
+    return int(shards_of_keys(columns, Groups.each(1), plan.shards)[0])
+
+
+def _aggregate(
+    plan: WindowPlan,
+    rows: pa.Table,
+    keys: Sequence[pa.Array],
+    by_key: Groups,
+    shard: NDArray[np.int32],
+) -> tuple[pa.Table, NDArray[np.int32], dict[str, NDArray[np.int64]]]:
+    """Rows as slices.
+
+    Args:
+        plan: the stage's plan.
+        rows: n rows.
+        keys: their key columns, normalised.
+        by_key: of the rows: those of equal keys.
+        shard: int32[n], the shard of each.
+
+    Returns:
+        the slices, the shard of each (int32), and the numbers of rows left out, by their names in the metadata (int64, one per shard).
+    """
+    known = rows[EVENT_TIME].is_valid().to_numpy()
+    inside = known & in_range(pc.fill_null(rows[EVENT_TIME], 0).to_numpy())
+    left_out = {}
+    if not inside.all():
+        by_shard = Groups(shard.astype(np.int64), plan.shards)
+        left_out = {"untimed": by_shard[~known].sizes(), "out_of_range": by_shard[known & ~inside].sizes()}
+        timed = pa.array(inside)
+        rows, keys = rows.filter(timed), [column.filter(timed) for column in keys]
+        by_key, shard = by_key[inside], shard[inside]
+    time = rows[EVENT_TIME].to_numpy()
+    start = plan.window.slices(time)
+    assert start is not None  # noqa: S101 - a window option that preaggregates says its slices
+    groups = factorize_tuples([by_key, factorize_values(start)], len(time))
+    states = [bound.accumulation.reduce(bound.inputs(rows), time, groups) for bound in plan.accumulations]
+    table = slices(plan, groups, keys, start, states, rows=groups.sizes(), first=time, last=time)
+    return table, shard[groups.first()], left_out
+
+
+def slices(
+    plan: WindowPlan,
+    groups: Groups,
+    keys: Sequence[pa.Array],
+    start: NDArray[np.int64],
+    states: Sequence[Sequence[pa.Array]],
+    *,
+    rows: NDArray[np.int64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+) -> pa.Table:
+    """Groups of rows, or of slices of fewer rows, as slices.
+
+    Args:
+        plan: the stage's plan.
+        groups: of n entries, those of one key and slice.
+        keys: the key columns of the entries.
+        start: int64[n], where the slice of each starts.
+        states: what each accumulation has of the groups.
+        rows: of how many rows the groups are.
+        first, last: int64[n], the earliest and latest event time of each entry.
+    """
+    one = groups.first()
+    columns = {name: column.take(pa.array(one)) for name, column in zip(plan.key_schema.names, keys, strict=True)}
+    columns[SLICE] = pa.array(start[one])
+    columns[ROWS] = pa.array(rows)
+    if plan.carries_times:
+        columns |= {FIRST: pa.array(groups.least(first)), LAST: pa.array(groups.greatest(last))}
+    for bound, state in zip(plan.accumulations, states, strict=True):
+        columns |= {f"{bound.name}.{i}": column for i, column in enumerate(state)}
+    return pa.table(columns)
+
+
+def _split(
+    table: pa.Table, shard: NDArray[np.int32], left_out: Collection[NDArray[np.int64]]
+) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each shard, in order; also of one that has only rows that were left out."""
+    order = np.argsort(shard, kind="stable")
+    table = table.take(pa.array(order))
+    shards = np.unique(np.concatenate([shard, *map(np.flatnonzero, left_out)]))
+    starts = np.searchsorted(shard[order], shards)
+    ends = np.searchsorted(shard[order], shards, side="right")
+    for number, start, end in zip(shards.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        yield number, table.slice(start, end - start)

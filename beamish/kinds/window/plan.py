@@ -1,0 +1,521 @@
+"""The plan of a window stage: its options bound to the columns and types of what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.accumulations.base.accumulation import Accumulation
+from beamish.accumulations.base.arguments import is_number
+from beamish.accumulations.base.pairs_once import PairsOnce
+from beamish.contract.columns import find_column, is_groupable, is_whole_number, merged_inputs, merged_schema
+from beamish.contract.conditions import check_where, columns_of_where, filtered
+from beamish.contract.relation import Follows, Relation
+from beamish.contract.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW, dropped_type
+from beamish.errors import ColumnError
+from beamish.kernels.buffers import plain_type
+from beamish.kernels.formulas import NO_OTHER
+from beamish.kernels.groups import Groups
+from beamish.kernels.order import is_orderable
+from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
+from beamish.kinds.deduplicate.plan import check_ids
+from beamish.kinds.window.binding import BoundAccumulation, bind_accumulations, bind_keeper
+from beamish.kinds.window.identity import changeable_of, identity_of
+from beamish.kinds.window.options import WindowOptions
+from beamish.modes import AccumulationMode, TimestampCombiner
+from beamish.triggers.never import Never
+from beamish.watermarks import Watermark
+from beamish.windows.inherited import InheritedWindows
+from beamish.windows.numbering import Numbering
+from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING
+
+_END_US = np.iinfo(np.int64).max
+_FOLLOWS = {
+    None: Follows.ONCE,  # it need not be said where a window has one pane
+    AccumulationMode.DISCARDING: Follows.ADDING,
+    AccumulationMode.ACCUMULATING: Follows.REPLACING,
+    AccumulationMode.ACCUMULATING_AND_RETRACTING: Follows.RETRACTING,
+}
+
+
+@attrs.define(slots=False, eq=False)
+class WindowPlan:
+    """What the engine needs to know of a window stage.
+
+    Attributes:
+        options: what is declared of it.
+        takes: what it takes, each with its schema.
+        schema: the columns that travel to the shards, with their types: keys, what accumulations and windows read;
+            all with ``with_dropped``. Of a merge see ``inputs.py``.
+        shards: number of shards.
+        accumulations: bound to their columns, in order.
+        suppressed: whether its panes go to a suppress.
+        windowings: the plan of each of several windowings, by name; none: there is one windowing, without a name.
+        observed: whether the query is observed, so that slices of rows carry their rows' times.
+    """
+
+    options: WindowOptions
+    takes: tuple[Relation, ...]
+    schema: pa.Schema
+    shards: int
+    accumulations: tuple[BoundAccumulation, ...]
+    suppressed: bool = False
+    windowings: Mapping[str, WindowPlan] = attrs.Factory(dict)
+    observed: bool = False
+
+    @property
+    def signed(self) -> bool:
+        """Whether rows can be removed again."""
+        return SIGN in self.schema.names
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Input columns that must travel: keys, what accumulations and windows read; all with ``with_dropped``."""
+        return tuple(self.schema.names)
+
+    @property
+    def window(self) -> WindowOption:
+        """The window option."""
+        return cast("WindowOption", self.options.window)
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """How rows are numbered, where windows are of rows; None: they are of time."""
+        return self.window.numbering
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether windows are of rows."""
+        return self.numbering is not None
+
+    @property
+    def counts_by_key(self) -> bool:
+        """Whether windows are of rows, and the rows of each key are counted by themselves."""
+        return self.numbering is not None and not self.numbering.over_stream and bool(self.keys)
+
+    @property
+    def counts_brought(self) -> bool:
+        """Whether windows are of rows that bring their numbers along."""
+        return self.numbering is not None and self.numbering.numbered_by is not None
+
+    @property
+    def retains(self) -> bool:
+        """Whether a key keeps only so much of its past, so that its windows lie together."""
+        return self.options.retention is not None
+
+    @property
+    def by_windowing(self) -> Mapping[str | None, WindowPlan]:
+        """The plan of each of several windowings, by name; or itself, without one."""
+        return dict(self.windowings.items()) or {None: self}
+
+    @property
+    def forget_after_us(self) -> int | None:
+        """After how long without a row the windows of a key go; None: they do not."""
+        return self.options.forget_after.us if self.options.forget_after is not None and self.is_global else None
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the windows of a key go when it had no row for so long."""
+        return self.forget_after_us is not None
+
+    @property
+    def counts_rows_put_in(self) -> bool:
+        """Whether it is counted how many rows came into each window."""
+        return self.options.retention is not None and self.options.retention.rows is not None
+
+    @property
+    def lateness(self) -> int:
+        """How far past its end a window takes rows: microseconds, or a number of rows."""
+        return self.options.lateness
+
+    @property
+    def window_type(self) -> pa.DataType:
+        """Of the output's column ``window``."""
+        return ROW_WINDOW if self.counts_rows else WINDOW
+
+    @cached_property
+    def filtered_by(self) -> tuple[str, ...]:
+        """The columns by which rows are left out before they are packed (``where``)."""
+        return columns_of_where(attrs.evolve(self.takes[0], where=self.options.where))
+
+    def only_wanted(self, number: int, rows: pa.Table) -> pa.Table:
+        """The rows of an input that ``where`` keeps."""
+        drop = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
+        way_out = NO_OTHER if self.signed else drop  # of rows that are taken back each is kept, which it was not
+        return filtered(self.takes[number].where or self.options.where, rows, way_out)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether all of time is one window."""
+        return self.window.is_all_of_time
+
+    @property
+    def windows_are_endless(self) -> bool:
+        """Whether windows have no end in event time: all of time, or windows of rows."""
+        return self.is_global or self.counts_rows
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns, as they come out: of a merge by the first input's names."""
+        return self.takes[0].keys
+
+    @property
+    def has_several_inputs(self) -> bool:
+        """Whether it takes several inputs, which have names."""
+        return self.takes[0].name is not None
+
+    @property
+    def inherits_windows(self) -> bool:
+        """Whether it keeps the windows of the panes that it takes."""
+        return WINDOW_START in self.schema.names
+
+    @property
+    def takes_panes(self) -> bool:
+        """Whether it takes panes of another stage, so that it must see every step."""
+        return any(relation.is_panes for relation in self.takes)
+
+    @property
+    def takes_untimed_panes(self) -> bool:
+        """Whether panes without a timestamp have a window here: the global window holds every one."""
+        return self.is_global and self.takes_panes and not self.inherits_windows
+
+    @cached_property
+    def policies(self) -> tuple[Watermark, ...]:
+        """How the watermark of each input moves."""
+        return tuple(relation.policy for relation in self.takes)
+
+    @property
+    def carries_times(self) -> bool:
+        """Whether slices carry the earliest and latest event time of their rows."""
+        return self.combines_timestamps or self.observed or self.forgets
+
+    @property
+    def combines_timestamps(self) -> bool:
+        """Whether panes' timestamps depend on their rows."""
+        return self.options.combiner is not TimestampCombiner.END_OF_WINDOW
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the values last emitted are kept."""
+        return self.options.retracts or self.options.only_updated
+
+    @property
+    def gives_accumulators(self) -> bool:
+        """Whether panes come out of a step as accumulators, since what is held of them adds up."""
+        return self.suppressed and self.options.discards
+
+    @property
+    def preaggregates(self) -> bool:
+        """Whether rows are summed up by (key, window) before they reach their shard.
+
+        See docs/semantics.md#pre-aggregation.
+        """
+        return not self.why_not_preaggregated
+
+    @property
+    def why_not_preaggregated(self) -> str:
+        """Why rows travel as rows; empty if they do not."""
+        if self.options.with_dropped:
+            return "with_dropped() needs the rows"
+        if self.options.drops_errors:
+            return "on_error('drop') needs the rows"
+        if self.counts_rows:
+            return "they are counted in the shard"
+        if self.window.merging:
+            return "windows that merge are known only in the shard"
+        if self.takes_panes:
+            return "they are the panes of another stage"
+        if self.signed:
+            return "some take others back"
+        if self.options.deduplication is not None:
+            return "which of them came before is known only in the shard"
+        if not self.window.preaggregates:
+            return "the window option does not say which slices of time its windows consist of"
+        for bound in self.accumulations:
+            if bound.accumulation.python or not bound.accumulation.preaggregates:
+                return f"{bound.name}={bound.accumulation!r} works on rows"
+        return ""
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """The key columns."""
+        return pa.schema([self.schema.field(name) for name in self.keys])
+
+    @property
+    def ids_within_us(self) -> int | None:
+        """How long ids are remembered, microseconds; None: rows are not known again, or only in the window that took them."""
+        of = self.options.deduplication
+        return None if of is None or of.within is None else of.within.us
+
+    @property
+    def windows_have_ids(self) -> bool:
+        """Whether a window knows the rows again that it took."""
+        of = self.options.deduplication
+        return of is not None and of.within is None
+
+    @cached_property
+    def id_schema(self) -> pa.Schema:
+        """The columns by which a row is known again, beside its key; none: it is not."""
+        of = self.options.deduplication
+        return pa.schema([] if of is None else [self.schema.field(name) for name in of.columns])
+
+    @cached_property
+    def ids_schema(self) -> pa.Schema:
+        """The ids of the rows that a window took."""
+        return pa.schema([("ids", pa.list_(pa.struct(list(self.id_schema))))] if self.windows_have_ids else [])
+
+    @cached_property
+    def read_columns(self) -> frozenset[str]:
+        """The columns that change what comes out."""
+        return frozenset((*self.id_schema.names, *(name for bound in self.accumulations for name in bound.columns)))
+
+    @cached_property
+    def output_key_schema(self) -> pa.Schema:
+        """The key columns as they come out: with several windowings also the name of the windowing."""
+        return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
+
+    @cached_property
+    def keeper(self) -> BoundAccumulation | None:
+        """What keeps the rows of windows, so that the removal of one that was dropped for an error is known; None: it need not be."""
+        if not (self.options.drops_errors and self.signed):
+            return None
+        return bind_keeper(self.schema, sum(len(bound.fields) for bound in self.accumulations))
+
+    @cached_property
+    def in_state(self) -> tuple[BoundAccumulation, ...]:
+        """All that windows have accumulators of."""
+        return (*self.accumulations, *([] if self.keeper is None else [self.keeper]))
+
+    @cached_property
+    def state_schema(self) -> pa.Schema:
+        """The accumulators' columns."""
+        fields = [(f"{bound.name}.{i}", field.type) for bound in self.in_state for i, field in enumerate(bound.fields)]
+        return pa.schema(fields)
+
+    @cached_property
+    def value_schema(self) -> pa.Schema:
+        """The panes' values, as they are kept."""
+        return pa.schema([(bound.name, bound.accumulation.value_type(bound.types)) for bound in self.accumulations])
+
+    @property
+    def join(self) -> Accumulation | None:
+        """The join, which is then the only accumulation, and whose panes come out as one row per pair."""
+        only = self.accumulations[0].bound if self.accumulations else None
+        return only if only is not None and only.explodes else None
+
+    @property
+    def once(self) -> PairsOnce | None:
+        """The join that gives each pair once; what it keeps of rows stays when a pane is out."""
+        return self.join if isinstance(self.join, PairsOnce) else None
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether rows are numbered in their shard, to be known again in several windows."""
+        return self.once is not None and self.once.numbered
+
+    @property
+    def cuts(self) -> bool:
+        """Whether windows let go of rows as the watermark moves."""
+        return self.once is not None and any(keeps.for_us is not None for keeps in self.once.keeps)
+
+    @property
+    def gives_alone(self) -> bool:
+        """Whether a last pane may hold rows that are not new."""
+        return self.once is not None and self.once.gives_alone
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The panes' values, as they come out."""
+        return pa.schema([(bound.name, bound.bound.output_type(bound.types)) for bound in self.accumulations])
+
+    @cached_property
+    def row_type(self) -> pa.DataType:
+        """A dropped row; of a merge a struct with one struct per input, and only that of the row's own input is not null."""
+        if self.has_several_inputs:
+            inputs = merged_inputs(self.takes, self.schema).values()
+            return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
+        return pa.struct([field for field in self.schema if not is_reserved(field.name)])
+
+    @property
+    def dropped_type(self) -> pa.DataType:
+        """The column ``dropped``."""
+        return dropped_type(self.row_type, message=self.options.drops_errors)
+
+    @cached_property
+    def pane_schema(self) -> pa.Schema:
+        """The output."""
+        return pa.schema(
+            [
+                *self.output_key_schema,
+                ("window", self.window_type),
+                *self.output_schema,
+                ("pane", PANE),
+                ("timestamp", TIMESTAMP),
+                *([("dropped", self.dropped_type)] if self.options.lists_dropped else []),
+            ]
+        )
+
+    @cached_property
+    def new_state(self) -> pa.Table:
+        """The accumulators of no rows: one entry."""
+        columns: list[pa.Array] = []
+        for bound in self.in_state:
+            none = [pa.array([], field.type) for field in bound.fields]
+            columns.extend(bound.accumulation.combine(Groups(np.empty(0, dtype=np.int64), 1), none))
+        return pa.table(columns, schema=self.state_schema)
+
+    def expiry_us(self, end_us: Any) -> Any:
+        """The watermark at which windows with these ends expire."""
+        lateness = self.lateness
+        return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint holds fast."""
+        return identity_of(
+            self.options,
+            self.takes,
+            self.key_schema,
+            self.accumulations,
+            shards=self.shards,
+            ids=self.id_schema,
+            keeps_rows=self.keeper is not None,
+        )
+
+    @cached_property
+    def changeable(self) -> dict[str, Any]:
+        """What may change, but makes the state be read through once."""
+        return changeable_of(self.options)
+
+    @cached_property
+    def gives(self) -> Relation:
+        """Its panes, as a stage after it takes them."""
+        return attrs.evolve(gives(self.options, self.takes), schema=self.pane_schema)
+
+
+def make_plan(
+    options: WindowOptions, takes: Sequence[Relation], shards: int, *, suppressed: bool = False
+) -> WindowPlan:
+    """Bind a window stage to what it takes, each with its schema; ``suppressed``: its panes go to a suppress.
+
+    Raises:
+        ColumnError: a column is missing, twice there, or of the wrong type.
+    """
+    schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
+    window_columns = options.window.columns if options.window else ()
+    added = [name for name in window_columns if is_reserved(name) and name not in schema.names]
+    schema = pa.schema(
+        [
+            *schema,
+            *((name, pa.int64()) for name in added),
+            *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
+        ]
+    )
+    return _make_plan(options, tuple(takes), schema, shards, suppressed=suppressed)
+
+
+def _make_plan(
+    options: WindowOptions, takes: tuple[Relation, ...], schema: pa.Schema, shards: int, *, suppressed: bool
+) -> WindowPlan:
+    keys = takes[0].keys
+    for name in keys:
+        type_ = find_column(schema, f"key_by({name!r})", name).type
+        if not is_groupable(type_):
+            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    window_columns = options.window.columns if options.window else ()
+    for name in window_columns:
+        find_column(schema, f"window({options.window!r})", name)
+    accumulations = tuple(
+        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
+    )
+    _check_asked_values(options, accumulations)
+    for relation in takes:
+        check_where(relation, relation.where or options.where)
+    numbering = options.window.numbering if options.window else None
+    if numbering is not None:
+        check_numbering(options.window, numbering, schema)
+    id_columns = () if options.deduplication is None else options.deduplication.columns
+    if options.deduplication is not None:
+        check_ids(schema, options.deduplication)
+    everything = options.lists_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
+    wanted = {
+        SIGN,
+        *keys,
+        *window_columns,
+        *id_columns,
+        *(() if numbering is None else numbering.columns),
+        *(column for bound in accumulations for column in bound.columns),
+    }
+    travelling = [field for field in schema if everything or field.name in wanted]
+    windowings = {
+        name: _make_plan(windowing, takes, schema, shards, suppressed=suppressed)
+        for name, windowing in options.windowings.items()
+    }
+    return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, suppressed, windowings)
+
+
+def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAccumulation]) -> None:
+    for bound in accumulations:
+        type_ = bound.accumulation.value_type(bound.types)
+        if bound.name in options.trigger.asked_values and not is_number(type_):
+            raise ColumnError(
+                f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; look "
+                "at another accumulation, such as Count()"
+            )
+
+
+def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
+    """What is known of a window stage's panes before there is data."""
+    keys = (*takes[0].keys, *((WINDOWING,) if options.windowings else ()))
+    combines = options.combiner is not TimestampCombiner.END_OF_WINDOW
+    return Relation(
+        keys=keys,
+        window=options.window and options.window.origin,
+        retracts=options.retracts,
+        watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
+        slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
+        # a key that comes again after it was forgotten has another pane
+        follows=Follows.ADDING if options.mode is None and options.forget_after else _FOLLOWS[options.mode],
+        behind_us=_behind_us(options, takes),
+        has_timestamps=not _never_ends(options) or (combines and all(relation.has_timestamps for relation in takes)),
+        at_window_ends=not (combines or _never_ends(options)),
+    )
+
+
+def _behind_us(options: WindowOptions, takes: Sequence[Relation]) -> int:
+    """How far past their time the watermark is at least when its panes come out: of windows of panes that come so late, and at expiry."""
+    behind_us = 0
+    if isinstance(options.window, InheritedWindows):
+        behind_us = min(relation.behind_us for relation in takes)
+    waits_for_expiry = isinstance(options.trigger, Never) and options.retention is None and not _never_ends(options)
+    return max(behind_us, options.allowed_lateness.us) if waits_for_expiry else behind_us
+
+
+def _never_ends(options: WindowOptions) -> bool:
+    """Whether a window of these ends at the end of time, or is of rows, so that its panes have no time of their own."""
+    options_of_each = options.windowings.values() or (options,)
+    return any(one.window is not None and (one.window.is_all_of_time or one.counts_rows) for one in options_of_each)
+
+
+def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
+    """Check that rows can be numbered by the columns that are said.
+
+    Raises:
+        ColumnError: one is missing, or has no order, or no whole numbers.
+    """
+    for name in numbering.columns:
+        type_ = find_column(schema, f"window({window!r})", name).type
+        if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
+            raise ColumnError(
+                f"window({window!r}): column {name!r} is {type_}, and rows are numbered by whole numbers; cast it to bigint"
+            )
+        if not is_orderable(plain_type(type_)):
+            raise ColumnError(
+                f"window({window!r}): column {name!r} is {type_}, which has no order; order rows by another"
+            )

@@ -1,0 +1,129 @@
+"""A shard of a window stage: what happens in a step (docs/semantics.md#steps-and-clocks).
+
+Panes of other stages come in first, so that what the stage before fired on time is on time here; then the watermark
+moves, then the clock, then the rows of sources come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.clocks import Clocks
+from beamish.contract.counts import Counts
+from beamish.contract.store import Store
+from beamish.contract.updates import Updates, UpdatingShard
+from beamish.kinds.window.arrival import add_rows
+from beamish.kinds.window.clock_moves import move_clock, move_watermark, take_up_changes
+from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.packing import about
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.state import State
+from beamish.kinds.window.step import Step
+from beamish.kinds.window.unusable import drop_unusable
+from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
+from beamish.watermarks import NO_WATERMARK_US
+
+
+class WindowShard(UpdatingShard):
+    """Some of the keys of a window stage (see ``contract/operator.py``).
+
+    Raises:
+        StateError: the state was written by another stage, number of shards or format.
+    """
+
+    def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
+        self._plan = plan
+        self._state = State.open(plan, store, policy)
+        self._counts = Counts()
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        step = self._step(sources_us, clock_us, payloads)
+        table = step.output.table(step.table.keys, step.table.values)
+        self._state.save(step.table, step.inherited_panes, step.progress)
+        return table
+
+    def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
+        self._unsaved = step = self._step(sources_us, clock_us, payloads)
+        values = step.table.state if self._plan.gives_accumulators else step.table.values
+        return step.output.updates(step.table.keys, values)
+
+    @property
+    def held(self) -> Mapping[str, Any] | None:
+        return self._state.held
+
+    def save(self, held: Mapping[str, Any]) -> None:
+        self._state.held = dict(held)
+        self._state.save(self._unsaved.table, self._unsaved.inherited_panes, self._unsaved.progress)
+
+    def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
+        before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)
+        step = Step(self._plan, self._state, *before)
+        if self._plan.has_several_inputs:
+            self._note_latest(payloads)
+        unusable: list[bytes] = []
+        if self._plan.options.drops_errors:
+            apart: tuple[list[bytes], list[bytes]] = ([], unusable)
+            for payload in payloads:
+                apart["error" in about(payload)].append(payload)
+            payloads = apart[False]
+        panes, rows = self._split(payloads)
+        with naming_window(step.table):
+            if self._state.changed:
+                take_up_changes(step)
+            for payload in unusable:
+                drop_unusable(step, payload)
+            if panes:
+                add_rows(step, panes)
+            move_watermark(step)
+            move_clock(step)
+            if rows:
+                add_rows(step, rows)
+        self._counts = Counts(step.taken, step.late_by_us)
+        return step
+
+    def _note_latest(self, payloads: Sequence[bytes]) -> None:
+        """Note the latest event time of each input."""
+        for of_payload in map(about, payloads):
+            progress = self._state.clocks.inputs[of_payload["input"]]
+            progress.latest_us = max(progress.latest_us, of_payload.get("latest_us", NO_WATERMARK_US))
+
+    def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
+        """Payloads of stages, and of sources."""
+        of_panes = {relation.is_panes for relation in self._plan.takes}
+        if len(of_panes) == 1:
+            return (payloads, []) if of_panes == {True} else ([], payloads)
+        inputs = [about(payload)["input"] for payload in payloads]
+        panes = [payload for payload, i in zip(payloads, inputs, strict=True) if self._plan.takes[i].is_panes]
+        rows = [payload for payload, i in zip(payloads, inputs, strict=True) if not self._plan.takes[i].is_panes]
+        return panes, rows
+
+    def stand_at(self, clocks: Clocks) -> None:
+        """Begin where other clocks stand."""
+        self._state.clocks = Clocks.of(attrs.asdict(clocks))
+
+    @property
+    def clocks(self) -> Clocks:
+        """Where the clocks stand."""
+        return self._state.clocks
+
+    @property
+    def watermark_us(self) -> int | None:
+        watermark_us = self._state.clocks.watermark_us
+        return None if watermark_us == NO_WATERMARK_US else watermark_us
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self._state.next_due_us
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Number of rows dropped so far, by reason; a row dropped from two windows counts twice."""
+        return dict(self._state.dropped)
+
+    @property
+    def counts(self) -> Counts:
+        return attrs.evolve(self._counts, windows=int(self._state.index["windows"].sum()))

@@ -1,0 +1,436 @@
+"""The window stage: rows in windows, triggers, panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from beamish.accumulations.base.accumulation import Accumulation
+from beamish.accumulations.base.one_input import OfInput
+from beamish.contract.operator import Operator
+from beamish.contract.relation import PANE_COLUMNS, Relation
+from beamish.contract.updates import UpdatingOperator
+from beamish.errors import PipelineError
+from beamish.kernels.identity import identity
+from beamish.kernels.reserved import PREFIX, is_reserved
+from beamish.kinds.deduplicate.words import check_deduplication
+from beamish.kinds.refine.operator import RefinedOperator, bare
+from beamish.kinds.suppress.option import Suppress
+from beamish.kinds.suppress.suppressible import Suppressible
+from beamish.kinds.window.check_pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
+from beamish.kinds.window.check_row_windows import check_numbering
+from beamish.kinds.window.check_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
+from beamish.kinds.window.operator import WindowOperator
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan import gives, make_plan
+from beamish.kinds.window.words import calls, describe
+from beamish.modes import AccumulationMode, TimestampCombiner
+from beamish.triggers.default import Default
+from beamish.windows.inherited import InheritedWindows
+from beamish.windows.option import WindowOption
+from beamish.windows.windowings import WINDOWING
+from beamish.windows.within import Within, WithinInput
+
+
+@attrs.frozen
+class WindowStage(Suppressible):
+    """What becomes of rows in windows (see ``contract/stage.py``).
+
+    Attributes:
+        options: what is declared of it.
+    """
+
+    options: WindowOptions = WindowOptions()
+
+    @property
+    def with_dropped(self) -> bool:
+        return self.options.with_dropped
+
+    @property
+    def going_on(self) -> WindowStage:
+        return WindowStage(self.options.going_on)
+
+    def declaring(self, call: str, **changes: Any) -> WindowStage:
+        return WindowStage(attrs.evolve(self.options, **changes))
+
+    @property
+    def final(self) -> WindowStage:
+        return WindowStage(self.options.final)
+
+    @property
+    def needs_event_time(self) -> bool:
+        return not (self.options.counts_rows or _is_timeless(self.options))
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.options.accumulations)
+
+    def calls(self) -> Iterable[str]:
+        return calls(self.options)
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        check_numbering(self.options, takes)
+        options = self._with_inherited(takes)
+        for relation in takes:
+            check_in_time(options, relation)
+        _check_options(attrs.evolve(options, mode=self.options.mode))
+        if self.options.window is None:
+            _check_windowings_apart(takes)
+        _check_names(options, takes)
+        _check_retractions(options, takes)
+        _check_retention(options)
+        _check_forgetting(options, takes)
+        if options.deduplication is not None:
+            check_deduplication(options.deduplication, takes)
+        _check_within(options, takes)
+        check_pairs_once(attrs.evolve(options, mode=self.options.mode), takes)
+        for name, accumulation in options.accumulations.items():
+            accumulation.check(name, merging=options.window is not None and options.window.merging)
+            _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
+        for name, windowing in options.windowings.items():
+            try:
+                WindowStage(windowing).check(takes)
+            except PipelineError as error:
+                raise PipelineError(f"windowing {name!r}: {error}") from None
+
+    def check_stream(self, takes: Sequence[Relation]) -> None:
+        options = self._with_inherited(takes)
+        _check_ids_go(options)
+        if options.trigger.can_fire_before_end() or options.forget_after is not None:
+            return
+        for windowing in options.windowings.values() or (options,):
+            if windowing.window is not None and windowing.window.is_all_of_time:
+                raise PipelineError(
+                    f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
+                    "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
+                    "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
+                    "without rows, or use windows that end"
+                )
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        return gives(self._with_inherited(takes), takes)
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        options, name = self.options, takes[number].name
+        asked = list(options.window.columns) if options.window else []
+        for windowing in options.windowings.values() or (options,):
+            numbering = windowing.window and windowing.window.numbering
+            asked += numbering.columns if numbering else ()
+        asked += options.deduplication.columns if options.deduplication else ()
+        for accumulation in options.accumulations.values():
+            asked += accumulation.columns_of(str(name)) if accumulation.names_of_inputs else accumulation.inputs or ()
+        return tuple(dict.fromkeys(asked))
+
+    def asks_whole_rows(self, takes: Sequence[Relation], number: int) -> bool:
+        accumulations = self.options.accumulations.values()
+        return (
+            self.options.lists_dropped
+            or (takes[number].where or self.options.where) is not None
+            or any(accumulation.inputs is None and not accumulation.names_of_inputs for accumulation in accumulations)
+        )
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        plan = make_plan(self._with_inherited(takes), takes, self._shards(takes, shards))
+        return self.refined(WindowOperator(plan))
+
+    def _shards(self, takes: Sequence[Relation], shards: int) -> int:
+        """Into how many it can be cut: one where all rows are of one key, or are counted together."""
+        options = self.options
+        numberings = [
+            one.window.numbering for one in options.windowings.values() or (options,) if one.window is not None
+        ]
+        together = any(numbering is not None and numbering.over_stream for numbering in numberings)
+        return shards if takes[0].keys and not together else 1
+
+    def refined(self, operator: Operator) -> Operator:
+        options = self.options
+        refines = options.derived or options.having is not None
+        return RefinedOperator(operator, options.derived, options.having) if refines else operator
+
+    # With a suppress (kinds/suppress/stage.py)
+
+    def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        self.check(takes)
+        check_suppress(self._with_inherited(takes), suppress)
+        check_pairs_once_suppressed(self.options, suppress)
+
+    def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
+        self.check_stream(takes)
+        check_closes(self._with_inherited(takes), suppress)
+
+    def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
+        options = self._with_inherited(takes)
+        waits_for_pane = options.retracts and not options.retracts_at_merge
+        if suppress.holds:
+            options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
+        plan = make_plan(options, takes, self._shards(takes, shards), suppressed=True)
+        return WindowOperator(plan, waits_for_pane=waits_for_pane)
+
+    def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
+        return behind_us(self.options, suppress)
+
+    def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
+        return measured(self._with_inherited(takes), suppress)
+
+    def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
+        """The options, and what follows from the stages before: their windows, and panes that hold all where they retract."""
+        options = self.options
+        if options.window is None and any(relation.window is not None for relation in takes):
+            options = attrs.evolve(options, window=InheritedWindows(_common_window(takes)))
+        if isinstance(options.window, Within):
+            names = [relation.name for relation in takes]
+            if options.window.of in names:
+                within = options.window
+                number = names.index(within.of)
+                window = WithinInput(within.before, of=within.of, after=within.after, number=number)
+                options = attrs.evolve(options, window=window)
+        if options.mode is None and any(relation.retracts for relation in takes):
+            options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
+        return options
+
+    def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
+        operator = bare(operator)
+        plan = operator.plan if isinstance(operator, WindowOperator) else None
+        return describe(self._with_inherited(takes), takes, plan)
+
+
+def _is_timeless(options: WindowOptions) -> bool:
+    """Whether nothing depends on event time: all of time is one window, which nothing ends and nothing is kept by."""
+    windows = [one.window for one in options.windowings.values() or (options,)]
+    within = options.deduplication is not None and options.deduplication.within is not None
+    keeps_for = any(join.keep_for for _, join in joins_once(options.accumulations))
+    asks = within or keeps_for or options.forget_after is not None
+    is_all = all(window is not None and window.is_all_of_time for window in windows)
+    return is_all and not asks and options.combiner is TimestampCombiner.END_OF_WINDOW
+
+
+def _common_window(takes: Sequence[Relation]) -> WindowOption:
+    """The window option of all inputs.
+
+    Raises:
+        PipelineError: they have not the same one, or one is a source, whose rows are in no window.
+    """
+    first = takes[0].window
+    for relation in takes:
+        if relation.window is None or first is None:
+            raise PipelineError(
+                f"merge: no window: {relation.name or takes[0].name} brings rows that are in none; give the merge a window of "
+                "its own, such as .window(bm.FixedWindows('1 minute')): each pane then falls where its timestamp does"
+            )
+        if identity(relation.window) != identity(first):
+            raise PipelineError(
+                f"merge: {takes[0].name} is in windows {first!r}, {relation.name} in {relation.window!r}, so their panes never "
+                "share a window; give both the same, or the merge a window of its own"
+            )
+    assert first is not None  # noqa: S101 - a stage takes something
+    return first
+
+
+def _check_options(options: WindowOptions) -> None:
+    """The rules that the options must keep together."""
+    once = options.deduplication
+    if options.window is None and once is not None and once.within is not None and not options.accumulations:
+        raise PipelineError(
+            f"{once.call} without windows gives rows as they came, each once, and takes no where(), trigger or lateness; filter the "
+            "DataFrame before, say the rest in a stage after: .then(bm.Pipeline()...), or give it windows"
+        )
+    if options.window is None:
+        raise PipelineError("no window: say .window(bm.FixedWindows('1 minute')), or bm.GlobalWindow() for all of time")
+    if not options.accumulations:
+        raise PipelineError("nothing to accumulate: say .accumulate(count=Count())")
+    if options.mode is None and not (options.trigger == Default() and not options.lateness):
+        trigger = "the default trigger" if options.trigger == Default() else f"trigger {options.trigger!r}"
+        raise PipelineError(
+            f"{trigger} with allowed lateness {options.lateness_in_words or '0'!r} may give a window several "
+            "panes: say .discarding(), .accumulating() or .accumulating_and_retracting()"
+        )
+    for name in options.trigger.asked_values:
+        if name not in options.accumulations:
+            raise PipelineError(
+                f"trigger {options.trigger!r} looks at the value of {name!r}, and there is no such accumulation; there are "
+                f"{list(options.accumulations)}"
+            )
+    if options.only_updated and options.discards:
+        raise PipelineError(
+            "only_updated_panes with discarding: a discarding pane holds only what is new, so equal panes do not "
+            "mean that nothing changed; use accumulating() or accumulating_and_retracting()"
+        )
+    if options.retract_merged is not None and not options.retracts:
+        raise PipelineError(f"retract_merged({options.retract_merged!r}) needs accumulating_and_retracting()")
+    if options.retract_merged is not None and not options.window.merging:
+        raise PipelineError(
+            f"retract_merged({options.retract_merged!r}) with {options.window!r}: only windows that merge, such as "
+            "bm.Sessions, vanish into others; leave it out"
+        )
+    if options.trigger.may_lose_rows(options.lateness) and not options.allow_data_loss:
+        raise PipelineError(
+            f"trigger {options.trigger!r} may finish while rows can still come (allowed lateness "
+            f"{options.lateness_in_words or '0'!r}), and they would be dropped: wrap it in Repeatedly(...), give AfterWatermark "
+            "a late trigger, or say .trigger(..., allow_data_loss=True)"
+        )
+
+
+def _check_names(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """The names of the output's columns must differ, also for Spark, which does not tell upper from lower case."""
+    taken = dict.fromkeys(PANE_COLUMNS, "the output has a column of this name")
+    if options.windowings:
+        taken[WINDOWING] = "with several windowings the output has a column of this name"
+    for name in takes[0].keys:
+        _check_name(str(name), "", taken)
+        taken[str(name).lower()] = f"{name!r} is a key column too"
+    for name in options.accumulations:
+        _check_name(name, f"accumulate({name}=...): ", taken)
+        taken[name.lower()] = f"{name!r} is accumulated too"
+    for name in options.derived:
+        _check_name(name, f"with_columns({name}=...): ", taken)
+        taken[name.lower()] = f"{name!r} is computed too"
+
+
+def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
+    if name.lower() in taken:
+        raise PipelineError(
+            f"{where}column {name!r}: {taken[name.lower()]}, and Spark does not tell upper from lower case; choose another"
+        )
+    if is_reserved(name):
+        raise PipelineError(
+            f"{where}column {name!r}: names that begin with {PREFIX!r} are beamish's own; choose another"
+        )
+
+
+def _check_windowings_apart(takes: Sequence[Relation]) -> None:
+    """A stage that keeps the windows of several windowings must be able to tell them apart."""
+    window = _common_window(takes)
+    if not window.windowings:
+        return
+    if any(WINDOWING not in relation.keys for relation in takes):
+        raise PipelineError(
+            f"a stage that keeps the windows of several windowings must tell them apart: key_by({WINDOWING!r}, ...), or "
+            "give it a window of its own"
+        )
+    if any(option.is_all_of_time for option in window.windowings.values()):
+        raise PipelineError(
+            f"a stage that keeps the windows of {window!r}: one is all of time, which the others are not; give "
+            "the stage a window of its own"
+        )
+
+
+def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    retracting = [relation for relation in takes if relation.retracts]
+    if not retracting:
+        return
+    of_source = retracting[0].is_signed
+    what = "a changelog" if of_source else "a stage that retracts"
+    if options.window is not None and options.window.merging:
+        fix = "" if of_source else ", or let the stage before be accumulating() or discarding()"
+        raise PipelineError(
+            f"window({options.window!r}) over {what}: taking a row back may split a merged window; use a window that does not "
+            f"merge{fix}"
+        )
+    if options.discards:
+        raise PipelineError(
+            f"discarding over {what}: what is removed is of an earlier pane; use accumulating() or "
+            "accumulating_and_retracting()"
+        )
+
+
+def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that rows of a merge that are at most a span apart are joined, each in one window."""
+    within = options.window
+    if any(isinstance(one.window, Within) for one in options.windowings.values()):
+        raise PipelineError(
+            f"window({within!r}): bm.Within says which rows of a join meet, and is not one of several windowings; give it a merge of "
+            "its own"
+        )
+    if not isinstance(within, Within):
+        return
+    names = [relation.name for relation in takes if relation.name is not None]
+    if within.of not in names:
+        have = (
+            f"the merge has {', '.join(names)}" if names else "this pipeline has one input; say it of a bm.merge(...)"
+        )
+        raise PipelineError(f"window({within!r}): there is no input {within.of!r}; {have}")
+    for name, join in options.accumulations.items():
+        if not join.explodes or within.of not in join.names_of_inputs:
+            raise PipelineError(
+                f"accumulate({name}={join!r}) in {within!r}: it says which rows of {within.of} meet those of another input; "
+                f"accumulate a join of {within.of}, such as InnerJoin({within.of!r}, {next(one for one in names if one != within.of)!r})"
+            )
+        left, _ = join.names_of_inputs
+        if getattr(join, "keeps_left" if left == within.of else "keeps_right"):
+            (other,) = (one for one in join.names_of_inputs if one != within.of)
+            same = Within(within.after, of=other, after=within.before)
+            raise PipelineError(
+                f"accumulate({name}={join!r}) in {within!r}: a row of {within.of} is in two windows, of which neither knows whether it met "
+                f"a row in the other, so only rows of {other} can be kept; the same rows meet in window({same!r}), where those of "
+                f"{within.of} can"
+            )
+
+
+def _check_retention(options: WindowOptions) -> None:
+    """Check that there are windows to choose from."""
+    retention = options.retention
+    if retention is None:
+        return
+    for windowing in options.windowings.values() or (options,):
+        if windowing.window is not None and windowing.window.is_all_of_time:
+            raise PipelineError(
+                f"{retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
+            )
+
+
+def _check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that there are windows which a key would keep for ever, and rows that say when it had one."""
+    if options.forget_after is None:
+        return
+    call = f"forget_after({str(options.forget_after)!r})"
+    if options.counts_rows:
+        raise PipelineError(
+            f"{call} in {options.window!r}: windows of rows end by rows; say after how long without rows a key begins anew by "
+            "bm.CountWindows(..., idle='1 day')"
+        )
+    if not options.never_ends:
+        raise PipelineError(
+            f"{call} in {options.window!r}: these windows end by themselves, and then nothing of a key is left; leave it out"
+        )
+    if not all(relation.has_timestamps for relation in takes):
+        raise PipelineError(
+            f"{call} of panes without timestamp: when had a key its last row? Give the stage before a timestamp_combiner, such as "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+        )
+
+
+def _check_ids_go(options: WindowOptions) -> None:
+    """Check that the ids of rows are forgotten some time."""
+    once = options.deduplication
+    if once is None or once.within is not None or options.forget_after is not None:
+        return
+    for windowing in options.windowings.values() or (options,):
+        if windowing.window is not None and windowing.window.is_all_of_time:
+            raise PipelineError(
+                f"{once.call} in {options.window!r}: all of time is one window, so each id would be kept for ever; say "
+                f"within='1 day', or .forget_after('30 days'), or use windows that end"
+            )
+
+
+def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions, names: Sequence[str]) -> None:
+    where = f"accumulate({name}={accumulation!r})"
+    if not accumulation.names_of_inputs:
+        if names and accumulation.inputs != ():
+            raise PipelineError(
+                f"{where}: a merge has columns of {', '.join(names)}; say whose: {OfInput(accumulation, names[0])!r}"
+            )
+        return
+    if not names:
+        raise PipelineError(
+            f"{where}: this pipeline has one input without a name; inputs are named by bm.merge(orders=..., clicks=...)"
+        )
+    for of in accumulation.names_of_inputs:
+        if of not in names:
+            raise PipelineError(f"{where}: there is no input {of!r}; the merge has {', '.join(names)}")
+    if accumulation.explodes and len(options.accumulations) > 1:
+        raise PipelineError(
+            f"{where}: a join gives one row per pair, so it must be the only accumulation; use CoGroup beside others, "
+            "or a second pipeline"
+        )

@@ -1,0 +1,128 @@
+"""What one step of a shard works on: the windows it has read, its output so far, and where the clocks stand.
+
+What happens in a step, and in which order, is in shard.py.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import NO_ENTRY, Ints
+from beamish.kinds.window.bundle import Bundle
+from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.inherited_panes import InheritedPanes
+from beamish.kinds.window.output import Output
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.reaches import Reaches
+from beamish.kinds.window.state import State
+from beamish.kinds.window.trigger_tree import Columns, TriggerNow
+from beamish.kinds.window.window_table import WindowTable
+from beamish.triggers.trigger import WindowIndices
+
+
+@attrs.frozen(eq=False)
+class Mark:
+    """Where a step stood: copies of what changes in place."""
+
+    columns: Columns
+    inherited: Columns
+    output: int
+    dropped: dict[str, int]
+    taken: int
+    late_by_us: int | None
+
+
+class Step:
+    """What a step works on.
+
+    Attributes:
+        table: the windows it has read, changed and made.
+        inherited_panes: panes of windows merged away that are still to be retracted.
+        output: what comes out of it.
+        watermark_us, clock_us: where the clocks stand now.
+        watermark_before_us: where the watermark stood when the current part of the step began.
+        reaches: where windows are of rows, how far the groups of rows have come that are counted together; else None.
+        taken: rows put into windows so far, once per window.
+        late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; None: none was.
+    """
+
+    def __init__(self, plan: WindowPlan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
+        self.plan, self.state = plan, state
+        self.table = WindowTable(plan)
+        self.inherited_panes = InheritedPanes()
+        self.output = Output(plan)
+        self.watermark_us = self.watermark_before_us = watermark_before_us
+        self.clock_us = self.clock_before_us = clock_before_us
+        self.reaches = state.reaches
+        self.taken = 0
+        self.late_by_us: int | None = None
+        if self.reaches is not None and watermark_before_us == END_OF_TIME_US:
+            self.reaches.end()
+            self.reaches.begin_part()
+        state.begin_step()
+        if state.rewrites:
+            self.load(np.ones(len(state.index["segment"]), dtype=bool))
+
+    def now(self) -> TriggerNow:
+        """The clocks, for the windows in the table at this moment."""
+        merging = self.plan.window.merging
+        progress = self.progress(np.arange(len(self.table)))
+        return TriggerNow(self.table.columns, progress, self.clock_us, merging, self._values_of)
+
+    def progress(self, at: WindowIndices) -> int | Ints:
+        """How far what windows are cut by has come, for the windows ``at``: the watermark; of windows of rows their group's reach."""
+        return self.watermark_us if self.reaches is None else self.reaches.of(self._groups(self.reaches, at))
+
+    def progress_before(self, at: WindowIndices) -> int | Ints:
+        """The same when the current part of the step began."""
+        return self.watermark_before_us if self.reaches is None else self.reaches.before(self._groups(self.reaches, at))
+
+    def progress_of_rows(self, bundle: Bundle, rows: Ints) -> int | Ints:
+        """The same for the windows of rows of a bundle."""
+        return self.watermark_us if self.reaches is None else self.reaches.of(bundle.group[rows])
+
+    def begin_part(self) -> None:
+        """A part of the step is over: the watermark's, the clock's or the rows'."""
+        self.watermark_before_us = self.watermark_us
+        if self.reaches is not None:
+            self.reaches.begin_part()
+
+    def mark(self) -> Mark:
+        """Where it stands, for ``go_back``; pools only grow, and are left as they are."""
+        columns = {name: column.copy() for name, column in self.table.columns.items()}
+        inherited = {name: column.copy() for name, column in self.inherited_panes.columns.items()}
+        counts = dict(self.state.dropped), self.taken, self.late_by_us
+        return Mark(columns, inherited, self.output.mark(), *counts)
+
+    def go_back(self, mark: Mark) -> None:
+        """Be as it was; also what was read since is not read any more."""
+        self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
+        self.inherited_panes.columns = {name: column.copy() for name, column in mark.inherited.items()}
+        self.output.go_back(mark.output)
+        self.state.dropped, self.taken, self.late_by_us = dict(mark.dropped), mark.taken, mark.late_by_us
+
+    def _groups(self, reaches: Reaches, at: WindowIndices) -> Ints:
+        group = self.table["group"]
+        unknown = at[group[at] == NO_ENTRY]
+        if len(unknown):
+            group[unknown] = reaches.find(self.table.keys.take(self.table["key_at"][unknown]))
+        return group[at]
+
+    def _values_of(self, name: str, at: WindowIndices) -> pa.Array:
+        """The values of an accumulation that panes of these windows would have now."""
+        bound = next(bound for bound in self.plan.accumulations if bound.name == name)
+        state = self.table.state.take(self.table["state_at"][at])
+        with naming_window(self.table, at):
+            return bound.values(state)
+
+    def load(self, wanted: NDArray[np.bool_]) -> None:
+        """Read segments.
+
+        Args:
+            wanted: bool, one per entry of the index.
+        """
+        self.state.load(self.state.index["segment"][wanted].tolist(), self.table, self.inherited_panes)

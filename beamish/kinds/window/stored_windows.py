@@ -1,0 +1,53 @@
+"""Reading state at rest without the pipeline that wrote it, to look into a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.store import Store
+from beamish.kinds.window.index import empty_index, read_index_entry
+from beamish.tables.stored_tables import inherited_name, read_entry, segment_name
+
+
+@attrs.frozen
+class StoredIndex:
+    """What a shard's index says.
+
+    Attributes:
+        segments: one row per segment, with the columns of ``index.py``.
+        about: the format, the identity, the clocks, the number of dropped rows; empty if nothing was stored.
+    """
+
+    segments: pa.Table
+    about: dict[str, Any]
+
+
+def read_index(store: Store) -> StoredIndex:
+    """The index of a shard's store.
+
+    Raises:
+        StateError: it was written in another format, or cannot be read.
+    """
+    columns, about = read_index_entry(store) or (empty_index(), {})
+    return StoredIndex(pa.table(dict(columns)), about)
+
+
+def read_segment(store: Store, number: int) -> pa.Table:
+    """The windows of a segment, as they are stored: see ``segments.py`` for the columns; times are int64 microseconds.
+
+    Raises:
+        StateError: the store does not have it, or it cannot be read.
+    """
+    return read_entry(store, segment_name(number))
+
+
+def read_inherited_panes(store: Store, number: int) -> pa.Table:
+    """The inherited panes of a segment's windows, for a segment whose index entry says that it has some.
+
+    Raises:
+        StateError: the store does not have them, or they cannot be read.
+    """
+    return read_entry(store, inherited_name(number))

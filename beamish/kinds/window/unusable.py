@@ -1,0 +1,48 @@
+"""Rows that cannot be used before they are in a shard, where they are dropped and the query goes on (docs/semantics.md#errors).
+
+They travel to their shard as others do, each in a payload that says what was raised with it (packing.py), and are dropped there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.errors import NumericOverflowError, UserFunctionError
+from beamish.kernels.arrays import Ints
+from beamish.kernels.halves import failing
+from beamish.kinds.window.dropped_rows import ERROR
+from beamish.kinds.window.drops import drop_from_no_window
+from beamish.kinds.window.packing import about, check_numbers, unpack
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.step import Step
+
+
+def wanted_and_unusable(plan: WindowPlan, number: int, rows: pa.Table) -> tuple[pa.Table, list[tuple[str, pa.Table]]]:
+    """The rows that meet the condition; and each row of which it cannot be asked, or whose number cannot be counted with, and why."""
+
+    def tried(at: Ints) -> None:
+        _wanted(plan, number, rows.take(pa.array(at)))
+
+    try:
+        return _wanted(plan, number, rows), []
+    except (UserFunctionError, NumericOverflowError):
+        each = np.split(np.arange(rows.num_rows), np.arange(1, rows.num_rows))
+        errors = [(int(at[0]), message) for at, message in failing(each, tried)]
+        kept = np.setdiff1d(np.arange(rows.num_rows), [at for at, _ in errors])
+        return _wanted(plan, number, rows.take(pa.array(kept))), [
+            (message, rows.slice(at, 1)) for at, message in errors
+        ]
+
+
+def _wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
+    wanted = plan.only_wanted(number, rows)
+    for of in plan.by_windowing.values():
+        check_numbers(of, wanted)
+    return wanted
+
+
+def drop_unusable(step: Step, payload: bytes) -> None:
+    """Drop the rows of a payload that says why."""
+    rows, _, _ = unpack([payload])
+    drop_from_no_window(step, rows, ERROR, [about(payload)["error"]] * rows.num_rows)

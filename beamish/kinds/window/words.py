@@ -1,0 +1,307 @@
+"""A window stage in words: what it will do, for explain, and the calls that declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from beamish.contract.conditions import describe_where
+from beamish.contract.relation import Relation
+from beamish.kernels.formulas import shown_formulas
+from beamish.kernels.reserved import has_no_event_time
+from beamish.kinds.deduplicate.option import FOREVER
+from beamish.kinds.deduplicate.words import describe_deduplication
+from beamish.kinds.window.check_pairs_once import describe_pairs_once, joins_once
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan import WindowPlan
+from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
+from beamish.watermarks import NoWatermark
+from beamish.windows.numbering import Numbering
+
+
+def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
+    """Subjects and words, in order.
+
+    Args:
+        options: what is declared of the stage.
+        takes: what it takes.
+        plan: its plan, where the columns are known.
+    """
+    if any(relation.is_panes for relation in takes):
+        yield "takes", _takes(takes)
+    yield "rows", _rows(options, takes)
+    yield from describe_where(takes, options.where)
+    if options.deduplication is not None:
+        yield "duplicates", describe_deduplication(options.deduplication, takes[0])
+    yield "windows", _windows(options)
+    if options.window is not None and options.window.numbering is not None:
+        yield "numbers", _numbers(options.window.numbering, takes)
+    for _, join in joins_once(options.accumulations):
+        yield "pairs", describe_pairs_once(join, options)
+    waiting = _watermark(takes)
+    yield "watermark", waiting.partition("; when rows stop")[0] if options.counts_rows else waiting
+    yield "clock", _clock(options, takes)
+    fires = options.trigger.describe()
+    if options.counts_rows:
+        fires = fires.replace("the watermark passes its end", "it is full")
+    yield "panes", f"a window fires {fires}"
+    yield "late", _late(options)
+    yield "closing", _closing(options)
+    if options.retention is not None:
+        yield "retained", options.retention.describe()
+    if options.forget_after is not None:
+        yield "forgotten", _forgotten(options)
+    yield "bounded", _bounded(options, takes)
+    yield "a pane holds", _mode(options)
+    if options.derived:
+        yield "columns", f"computed: {shown_formulas(options.derived)}"
+    if options.having is not None:
+        yield "having", f"only panes with {options.having!r} come out, and only their retractions"
+    yield "timestamp", _timestamp(options)
+    yield "dropped", _dropped(options, takes)
+    if options.drops_errors:
+        yield "errors", _errors(options)
+    if plan is not None:
+        yield "carried", _carried(plan)
+        yield "state", _state(plan)
+
+
+def _takes(takes: Sequence[Relation]) -> str:
+    panes = [relation for relation in takes if relation.is_panes]
+    named = ", ".join(str(relation.name) for relation in panes)
+    whose = "the panes of the stage before" if panes[0].name is None else f"the panes of {named}"
+    removal = "; a retraction removes the row it takes back" if any(relation.retracts for relation in panes) else ""
+    return f"{whose}, before the clocks move{removal}"
+
+
+def _rows(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    keys = ", ".join(map(str, takes[0].keys))
+    by = f"by {keys}" if keys else "not keyed: all rows are of one key"
+    if takes[0].name is not None:
+        by = f"of {len(takes)} inputs, {by}"
+    values = ", ".join(f"{name} = {accumulation!r}" for name, accumulation in options.accumulations.items())
+    return f"{by}; {'; '.join(map(_times, takes))}; accumulated: {values}"
+
+
+def _times(relation: Relation) -> str:
+    time = "event time is the panes' timestamp" if relation.is_panes else f"event time in {relation.event_time}"
+    if not relation.has_timestamps:
+        time = "panes without a timestamp"
+    if has_no_event_time(relation.event_time):
+        time = "no event time"
+    if relation.is_signed:
+        time += "; each is a change, and what is deleted takes an equal row back"
+    if relation.name is None:
+        return time
+    return f"{relation.name}: {time}" + (f", keyed by {', '.join(map(str, relation.keys))}" * bool(relation.keys))
+
+
+def _windows(options: WindowOptions) -> str:
+    assert options.window is not None  # noqa: S101 - checked before it is described
+    return options.window.describe()
+
+
+def _numbers(numbering: Numbering, takes: Sequence[Relation]) -> str:
+    """How rows are numbered, and what that costs."""
+    words = attrs.evolve(numbering, over_stream=numbering.over_stream or not takes[0].keys).describe()
+    if numbering.over_stream or not takes[0].keys:
+        words += "; one shard counts them all, so one task does all the work of this stage"
+    return words
+
+
+def _watermark(takes: Sequence[Relation]) -> str:
+    if takes[0].name is None:
+        return "that of the stage before" if takes[0].is_panes else takes[0].policy.describe()
+    if all(has_no_event_time(relation.event_time) for relation in takes):
+        return NoWatermark().describe()
+    words = "the least of the inputs'"
+    for relation in takes:
+        own = "that of its stage" if relation.is_panes else relation.policy.describe().partition("; when rows stop")[0]
+        words += f". {relation.name}: {own}"
+    words += ". Until every input has one there is none"
+    waits = [str(relation.name) for relation in takes if any(not policy.needs_clock for policy in relation.watermarks)]
+    if waits:
+        words += f"; when rows of {' or '.join(waits)} stop, it stops, since there is no idle_timeout"
+    return words
+
+
+def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    if options.trigger.needs_clock or any(policy.needs_clock for relation in takes for policy in relation.watermarks):
+        return "needed: a heartbeat row brings every shard the batch's clock, so a batch runs at every trigger interval"
+    if takes[0].name is not None and any(relation.is_panes for relation in takes):
+        return "not needed; but on Spark heartbeats have every shard take up what its inputs' watermarks have become"
+    return "not needed: nothing here depends on processing time"
+
+
+def _late(options: WindowOptions) -> str:
+    lateness = options.lateness_in_words
+    if options.counts_rows:
+        numbering = options.window.numbering if options.window is not None else None
+        if numbering is None or numbering.numbered_by is None:
+            kept = f"; a window is kept for {lateness} more, for state() alone" if lateness else ""
+            return f"rows are numbered as they come, so none is late{kept}"
+        then = f"taken until the numbers are {lateness} past it" if lateness else "dropped"
+        return f"rows whose number comes after its window was full are late; they are {then}"
+    then = f"taken until the watermark is {lateness} past it" if lateness else "dropped"
+    return f"rows that come after the watermark has passed their window's end are late; they are {then}"
+
+
+def _closing(options: WindowOptions) -> str:
+    at = f" plus {options.lateness_in_words}" if options.lateness else ""
+    what = "its rows' numbers are" if options.counts_rows else "the watermark is"
+    words = f"a window expires when {what} at its end{at}: what is in no pane yet comes out"
+    if options.closing is ClosingBehavior.FIRE_ALWAYS:
+        words += " (and a last pane even if nothing is)"
+    words += " and its state goes"
+    if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
+        return words + "; the on-time pane comes even if nothing is new in it"
+    return words + "; an on-time pane comes only if something is new in it"
+
+
+def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    """What bounds the state of keys that will never come again."""
+    numbering = options.window.numbering if options.window is not None else None
+    within = options.deduplication.within if options.deduplication is not None else None
+    ids = f"; its ids are kept until the watermark is {within} past them" if within is not None else ""
+    ids = "; its ids are kept forever" if within == FOREVER else ids
+    if numbering is not None and not numbering.over_stream and takes[0].keys:
+        if numbering.idle is None:
+            return f"by nothing: the number of each key, and its last window, are kept for ever; idle='30 days' forgets a key without rows{ids}"
+        return f"of a key that never comes again nothing is left when the watermark is {numbering.idle} past its latest row{ids}"
+    if numbering is None and options.never_ends and options.forget_after is None:
+        return f"by nothing: a key that never comes again is kept for ever, since all of time is its window; .forget_after('30 days') ends it{ids}"
+    if numbering is None and options.never_ends:
+        return f"of a key that never comes again nothing is left when the watermark is {options.forget_after} past its latest row{ids}"
+    return f"of a key that never comes again nothing is left when its last window has expired{ids}"
+
+
+def _forgotten(options: WindowOptions) -> str:
+    return (
+        f"a key is forgotten when the watermark is {options.forget_after} past its latest row: what is in no pane yet comes out as its last "
+        "pane, and its state goes; a row that comes later begins anew"
+    )
+
+
+def _mode(options: WindowOptions) -> str:
+    if options.discards:
+        return "what came since the window's last pane"
+    words = "all that came so far"
+    if options.retracts:
+        words += "; before it a RETRACTION repeats the pane it takes back"
+        if options.window is not None and options.window.merging:
+            when = "at once" if options.retracts_at_merge else "together with the merged window's next pane"
+            words += f"; panes of windows merged away are retracted {when}"
+    if options.only_updated:
+        words += "; a pane with the same values as the one before is left out"
+    return words
+
+
+def _timestamp(options: WindowOptions) -> str:
+    if options.combiner is TimestampCombiner.END_OF_WINDOW:
+        all_of_time = options.window is not None and (options.window.is_all_of_time or options.counts_rows)
+        return "null" if all_of_time else "the last microsecond of the window"
+    words = f"the {options.combiner.value} event time among the rows new in the pane that came in time"
+    alone = any(one.keeps_left or one.keeps_right for _, one in joins_once(options.accumulations))
+    return words + "; null where only rows without a match come" * (alone and options.never_ends)
+
+
+def _dropped(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    errors = "rows with which something raises, " if options.drops_errors else ""
+    return errors + _dropped_by_rule(options, takes)
+
+
+def _errors(options: WindowOptions) -> str:
+    listed = "" if options.lists_dropped else ", and only counted, since only panes go on"
+    return f"the row with which a function raises or a sum overflows is dropped{listed}; what raises for a pane stops the query"
+
+
+def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
+    removals = "removals of rows that are not there, where that is known, " if _is_signed(takes) else ""
+    again = "rows that come again, " if options.deduplication is not None else ""
+    by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
+    again += "rows older than what is kept of their input, " * by_time
+    if options.counts_rows:
+        brought = (
+            options.window is not None and options.window.numbering is not None and options.window.numbering.numbered_by
+        )
+        words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows, rows of windows whose trigger has finished; "
+        return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
+    words = (
+        f"{removals}{again}rows without event time or with one outside the years 1 to 9999, rows of expired windows, rows of windows "
+        "whose trigger has finished; "
+    )
+    return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
+
+
+def _is_signed(takes: Sequence[Relation]) -> bool:
+    return any(relation.is_signed for relation in takes)
+
+
+def _carried(plan: WindowPlan) -> str:
+    if plan.windowings:
+        return "; ".join(f"{name}: {_carried(of)}" for name, of in plan.windowings.items())
+    if plan.preaggregates:
+        return "rows are summed up by key and window before the shuffle"
+    return f"rows are packed, not summed up, before the shuffle: {plan.why_not_preaggregated}"
+
+
+def _state(plan: WindowPlan) -> str:
+    columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
+    values = ", and the values last emitted" if plan.keeps_values else ""
+    if plan.windows_have_ids:
+        values += f", and the {', '.join(plan.id_schema.names)} of each row that it took"
+    if plan.ids_within_us is not None:
+        values += f"; and the {', '.join(plan.id_schema.names)} of each row, until forgotten"
+    window = "windowing, key and window" if plan.windowings else "key and window"
+    return f"{plan.shards} shards; one row per {window} with {columns}{values}"
+
+
+@attrs.frozen(repr=False)
+class _Rows:
+    """A number of rows, as it is said in a call."""
+
+    count: int
+
+    def __repr__(self) -> str:
+        return f"rows={self.count}"
+
+
+def calls(declared: WindowOptions) -> Iterator[str]:
+    """The calls on a pipeline that declare this."""
+    default = WindowOptions()
+    if declared.deduplication is not None:
+        yield f".{declared.deduplication.call}"
+    if declared.window is not None:
+        yield f".window({declared.window!r})"
+    if declared.trigger != default.trigger or declared.allow_data_loss:
+        yield f".trigger({declared.trigger!r}{', allow_data_loss=True' * declared.allow_data_loss})"
+    for name, value, undeclared in (
+        ("allowed_lateness", declared.allowed_lateness, default.allowed_lateness),
+        ("allowed_lateness", _Rows(declared.late_rows), _Rows(0)),
+        ("accumulation_mode", declared.mode, None),
+        ("on_time_behavior", declared.on_time, default.on_time),
+        ("closing_behavior", declared.closing, default.closing),
+        ("timestamp_combiner", declared.combiner, default.combiner),
+        ("retract_merged", declared.retract_merged, None),
+    ):
+        if value != undeclared:
+            yield f".{name}({value!r})"
+    if declared.retention is not None:
+        yield f".{declared.retention.call}"
+    if declared.forget_after is not None:
+        yield f".forget_after({str(declared.forget_after)!r})"
+    if declared.only_updated:
+        yield ".only_updated_panes()"
+    if declared.with_dropped:
+        yield ".with_dropped()"
+    if declared.drops_errors:
+        yield ".on_error('drop')"
+    if declared.accumulations:
+        yield f".accumulate({', '.join(f'{name}={accumulation!r}' for name, accumulation in declared.accumulations.items())})"
+    if declared.where is not None:
+        yield f".where({declared.where!r})"
+    if declared.derived:
+        yield f".with_columns({shown_formulas(declared.derived)})"
+    if declared.having is not None:
+        yield f".having({declared.having!r})"

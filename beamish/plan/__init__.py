@@ -1,1 +1,0 @@
-"""What the engine needs to know: options bound to the columns and types of what a stage takes."""

@@ -1,0 +1,1 @@
+"""Checkpoints of queries, read and rewritten by Spark's own readers."""

@@ -1,0 +1,324 @@
+"""A checkpoint carried over to a new one: the same batches and offsets, its state laid anew (docs/upgrading.md#migrate).
+
+The new checkpoint is a copy of the old one, in which one batch more is run, by Spark, with the stages of the pipeline in the places that
+they have in the query: it takes the state's entries in place of rows, and gives nothing. Then the log says of that batch that it ended where
+the one before did, so the query goes on with the next rows. The old checkpoint stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from beamish.at_rest.rescale import check_carries_over, put_together, split
+from beamish.contract.operator import Operator
+from beamish.contract.store import DictStore
+from beamish.errors import StateError
+from beamish.flow import BoundFlow
+from beamish.kernels.reserved import WATERMARK
+from beamish.spark.checkpoint.entries import entries_of, has_other_operators, state_errors, store_of
+from beamish.spark.checkpoint.paths import relocate
+from beamish.spark.checkpoint.stored_query import StoredQuery, is_heartbeat
+from beamish.spark.compile.stream import has_own_watermark, needs_reports, union, wakes_of
+from beamish.spark.operator.carrying_over import CarryOver, RunnersEntries
+from beamish.spark.operator.processor import OUTPUT
+from beamish.spark.rows.shard_ids import shard_ids
+from beamish.spark.rows.types import spark_schema
+from beamish.spark.sources.heartbeats import HeartbeatReader
+
+_ENTRIES = pa.schema([("shard", pa.int32()), ("name", pa.string()), ("value", pa.binary())])
+_PARTS = pa.schema([("to", pa.int32()), ("of", pa.int32()), *list(_ENTRIES)[1:]])
+_CARRIED = "carried"
+"""The folder, within the new checkpoint while it is made, of what is carried."""
+_NO_MORE_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+@state_errors()
+def migrate(
+    spark: SparkSession,
+    stored: StoredQuery,
+    folders: tuple[Path, Path],
+    flow: BoundFlow,
+    *,
+    ticks: bool,
+    location: str | None = None,
+) -> None:
+    """Carry a checkpoint over.
+
+    Args:
+        spark: the session, classic.
+        stored: its query.
+        folders: the checkpoint's, and that of the new one, which is not there yet.
+        flow: the pipeline, bound with the number of shards that it is to have.
+        ticks: whether it needs heartbeats.
+        location: the URI that the new one is to be moved to; None: it stays.
+
+    Raises:
+        StateError: it cannot be carried over.
+    """
+    for (_, notes), below in zip(stored.stages, flow.flows, strict=True):
+        check_carries_over(below.operator, notes)
+    old, new = folders
+    sources = _Log.read(old / "offsets" / str(stored.batch)).sources
+    of_clock = _ticks(flow, sources, before=stored.ticks, now=ticks)
+    if has_other_operators(spark, str(old)):
+        raise StateError(
+            "migrate: the query has stateful operators that are no stages of the pipeline, such as dropDuplicates, which cannot be carried "
+            "over; keep the checkpoint, or start from a new one"
+        )
+    making = new.with_name(f"{new.name}.unfinished")
+    if making.exists():
+        shutil.rmtree(making)
+    try:
+        _copy(old, making, stored.batch, len(stored.stages))
+        carried = making / _CARRIED
+        _carried(spark, str(old), stored, flow).write.parquet(str(carried))
+        _run(spark, making, carried, flow)
+        shutil.rmtree(carried)
+        _finish(old, making, stored.batch, of_clock)
+        relocate(making, location or f"file:{new}")
+        making.rename(new)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+
+
+# The state
+
+
+def _carried(spark: SparkSession, checkpoint: str, stored: StoredQuery, flow: BoundFlow) -> DataFrame:
+    """The entries of all stages as they are to be: ``stage``, and as ``_ENTRIES``; an entry without a name: the shard is to be emptied."""
+    stages = []
+    for number, ((operator_id, notes), below) in enumerate(zip(stored.stages, flow.flows, strict=True)):
+        entries = entries_of(spark, checkpoint, stored.batch, operator_id).where(F.col("value").isNotNull())
+        own = RunnersEntries.of(notes.values()).entries()
+        new = _laid_anew(entries, below.operator, own)
+        old = entries.select("shard").distinct().select("shard", F.lit(None).cast("string").alias("name"), _no_value())
+        stages.append(new.unionByName(old).withColumn("stage", F.lit(number)))
+    return union(stages)
+
+
+def _no_value() -> Any:
+    return F.lit(None).cast("binary").alias("value")
+
+
+def _laid_anew(entries: DataFrame, operator: Operator, runners: Mapping[str, bytes]) -> DataFrame:
+    ids = shard_ids(operator.shards)
+
+    def parts(of_shard: pa.Table) -> pa.Table:
+        shard, store = of_shard["shard"][0].as_py(), store_of(of_shard)
+        rows = [
+            {"to": ids[to], "of": shard, "name": name, "value": value}
+            for to, part in enumerate(split(operator, store))
+            for name, value in part.items()
+        ]
+        return pa.Table.from_pylist(rows, _PARTS)
+
+    def whole(of_parts: pa.Table) -> pa.Table:
+        shard = of_parts["to"][0].as_py()
+        stores: dict[int, DictStore] = {}
+        for row in of_parts.to_pylist():
+            stores.setdefault(row["of"], DictStore())[row["name"]] = row["value"]
+        found = {**put_together(operator, [stores[of] for of in sorted(stores)]), **runners}
+        rows = [{"shard": shard, "name": name, "value": value} for name, value in found.items()]
+        return pa.Table.from_pylist(rows, _ENTRIES)
+
+    split_up = entries.groupBy("shard").applyInArrow(parts, spark_schema(_PARTS))
+    return split_up.groupBy("to").applyInArrow(whole, spark_schema(_ENTRIES))
+
+
+# The batch that takes it
+
+
+def _run(spark: SparkSession, folder: Path, carried: Path, flow: BoundFlow) -> None:
+    """One batch more in a checkpoint, which takes the state."""
+    schema = spark.read.parquet(str(carried)).schema
+    rows = spark.readStream.schema(schema).parquet(str(carried))
+    # Spark wants a watermark; that of this batch stays where none is.
+    rows = rows.withColumn(WATERMARK, F.timestamp_micros(F.lit(0))).withWatermark(WATERMARK, "0 seconds")
+    sources = len(flow.sources)
+    taken = _taken(flow, {id(one): number for number, one in enumerate(flow.flows)}, rows, sources=sources)
+    before = str(spark.conf.get(_NO_MORE_BATCHES))
+    spark.conf.set(_NO_MORE_BATCHES, "false")
+    try:
+        query = (
+            taken.writeStream.format("noop")
+            .option("checkpointLocation", str(folder))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    finally:
+        spark.conf.set(_NO_MORE_BATCHES, before)
+
+
+def _taken(flow: BoundFlow, number: Mapping[int, int], rows: DataFrame, *, sources: int) -> DataFrame:
+    """The stages in the places that they have in the query, so that Spark gives each the state that it had."""
+    own = has_own_watermark(flow, reports=needs_reports(flow), sources=sources)
+    frames = [
+        _taken(below, number, rows, sources=sources).mapInArrow(_nothing, spark_schema(_ENTRIES))
+        for below in flow.inputs
+        if isinstance(below, BoundFlow)
+    ]
+    frames.append(rows.where(F.col("stage") == number[id(flow)]).select(*_ENTRIES.names, WATERMARK).drop(WATERMARK))
+    return (
+        union(frames)
+        .groupBy("shard")
+        .transformWithStateInPandas(
+            CarryOver(flow.operator, wakes_of(flow.operator, reports=own)),
+            outputStructType=OUTPUT,
+            outputMode="Append",
+            timeMode="EventTime",
+        )
+    )
+
+
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        pass
+    yield from ()
+
+
+# The logs: a file per batch; its first line is a version, the second JSON, and in those of offsets there follows a line for each source
+
+
+@attrs.frozen
+class _Log:
+    lines: Sequence[str]
+
+    @classmethod
+    def read(cls, path: Path) -> _Log:
+        return cls(path.read_text("utf-8").split("\n"))
+
+    @property
+    def said(self) -> dict[str, Any]:
+        return json.loads(self.lines[1])  # type: ignore[no-any-return]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        return self.lines[2:]
+
+    def saying(self, **said: Any) -> _Log:
+        return attrs.evolve(self, lines=[self.lines[0], json.dumps({**self.said, **said}), *self.sources])
+
+    def with_sources(self, sources: Sequence[str]) -> _Log:
+        return attrs.evolve(self, lines=[*self.lines[:2], *sources])
+
+    def write(self, path: Path) -> None:
+        path.write_text("\n".join(self.lines), "utf-8")
+
+
+def _copy(old: Path, new: Path, batch: int, stages: int) -> None:
+    """What the batch that takes the state begins with: at no watermark, so that nothing is due in it, and a source for each stage."""
+    without_sums = shutil.ignore_patterns("*.crc")
+    shutil.copytree(old / "state", new / "state", ignore=without_sums)
+    shutil.copyfile(old / "metadata", new / "metadata")
+    for name in ("offsets", "commits"):
+        (new / name).mkdir()
+    for number in (batch - 1, batch):
+        offsets, commits = (old / name / str(number) for name in ("offsets", "commits"))
+        if offsets.exists():
+            log = _Log.read(offsets)
+            log.saying(batchWatermarkMs=0).with_sources(["-"] * stages).write(new / "offsets" / str(number))
+        if commits.exists():
+            _Log.read(commits).saying(nextBatchWatermarkMs=0).write(new / "commits" / str(number))
+    relocate(new, f"file:{new}")
+
+
+@attrs.frozen
+class _Ticks:
+    """Whether heartbeats come or go, and where they stand among the sources.
+
+    Attributes:
+        before, now: whether they were there, and are.
+        place: where they stand first, from 0.
+        lines: of each line of offsets, where they come: whether it is theirs.
+    """
+
+    before: bool
+    now: bool
+    place: int = 0
+    lines: Sequence[bool] = ()
+
+    def of(self, sources: Sequence[str]) -> list[str]:
+        """The sources' offsets, with those of the heartbeats or without."""
+        if self.before == self.now:
+            return list(sources)
+        others = [line for line in sources if not is_heartbeat(line)]
+        if self.before:
+            return others
+        begins, each = json.dumps(HeartbeatReader().initialOffset()), iter(others)
+        return [begins if is_theirs else next(each) for is_theirs in self.lines]
+
+
+def _ticks(flow: BoundFlow, sources: Sequence[str], *, before: bool, now: bool) -> _Ticks:
+    """Where heartbeats stand; ``sources``: the offsets of the last batch.
+
+    Raises:
+        StateError: they come or go, and it is not known where.
+    """
+    if before == now:
+        return _Ticks(before, now)
+    if before:
+        return _Ticks(before, now, next(place for place, line in enumerate(sources) if is_heartbeat(line)))
+    lines = _lines(flow)
+    if len(sources) != lines.count(False):
+        raise StateError(
+            f"migrate: the query has {len(sources)} sources, the pipeline {len(flow.sources)} inputs, so it is not known which place the "
+            "clock's would have; keep what needs the clock as it was"
+        )
+    return _Ticks(before, now, lines.index(True), lines)
+
+
+def _lines(flow: BoundFlow) -> list[bool]:
+    """Of each line of offsets of a flow with heartbeats whether it is theirs: Spark notes them for each stage, after its inputs."""
+    return [line for one in flow.inputs for line in (_lines(one) if isinstance(one, BoundFlow) else [False])] + [True]
+
+
+def _finish(old: Path, new: Path, batch: int, ticks: _Ticks) -> None:
+    """Say of the batch that took the state that it ended where the one before did."""
+    for summed in [
+        *(new / "offsets").glob("*.crc"),
+        *(new / "offsets").glob(".*.crc"),
+        *(new / "commits").glob(".*.crc"),
+    ]:
+        summed.unlink(missing_ok=True)
+    committed = batch + 1
+    for number in (batch - 1, batch):
+        for name in ("offsets", "commits"):
+            path = old / name / str(number)
+            if path.exists():
+                log = _Log.read(path)
+                log = log.with_sources(ticks.of(log.sources)) if name == "offsets" else log
+                log.write(new / name / str(number))
+    last, done = (_Log.read(old / name / str(batch)) for name in ("offsets", "commits"))
+    watermark_ms = done.said.get("nextBatchWatermarkMs", 0)
+    if not (new / "commits" / str(committed)).exists():
+        raise StateError("migrate: Spark did not run the batch that takes the state; nothing was written, try again")
+    offsets, commits = (new / name / str(committed) for name in ("offsets", "commits"))
+    own = _Log.read(offsets).saying(batchWatermarkMs=watermark_ms, conf=last.said["conf"])
+    own.with_sources(ticks.of(last.sources)).write(offsets)
+    _Log.read(commits).saying(nextBatchWatermarkMs=watermark_ms).write(commits)
+    shutil.rmtree(new / "sources", ignore_errors=True)
+    if (old / "sources").exists():
+        shutil.copytree(old / "sources", new / "sources")
+        _renumber(new / "sources", ticks)
+
+
+def _renumber(sources: Path, ticks: _Ticks) -> None:
+    """Sources after the heartbeats have another number where these come or go."""
+    step = int(ticks.now) - int(ticks.before)
+    numbers = sorted((int(path.name) for path in sources.iterdir() if path.name.isdigit()), reverse=step > 0)
+    for number in numbers if step else ():
+        if number == ticks.place and ticks.before:
+            shutil.rmtree(sources / str(number))
+        elif number >= ticks.place:
+            (sources / str(number)).rename(sources / str(number + step))

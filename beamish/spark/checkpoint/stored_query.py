@@ -1,0 +1,204 @@
+"""What a checkpoint says of the query that it is of, for whoever compares or carries it over."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from beamish.at_rest.stage_facts import ABOUT
+from beamish.contract.input_schemas import COLUMNS, TAKES, widest
+from beamish.contract.store import DictStore
+from beamish.errors import ColumnError, OptionError, PipelineError
+from beamish.flow import BoundFlow, Flow
+from beamish.spark.checkpoint.entries import (
+    check_partitions,
+    entries_of,
+    operators,
+    partitions_of,
+    state_errors,
+    stores_of,
+)
+from beamish.spark.checkpoint.inspected import read_batches
+from beamish.spark.checkpoint.offset_log import entry_digest
+from beamish.spark.compile.inputs import name_inputs
+from beamish.spark.compile.stream import needs_ticks
+from beamish.spark.operator.notes import NOTE
+from beamish.spark.runtime.session import shard_count
+
+_BULK = r"(^|/)[a-z]-?\d+$"
+"""The entries of segments: they say nothing of what the stage is."""
+
+
+def _is_no_segment(name: str) -> bool:
+    return re.search(_BULK, name) is None
+
+
+@attrs.frozen(eq=False)
+class StoredQuery:
+    """A query, as of the last batch that is done.
+
+    Attributes:
+        batch: that batch's number.
+        stages: per stage the id of its stateful operator, and per shard the notes in its store; in the order of ``Flow.flows``.
+        ticks: whether heartbeats are among its sources.
+        in_flight: whether a further batch has been begun and is not done.
+    """
+
+    batch: int
+    stages: Sequence[tuple[int, Mapping[int, DictStore]]]
+    ticks: bool
+    in_flight: bool
+
+
+@state_errors()
+def read_query(spark: SparkSession, checkpoint: str) -> StoredQuery:
+    """The query of a checkpoint.
+
+    Raises:
+        StateError: it is no checkpoint of a query that has done a batch, or cannot be read.
+    """
+    batches = read_batches(spark, checkpoint)
+    batch = max(one.number for one in batches if one.committed)
+    stages, partitions = [], partitions_of(spark, checkpoint)
+    for operator in operators(spark, checkpoint):
+        rows = entries_of(spark, checkpoint, batch, operator).where(~F.col("name").rlike(_BULK)).collect()
+        check_partitions(rows, operator, partitions)
+        stages.append((operator, stores_of(rows, _is_no_segment)))
+    stages.sort(key=_place)
+    in_flight = any(one.number > batch for one in batches)
+    return StoredQuery(batch, stages, _has_heartbeats(spark, checkpoint, batch), in_flight)
+
+
+def last_entry(spark: SparkSession, checkpoint: str) -> tuple[str, int, str]:
+    """The id of a query, and the number and offset-log digest of the last batch that it committed.
+
+    Raises:
+        StateError: the folder is not the checkpoint of a query that has committed a batch.
+    """
+    batch = max(one.number for one in read_batches(spark, checkpoint) if one.committed)
+    (metadata,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata", wholetext=True).collect()
+    return json.loads(metadata.value)["id"], batch, entry_digest(spark, checkpoint, batch)
+
+
+def _place(stage: tuple[int, Mapping[int, DictStore]]) -> tuple[int, int]:
+    """By its description the stage's number; of an old checkpoint by its operator, since Spark numbers them from the last one on."""
+    operator, notes = stage
+    said: dict[str, Any] = next((json.loads(stored) for store in notes.values() if (stored := store.get(ABOUT))), {})
+    return said.get("stage", 0), -operator
+
+
+def _has_heartbeats(spark: SparkSession, checkpoint: str, batch: int) -> bool:
+    """Whether one of the sources' offsets is a heartbeat's (``sources/heartbeats.py``)."""
+    offsets = spark.read.text(f"{checkpoint.rstrip('/')}/offsets/{batch}").collect()
+    return any(is_heartbeat(row.value) for row in offsets)
+
+
+def is_heartbeat(line: str) -> bool:
+    """Whether a line of an offset log is of heartbeats."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(said, dict) and said.keys() >= {"tick", "clock_us"}
+
+
+@attrs.frozen(eq=False)
+class NextRun:
+    """How a pipeline is to go on.
+
+    Attributes:
+        flow: bound to the columns that it will take, with the number of shards that the checkpoint has.
+        shards: with how many it is to be applied.
+        ticks: whether it needs heartbeats.
+        bound: binds it with another number of shards.
+    """
+
+    flow: BoundFlow
+    shards: int
+    ticks: bool
+    bound: Callable[[int], BoundFlow]
+
+
+def next_run(
+    spark: SparkSession,
+    stored: StoredQuery,
+    flow: Flow,
+    given: tuple[DataFrame | None, Mapping[str, DataFrame]],
+    shards: int | None,
+) -> NextRun:
+    """Bind a pipeline as ``apply`` will.
+
+    Args:
+        spark: the session.
+        stored: the checkpoint's query.
+        flow: the pipeline's.
+        given: ``df`` and ``inputs``, as ``apply`` takes them; none: the columns are those that the checkpoint noted.
+        shards: as ``apply`` takes it.
+
+    Raises:
+        PipelineError, ColumnError, OptionError: as ``apply``, or the columns are not known.
+    """
+    had = _shards_of(stored)
+    df, inputs = given
+    if df is not None or inputs:
+        named = name_inputs(flow, df, inputs)
+        if not named.streaming:
+            raise PipelineError("check_upgrade(...): must be given the streams that apply() is to take (readStream)")
+        count, bind = shard_count(spark, shards), named.bind
+    else:
+        count = had if shards is None and had is not None else shard_count(spark, shards)
+        bind = partial(_bound_to_noted, stored, flow)
+    bound = bind(had or count)
+    return NextRun(bound, count, needs_ticks(bound), bind)
+
+
+def _shards_of(stored: StoredQuery) -> int | None:
+    """With how many it was applied: a stage that is not keyed has one."""
+    notes = (json.loads(note) for _, of in stored.stages for store in of.values() if (note := store.get(NOTE)))
+    return max((int(note["shards"]) for note in notes), default=None)
+
+
+def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
+    """A flow bound to the columns that the checkpoint noted.
+
+    Raises:
+        OptionError: they are not known.
+    """
+    flow.check()
+    schemas: dict[str | None, pa.Schema] = {}
+    flows = flow.flows
+    for source, below, number in flow.leaves:
+        place = next(place for place, one in enumerate(flows) if one is below)
+        noted = _noted(stored.stages[place][1]) if place < len(stored.stages) else None
+        if noted is None or number >= len(noted) or not all(isinstance(key, str) for key in source.keys):
+            raise _give_columns(source.name, "the checkpoint does not say which columns it has")
+        schemas[source.name] = noted[number]
+    try:
+        return flow.bind(schemas, shards=shards)
+    except ColumnError as error:
+        raise _give_columns(None, f"with the columns that the checkpoint noted: {error}") from error
+
+
+def _noted(notes: Mapping[int, DictStore]) -> list[pa.Schema] | None:
+    """The columns of each input of a stage; None: they are not noted."""
+    of_windows = [
+        value for store in notes.values() for name, value in store.items() if name.rpartition("/")[2] == TAKES
+    ]
+    abouts = [json.loads(about) for store in notes.values() if (about := store.get(ABOUT))]
+    return widest(of_windows or [json.dumps(about[COLUMNS]).encode() for about in abouts if COLUMNS in about])
+
+
+def _give_columns(name: str | None, why: str) -> OptionError:
+    given = "df" if name is None else f"{name}=df, ..."
+    return OptionError(
+        f"check_upgrade(spark, checkpoint, pipeline): {why}; give the streams that apply() takes: check_upgrade(spark, checkpoint, pipeline, "
+        f"{given})"
+    )

@@ -1,0 +1,1 @@
+"""What a session and Spark's Python workers must have, and how they behave."""

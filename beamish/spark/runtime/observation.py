@@ -1,0 +1,87 @@
+"""What a query counts, as one of Spark's observations.
+
+A shard's step says what it counted in a row of its own, beside the bytes of its panes and not among the panes: nothing has to
+be filtered out of them. The observation adds these rows up, a few per batch; then the column goes. A query that is not
+observed has neither the column nor the observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from beamish.contract.counts import (
+    BY_SHARD,
+    COUNTED,
+    DROPPED,
+    GREATEST,
+    LEAST,
+    PANES,
+    SKIPPED,
+)
+from beamish.errors import ColumnError, OptionError
+
+_REBUILD = "_beamish_observed"
+"""An attribute of a DataFrame that a pipeline gave: makes the same one, observed, of the name of the observation."""
+_COUNTS = t.StructType([t.StructField(name, t.LongType()) for name in ("shard", *COUNTED, *GREATEST, *LEAST)])
+
+
+def can_be_observed(panes: DataFrame, observed: Callable[[str], DataFrame]) -> DataFrame:
+    """Note how to make a DataFrame of panes again, observed.
+
+    Args:
+        panes: what a pipeline gives.
+        observed: makes the same with an observation of a name.
+    """
+    setattr(panes, _REBUILD, observed)
+    return panes
+
+
+def observe(panes: DataFrame, name: Any) -> DataFrame:
+    """The panes, observed (see ``bm.observe``)."""
+    if not isinstance(name, str) or not name:
+        raise OptionError(f"observe(panes, name={name!r}): must be a text that is not empty, such as 'beamish'")
+    rebuild: Any = getattr(panes, _REBUILD, None)
+    if rebuild is not None:
+        return rebuild(name)  # type: ignore[no-any-return]
+    if "pane" not in panes.columns:
+        raise ColumnError(
+            "observe(df): there is no column 'pane', so these are no panes; give it what pipeline.apply gave"
+        )
+    kind, timing = F.col("pane.kind"), F.col("pane.timing")
+    counts = {column: F.count_if((kind == "PANE") & (timing == of)) for of, column in PANES.items()}
+    counts["retractions"] = F.count_if(kind == "RETRACTION")
+    if "dropped" in panes.columns:
+        counts |= {column: F.count_if(F.col("dropped.reason") == reason) for reason, column in DROPPED.items()}
+        counts["max_late_by_ms"] = F.max(F.floor(F.col("dropped.late_by") / 1000))
+    unknown, no_shards = F.max(F.lit(None).cast("bigint")), F.max(F.lit(None).cast("string")).alias("by_shard")
+    columns = (counts.get(column, unknown).alias(column) for column in (*COUNTED, *GREATEST, *LEAST))
+    return panes.observe(name, *columns, no_shards)
+
+
+def with_observation(operated: DataFrame, name: str) -> DataFrame:
+    """The panes' bytes, observed; ``operated`` has what was counted beside them."""
+    count = F.from_json("counts", _COUNTS)
+    added = dict.fromkeys(COUNTED, F.sum) | dict.fromkeys(GREATEST, F.max) | dict.fromkeys(LEAST, F.min)
+    of_shard = F.when(F.col("counts").isNotNull(), F.struct(*(F.col(f"counts.{column}") for column in BY_SHARD)))
+    observed = operated.withColumn("counts", count).observe(
+        name,
+        *(add(F.col(f"counts.{column}")).alias(column) for column, add in added.items()),
+        F.to_json(F.sort_array(F.collect_list(of_shard))).alias("by_shard"),
+    )
+    return observed.select("panes")
+
+
+def count_skipped(df: DataFrame, condition: Column) -> DataFrame:
+    """A source's records; of a stream those that satisfy a condition are counted, whether or not the query is observed.
+
+    Each call has an observation of its own, since a query's names of observations must differ.
+    """
+    if not df.isStreaming:
+        return df
+    return df.observe(f"{SKIPPED}_{uuid4().hex}", F.count_if(condition).alias(SKIPPED))

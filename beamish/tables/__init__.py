@@ -1,0 +1,1 @@
+"""Keyed tables: what a shard stores between two steps."""

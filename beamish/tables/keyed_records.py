@@ -1,0 +1,149 @@
+"""Records of keys, one per key, in segments by a hash of the key: a step reads those of the keys that it touches.
+
+A record's index is its place among those in memory, and stays what it is for the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.store import Store
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.tables.records import Records
+from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segmented import Segmented
+
+R = TypeVar("R", bound=Records)
+
+NOWHERE = -1
+"""No record."""
+HASHED = 64
+"""Into so many parts keys are cut."""
+DUE = "due_us"
+"""The index's column of when something in a segment is due."""
+
+
+def parts_of_keys(keys: pa.Table) -> Ints:
+    """The part of each key (normalised), by the lower bits of its hash; the upper ones say its shard."""
+    hashes = hash_rows(keys.columns, keys.num_rows)
+    return (hashes % np.uint64(HASHED)).astype(np.int64)
+
+
+class KeyedRecords(Generic[R]):
+    """The records of a shard, those that a step has read.
+
+    Args:
+        keys: the key columns; none: there is one record.
+        kind: what a record is.
+        store: the shard's.
+        name: before the entries of the records.
+
+    Raises:
+        StateError: the index cannot be read.
+    """
+
+    def __init__(self, keys: pa.Schema, kind: type[R], store: Store, name: str) -> None:
+        self._by_key = bool(keys.names)
+        self._kind = kind
+        self._schema = pa.schema([(f"key.{field.name}", field.type) for field in keys] or [("key", pa.int8())])
+        self._segments = SegmentStore(store, name, (DUE,))
+        self._stored = Segmented(self._segments, kind.none(self._schema))
+        self._touched: set[int] = set()
+
+    @property
+    def records(self) -> R:
+        """Those in memory; their columns may be written to."""
+        return self._stored.records
+
+    @property
+    def alive(self) -> Flags:
+        """Whether each is still there."""
+        return self._stored.alive
+
+    @property
+    def next_due(self) -> int | None:
+        """The least of the entries ``due``; None: there is none."""
+        return min(self._segments.index[DUE].tolist(), default=None)
+
+    def every(self) -> R:
+        """All of them."""
+        self._stored.load_where(self._segments.index["rows"] > 0)
+        return self.records
+
+    def put(self, records: R) -> None:
+        """Records that another shard had, of keys of which there is none here."""
+        self._stored.add(records)
+
+    def load_due(self, at: int) -> None:
+        """Read the segments in which something is due."""
+        self._stored.load_where(self._segments.index[DUE] <= at)
+
+    def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
+        """The record of each key.
+
+        Args:
+            keys: key columns, normalised, n rows.
+            new: whether those that are not there begin.
+
+        Returns:
+            int64[n], indices of records; NOWHERE: there is none.
+        """
+        cells = self._cells(keys)
+        by_key = factorize_rows(cells.columns, cells.num_rows)
+        one = cells.take(pa.array(by_key.first()))
+        self._stored.load(np.unique(parts_of_keys(one)).tolist())
+        known = np.flatnonzero(self.alive)
+        have = self.records.cells.take(pa.array(known))
+        both = [
+            pa.chunked_array([*a.chunks, *b.chunks], a.type) for a, b in zip(have.columns, one.columns, strict=True)
+        ]
+        code = factorize_rows(both, len(known) + one.num_rows).of[len(known) :]
+        at = np.full(one.num_rows, NOWHERE)
+        there = code < len(known)
+        at[there] = known[code[there]]
+        if new and not there.all():
+            first = len(self.alive)
+            at[~there] = np.arange(first, first + int((~there).sum()))
+            self._stored.add(self._kind.new(one.take(pa.array(np.flatnonzero(~there)))))
+        return at[by_key.of]
+
+    def _cells(self, keys: pa.Table) -> pa.Table:
+        if self._by_key:
+            return pa.table(keys.columns, schema=self._schema)
+        return pa.table([pa.array(np.zeros(keys.num_rows, np.int8))], schema=self._schema)
+
+    def keys(self, at: Ints) -> pa.Table:
+        """The keys of records."""
+        cells = self.records.cells.take(pa.array(at))
+        return (
+            cells.rename_columns([name.removeprefix("key.") for name in cells.schema.names]) if self._by_key else cells
+        )
+
+    def parts(self, at: Ints) -> Ints:
+        """The parts of the keys of records."""
+        return parts_of_keys(self.records.cells.take(pa.array(at)))
+
+    def touch(self, at: Ints) -> None:
+        """Records were changed."""
+        self._touched.update(at.tolist())
+
+    def remove(self, at: Ints) -> None:
+        """Remove records."""
+        self._stored.remove(at)
+
+    def save(self, kept: Callable[[R], Flags], due: Callable[[R], int]) -> None:
+        """Write what the step has changed.
+
+        Args:
+            kept: which records are kept, of those that are written.
+            due: when something is due in the records of a segment.
+        """
+        at = np.array(sorted(self._touched), dtype=np.int64)
+        self._stored.rewrite(np.unique(self.parts(at[self.alive[at]])).tolist())
+        self._stored.save(lambda records: parts_of_keys(records.cells), kept, lambda records: {DUE: due(records)})
+        self._touched.clear()

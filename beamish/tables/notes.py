@@ -1,0 +1,126 @@
+"""The note of a shard: state format, identity, number of shards, each checked when the shard is opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from beamish.contract.store import Store
+from beamish.errors import StateError
+from beamish.kernels.identity import same_identity
+from beamish.tables.stored_tables import DUPLICATES, INDEX, WINDOWINGS
+
+FORMAT = 3
+
+
+KINDS = {
+    INDEX: "a stage with windows",
+    WINDOWINGS: "a stage with several windowings",
+    DUPLICATES: "a stage without windows that gives rows, each once",
+    "changes": "a stage of changes()",
+    "table": "a versioned table or a join with one",
+}
+"""By the entry that only stages of a kind keep, what they are."""
+
+
+def check_format(stored: int) -> None:
+    """Check that this version can read a state of this format.
+
+    Raises:
+        StateError: it cannot.
+    """
+    if stored != FORMAT:
+        raise StateError(
+            f"the checkpoint has state format {stored}, this version of beamish writes {FORMAT}: start from a new "
+            "checkpoint, or use the version that wrote it"
+        )
+
+
+def check_unnamed(store: Store) -> None:
+    """Check that a store does not hold several windowings.
+
+    Raises:
+        StateError: it does.
+    """
+    stored = store.get(WINDOWINGS)
+    if stored is not None:
+        names = ", ".join(map(repr, json.loads(stored)))
+        raise StateError(
+            f"the checkpoint has the windowings {names}, the pipeline has one without a name: their windows would be "
+            "forgotten; keep .window({...}), or start from a new checkpoint"
+        )
+
+
+def check_new(store: Store, kind: str) -> None:
+    """Check that a store in which a stage begins is not of a stage of another kind, whose state it would not see.
+
+    Args:
+        store: a shard's.
+        kind: the entry that the stage keeps, one of ``KINDS``.
+
+    Raises:
+        StateError: it is.
+    """
+    found = next((entry for entry in KINDS if entry not in (kind, INDEX, WINDOWINGS) and store.get(entry)), None)
+    if kind not in (INDEX, WINDOWINGS):
+        found = next((entry for entry in (INDEX, WINDOWINGS) if store.get(entry)), found)
+    if found is not None:
+        raise StateError(
+            f"the checkpoint is of {KINDS[found]}, and at its place the pipeline now has {KINDS[kind]}: what it keeps would be forgotten; "
+            "keep the stage as it was, or start from a new checkpoint"
+        )
+
+
+def read_note(  # noqa: PLR0917 - the store, then what is known of the note
+    store: Store, entry: str, identity: Mapping[str, Any], format_: int, holds: str, by: str
+) -> dict[str, Any] | None:
+    """What a shard notes about itself in JSON; None: it begins.
+
+    Args:
+        store: the shard's.
+        entry: of the note, one of ``KINDS``.
+        identity: of the stage: what may not change.
+        format_: that this version writes.
+        holds, by: in words what the shard keeps, and the call of a pipeline that makes such a stage.
+
+    Raises:
+        StateError: it was written by another stage, number of shards or format.
+    """
+    stored = store.get(entry)
+    if stored is None:
+        check_new(store, entry)
+        return None
+    about: dict[str, Any] = json.loads(stored)
+    if about["format"] != format_:
+        raise StateError(
+            f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {format_}: start from a new "
+            "checkpoint, or use the version that wrote it"
+        )
+    for what, now in identity.items():
+        then = about["identity"].get(what)
+        if not same_identity(then, now):
+            raise StateError(
+                f"the checkpoint was written by {by} with {what} {then}, the pipeline now has {now}: keep the old one, or start from a "
+                "new checkpoint"
+            )
+    return about
+
+
+def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
+    """Check that no suppress but the one of this name holds anything.
+
+    Args:
+        held: what the state says: the ``name`` of a suppress, and how many ``updates`` it holds.
+        name: of the suppress that the pipeline has; None: it has none.
+
+    Raises:
+        StateError: another one does.
+    """
+    if held is not None and held["name"] != name and held["updates"]:
+        now = "none" if name is None else f"one called {name!r}"
+        raise StateError(
+            f"the checkpoint's suppress {held['name']!r} holds {held['updates']} updates in this shard, the pipeline has "
+            f"{now}: they would be lost; run once with .suppress(bm.UntilTimeLimit(0, clock='event'), name={held['name']!r}), "
+            "which lets all of them through, or keep it"
+        )

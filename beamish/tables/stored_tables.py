@@ -1,0 +1,81 @@
+"""The tables of the store: Arrow tables as bytes, each an entry under a name. Nothing is pickled.
+
+index       what the segments hold (index.py)
+s<number>   a segment: windows (segments.py)
+i<number>   the inherited panes of a segment's windows (windowing/inherited_panes.py)
+takes       the columns that the stage takes, as JSON (takes.py)
+about       what the stage is, as JSON (description.py); the runner on Spark keeps it
+windowings  the names of several windowings, as JSON (windowing/several.py); each has its entries under its name: name/s1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from beamish.contract.store import Store
+from beamish.errors import StateError, cause, said
+from beamish.kernels.ipc import from_bytes, to_bytes
+
+INDEX, WINDOWINGS, DUPLICATES = "index", "windowings", "duplicates"
+"""The names of the entries that are there once per store; the last one where a stage gives rows, each once."""
+
+
+def segment_name(number: int) -> str:
+    """The entry of a segment."""
+    return f"s{number}"
+
+
+def inherited_name(number: int) -> str:
+    """The entry of the inherited panes of a segment's windows."""
+    return f"i{number}"
+
+
+def read_entry(store: Store, name: str) -> pa.Table:
+    """Read an entry that must be there.
+
+    Raises:
+        StateError: it is not, or its bytes are not what was written.
+    """
+    stored = store.get(name)
+    if stored is None:
+        raise StateError(
+            f"the index lists entry {name!r}, but the state store does not have it: restore the checkpoint"
+        )
+    return table_of(name, stored)
+
+
+def table_of(name: str, stored: bytes) -> pa.Table:
+    """The table in an entry's bytes.
+
+    Raises:
+        StateError: they are not what was written.
+    """
+    with naming_entry(name):
+        table = from_bytes(stored)
+        table.validate()
+        return table
+
+
+@contextmanager
+def naming_entry(name: str) -> Iterator[None]:
+    """Name the entry in what is raised inside, since it is not what was written."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise StateError(
+            f"the state store's entry {name!r} is not what was written ({said(error)}): restore the "
+            "checkpoint from a copy, or start from a new one"
+        ) from cause(error)
+
+
+def write_entry(store: Store, name: str, table: pa.Table) -> None:
+    """Write an entry."""
+    store.put(name, entry_bytes(table))
+
+
+def entry_bytes(table: pa.Table) -> bytes:
+    """A table as an entry's bytes."""
+    return to_bytes(table.combine_chunks(), compression="lz4")

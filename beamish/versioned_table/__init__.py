@@ -1,0 +1,1 @@
+"""Versioned tables in process, in memory or in a file (docs/tables.md)."""
