@@ -57,7 +57,7 @@ class House:
         for node in _nodes(ast.parse(path.read_text("utf-8")), lazy=lazy):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names if alias.name in self.files)
-            elif isinstance(node, ast.ImportFrom) and node.module in self.files:
+            elif isinstance(node, ast.ImportFrom) and node.module and node.module in self.files:
                 for alias in node.names:
                     inner = f"{node.module}.{alias.name}"
                     yield inner if inner in self.files else node.module
