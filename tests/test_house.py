@@ -10,7 +10,7 @@ from tools.house import PACKAGE, ROOT, House, circle, floors
 UNGUARDED = {
     "Only spark/ knows pyspark and pandas": {
         *("checkpoint", "explain", "joining", "ledger", "pipeline", "plot", "sinks", "spark", "statement", "testing"),
-        "at_rest",
+        *("at_rest", "packages"),
     },
     "Only statement/ knows sqlglot": {"statement"},
     "Only plot/ knows matplotlib": {"plot"},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import beamish as bm
-from beamish.spark.runtime import packages
+from beamish import packages
 
 
 def project(root):

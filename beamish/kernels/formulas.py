@@ -21,8 +21,6 @@ ANOTHER = "say one that takes every value, and start the query again from the sa
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NULL_COMPARED = re.compile(r" (?:==|!=|<=?|>=?) null\[|\bnull\[[^]]*\] (?:==|!=|<=?|>=?) ")
 """In an expression as pyarrow writes it, without its texts."""
-_NO_COLUMNS = pa.table({PREFIX: [0]})
-"""A row without a column that an expression could name."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -122,7 +120,7 @@ def read_condition(where: str, value: Any, example: str) -> Formula:
             "~pc.field('x').is_null()"
         )
     try:
-        constant = formula.of(_NO_COLUMNS)[0].as_py()
+        constant = formula.of(pa.table({PREFIX: [0]}))[0].as_py()
     except (pa.ArrowException, KeyError, NotImplementedError):
         return formula  # it reads columns
     if constant in (None, False):

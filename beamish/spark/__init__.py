@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beamish.spark.runtime.packages import check_packages
+from beamish.packages import check_packages
 
 check_packages()  # before any module of this package imports it
 

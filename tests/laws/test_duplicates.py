@@ -12,6 +12,7 @@ import beamish as bm
 from beamish.accumulations import Collect, Count, Last, Sum
 from beamish.durations import Duration
 from beamish.kinds.deduplicate.option import Deduplication
+from beamish.kinds.deduplicate.stage import DeduplicateStage
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
@@ -132,7 +133,7 @@ def test_rows_that_are_all_of_their_own_are_as_without(data):
 
 def evolved(pipeline, deduplication):
     """The pipeline that knows rows again otherwise."""
-    if isinstance(pipeline.flow.stage, bm.stages.deduplicate.DeduplicateStage):
+    if isinstance(pipeline.flow.stage, DeduplicateStage):
         stage = attrs.evolve(pipeline.flow.stage, options=deduplication)
         return bm.Pipeline(attrs.evolve(pipeline.flow, stage=stage))
     return evolve(pipeline, deduplication=deduplication)

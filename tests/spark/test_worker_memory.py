@@ -18,7 +18,7 @@ from beamish.spark.runtime import worker_memory
 
 WORKER = """
 import gc
-from beamish.spark.worker_memory import spare_memory
+from beamish.spark.runtime.worker_memory import spare_memory
 from beamish.spark.operator import processor
 gc.collect()
 print(len(gc.get_objects()))

@@ -6,6 +6,7 @@ import socket
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 import beamish as bm
 from beamish.accumulations import Collect, Count
@@ -58,7 +59,7 @@ class Connection:
 @pytest.mark.parametrize("sent", OBJECTS, ids=lambda sent: type(sent).__name__)
 def test_connections_wait_no_more_once_it_is_unpickled(sent):
     with Connection() as connection:
-        stored = pickle.dumps(sent)
+        stored = cloudpickle.dumps(sent)
         assert connection.waits == [True, True]
         arrived = pickle.loads(stored)
         assert connection.waits == [False, False]

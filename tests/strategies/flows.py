@@ -71,14 +71,22 @@ class Side:
 
 
 def _windowed(
-    draw: st.DrawFn, pipeline: bm.Pipeline, how: Drawing, window: bm.WindowOption | None, signed: bool
+    draw: st.DrawFn,
+    pipeline: bm.Pipeline,
+    how: Drawing,
+    window: bm.WindowOption | None,
+    *,
+    signed: bool,
+    behind_us: int = 0,
 ) -> bm.Pipeline:
-    """The pipeline with all that its last stage is told, but for accumulations."""
+    """The pipeline with all options of its last stage but its accumulations; ``behind_us``: how late the panes are that it will take."""
     mode = draw(how.mode.filter(lambda one: not signed or one is not bm.AccumulationMode.DISCARDING))
     pipeline = pipeline if window is None else pipeline.window(window)
     pipeline = (
         pipeline.trigger(draw(how.trigger), allow_data_loss=True)
-        .allowed_lateness(max(draw(how.lateness), *(relation.behind_us / S for relation in pipeline.flow.takes)))
+        .allowed_lateness(
+            max(draw(how.lateness), behind_us / S, *(relation.behind_us / S for relation in pipeline.flow.takes))
+        )
         .accumulation_mode(mode)
         .timestamp_combiner(draw(how.combiner))
     )
@@ -115,7 +123,9 @@ def _chain(draw: st.DrawFn, name: str, keys: tuple[str, ...], how: Drawing, wind
     own = None if window or draw(st.booleans()) else draw(how.window.filter(lambda one: not one.merging))
     own = taking(own, first.pipeline.flow)
     second = bm.Pipeline().key_by(*(f"{name}_{key}" for key in keys))
-    second = _windowed(draw, second, how, own, first.retracts).accumulate(v0=a.Sum("v0"), v1=a.Count())
+    second = _windowed(
+        draw, second, how, own, signed=first.retracts, behind_us=first.pipeline.flow.gives.behind_us
+    ).accumulate(v0=a.Sum("v0"), v1=a.Count())
     return _side_of(first.pipeline.then(second))
 
 
@@ -130,7 +140,7 @@ def _merge(
     own = window or draw(how.window.filter(lambda one: not (signed and one.merging)))
     if taking(own, *_stages(sides)) is not own:
         sides, signed = {name: _source(draw, name, keys, how) for name in names}, False
-    merged = _windowed(draw, bm.merge(**{name: side.pipeline for name, side in sides.items()}), how, own, signed)
+    merged = _windowed(draw, bm.merge(**{name: side.pipeline for name, side in sides.items()}), how, own, signed=signed)
     return _side_of(merged.accumulate(v0=a.Sum(sides[names[0]].columns[0]).of(names[0]), v1=a.Count()))
 
 
@@ -209,7 +219,7 @@ def flows(
         None if window else taking(draw(root.window.filter(lambda one: not (signed and one.merging))), *_stages(sides))
     )
     merged = bm.merge(**{name: side.pipeline for name, side in sides.items()})
-    pipeline = _windowed(draw, merged, root, own, signed).accumulate(**_accumulations(draw, sides, draw(join)))
+    pipeline = _windowed(draw, merged, root, own, signed=signed).accumulate(**_accumulations(draw, sides, draw(join)))
     pipeline = pipeline.with_dropped() if draw(with_dropped) else pipeline
     pipeline.flow.check()
     return pipeline

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.flow import Flow
+from beamish.kinds.window.check_row_windows import _miss_all
 from tests.own.windows import OfABlock, OwnGap, UntilMinute
 
 few_seconds = st.one_of(st.integers(1, 12), st.sampled_from([0.5, 2.5, 7.5]))
@@ -54,9 +55,14 @@ merged_row_windows = row_windows.map(lambda option: attrs.evolve(option, order_b
 
 
 def taking(window: bm.WindowOption | None, *flows: Flow) -> bm.WindowOption | None:
-    """The window option, or the global window where these stages give panes without a timestamp; None: their windows are kept."""
+    """The window option, or the global window where panes of these stages are in none of its windows; None: their windows are kept."""
     if window is None or window.numbering or window.is_all_of_time or all(flow.gives.has_timestamps for flow in flows):
-        return window
+        gaps = window is not None and any(
+            flow.gives.at_window_ends and _miss_all(window, flow.gives.window)
+            for flow in flows
+            if flow.gives.window is not None
+        )
+        return bm.GlobalWindow() if gaps else window
     return bm.GlobalWindow()
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from beamish.errors import SinkError, SparkSetupError
-from beamish.spark.runtime.packages import as_version
+from beamish.packages import as_version
 
 _MISSING = re.compile(r"Failed to find (?:the )?data source: (\w+)")
 _PACKAGES = {

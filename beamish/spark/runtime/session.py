@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from beamish.costs import check_shards
 from beamish.errors import OptionError, SparkSetupError
-from beamish.spark.runtime.packages import OLDEST, as_version, pyspark_version
+from beamish.packages import OLDEST, as_version, pyspark_version
 from beamish.spark.runtime.workers import check_workers
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
