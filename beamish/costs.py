@@ -1,4 +1,4 @@
-"""Options that are legal and ruinous: a warning from the size on at which they cost, an error where nothing would come out."""
+"""Limits of legal options: a warning above the size at which they are costly, an error where nothing would be emitted."""
 
 from __future__ import annotations
 

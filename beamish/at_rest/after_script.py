@@ -1,4 +1,4 @@
-"""What the shards of a script store after each of its events."""
+"""State of the shards of a script after each event."""
 
 from __future__ import annotations
 

@@ -28,17 +28,13 @@ def merge_statement(
         same: compares two values, null as equal to null.
         keep_deleted: whether deleted rows stay, marked by ``_deleted``.
     """
-    columns = [*data, *([DELETED] if keep_deleted else [])]
-    found = " AND ".join(f"t.{quote(name)} {same} s.{quote(name)}" for name in identity)
     newer = f"s.{quote(SEQUENCE)} > t.{quote(SEQUENCE)}"
-    sets = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in columns if name not in identity)
-    values = ", ".join(f"s.{quote(name)}" for name in columns)
     deletes = "" if keep_deleted else f" WHEN MATCHED AND {newer} AND s.{quote(DELETED)} THEN DELETE"
     inserts = "" if keep_deleted else f" AND NOT s.{quote(DELETED)}"
+    found, update, insert = _clauses(data, identity, quote, same, keep_deleted=keep_deleted)
     return (
-        f"MERGE INTO {table} AS t USING {source} AS s ON {found}{deletes}"
-        f" WHEN MATCHED AND {newer} THEN UPDATE SET {sets}"
-        f" WHEN NOT MATCHED{inserts} THEN INSERT ({', '.join(map(quote, columns))}) VALUES ({values})"
+        f"MERGE INTO {table} AS t USING {source} AS s ON {found}{deletes} WHEN MATCHED AND {newer} THEN {update}"
+        f" WHEN NOT MATCHED{inserts} THEN {insert}"
     )
 
 
@@ -53,12 +49,20 @@ def replace_statement(
     keep_deleted: bool,
 ) -> str:
     """The statement that makes a table hold what the source holds and nothing else; arguments as of ``merge_statement``."""
+    live = source if keep_deleted else f"(SELECT * FROM {source} WHERE NOT {quote(DELETED)})"
+    found, update, insert = _clauses(data, identity, quote, same, keep_deleted=keep_deleted)
+    return (
+        f"MERGE INTO {table} AS t USING {live} AS s ON {found} WHEN MATCHED THEN {update} WHEN NOT MATCHED THEN {insert}"
+        " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+
+
+def _clauses(
+    data: Sequence[str], identity: Sequence[str], quote: Callable[[str], str], same: str, *, keep_deleted: bool
+) -> tuple[str, str, str]:
+    """The condition that two rows have one identity, the update of a row, and its insert."""
     columns = [*data, *([DELETED] if keep_deleted else [])]
     found = " AND ".join(f"t.{quote(name)} {same} s.{quote(name)}" for name in identity)
     sets = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in columns if name not in identity)
     values = ", ".join(f"s.{quote(name)}" for name in columns)
-    live = source if keep_deleted else f"(SELECT * FROM {source} WHERE NOT {quote(DELETED)})"
-    return (
-        f"MERGE INTO {table} AS t USING {live} AS s ON {found} WHEN MATCHED THEN UPDATE SET {sets}"
-        f" WHEN NOT MATCHED THEN INSERT ({', '.join(map(quote, columns))}) VALUES ({values}) WHEN NOT MATCHED BY SOURCE THEN DELETE"
-    )
+    return found, f"UPDATE SET {sets}", f"INSERT ({', '.join(map(quote, columns))}) VALUES ({values})"
