@@ -12,7 +12,7 @@
 # make test-versions  Spark tests of VERSION_TESTS, fresh processes that read checkpoints, and checkpoints that go on, from PySpark 4.0 to 4.3, Python 3.11 to 3.13 (VERSIONS); half an hour
 # make weeks      50 million rows (ROWS, BATCHES=500), 3,000 small batches (ONCE_BATCHES): memory, checkpoint, batch time, drawn; half an hour
 # make audit      known vulnerabilities of all packages that are installed, by pip-audit
-# make bench      events per second, beside Spark's own aggregate
+# make bench      events per second and the time of a first run, beside Spark's own aggregate
 # make bench-others  Bytewax on the same rows, in an environment of its own
 # make clean      remove what these made, the virtual environment too
 #
@@ -140,6 +140,7 @@ audit: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/run.py
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python benchmarks/first_result.py
 
 bench-others:
 	@sh benchmarks/others/run.sh "$$(sh tools/find_python.sh)"

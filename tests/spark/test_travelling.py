@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -37,9 +38,12 @@ print(it.name(), batch.schema.names)
 """
 
 
-def without_beamish(pickled, program):
+DRIVERS = "sys.modules['__main__'].__spec__ = types.SimpleNamespace(name='pyspark.sql.streaming.transform_with_state_driver_worker')"
+
+
+def without_beamish(pickled, program, first="sys.modules['beamish'] = None"):
     """What a program prints about an unpickled object in a Python without beamish."""
-    head = "import pickle, sys\nsys.modules['beamish'] = None\nit = pickle.load(sys.stdin.buffer)\n"
+    head = f"import pickle, sys, types\n{first}\nit = pickle.load(sys.stdin.buffer)\n"
     done = subprocess.run([sys.executable, "-c", head + program], input=pickled, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
@@ -51,6 +55,15 @@ def test_a_stand_in_declares_the_state_and_refuses_rows_without_beamish():
         assert lines[0] == "shard struct<name:string> struct<value:binary>"
         assert len(lines) == 4
         assert all(line.startswith("beamish") for line in lines[1:])
+
+
+def test_where_the_state_is_declared_beamish_is_not_imported():
+    program = STAND_IN + "print('beamish' in sys.modules)"
+    assert without_beamish(cloudpickle.dumps(PROCESSOR), program, DRIVERS).splitlines()[-1] == "False"
+
+
+def test_spark_declares_the_state_in_the_process_that_is_looked_for():
+    assert find_spec("pyspark.sql.streaming.transform_with_state_driver_worker") is not None
 
 
 def test_a_processor_is_unpickled_as_itself_where_beamish_is():

@@ -1,6 +1,7 @@
 """The Python of Spark's workers, tried before a query is built."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,6 +70,7 @@ def test_the_workers_are_asked_once_per_session(spark, monkeypatch):
     pipeline = bm.Pipeline().event_time("timestamp", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(5))
     pipeline = pipeline.accumulate(n=bm.accumulations.Count())
     monkeypatch.setattr(workers, "_tried", set())
+    monkeypatch.setattr(workers, "_are_this_python", lambda _: False)
     monkeypatch.setattr(workers, "NEEDED", ("attrs", "no_such_package"))
     with pytest.raises(bm.SparkSetupError, match=r"Spark's workers run .*, which has no no_such_package; before"):
         pipeline.apply(rows)
@@ -76,3 +78,31 @@ def test_the_workers_are_asked_once_per_session(spark, monkeypatch):
     assert pipeline.apply(rows).isStreaming
     monkeypatch.setattr(workers, "_teller", None)  # it would fail if it were asked again
     assert pipeline.apply(rows).isStreaming
+
+
+class Session:
+    """Of a classic session what is asked."""
+
+    _jsparkSession = None  # noqa: N815 - PySpark's
+
+    def __init__(self, master="local[2]", python=sys.executable):
+        self.sparkContext = SimpleNamespace(master=master, pythonExec=python)
+
+
+def test_workers_that_run_this_python_are_not_asked(monkeypatch):
+    monkeypatch.setattr(workers, "_teller", None)  # it would fail if it were asked
+    workers.check_workers(Session())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"master": "local-cluster[1,1,1024]"}, {"master": "spark://one:7077"}, {"python": "sh"}, {"python": "none"}],
+)
+def test_other_workers_are_asked(other):
+    assert workers._are_this_python(Session())
+    assert not workers._are_this_python(Session(**other))
+
+
+def test_workers_are_asked_where_beamish_is_not_installed(monkeypatch, tmp_path):
+    monkeypatch.setattr(workers.site, "getsitepackages", lambda: [str(tmp_path)])
+    assert not workers._are_this_python(Session())

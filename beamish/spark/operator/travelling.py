@@ -1,7 +1,8 @@
 """Stateful processors that Spark can unpickle where beamish is not installed.
 
 With the first batch of a query Spark starts a Python on the driver's machine that has the processor declare its state, without the files
-of ``--py-files`` and ``addPyFile`` that its workers have (docs/spark-notes.md#shipped-files). There a stand-in declares it.
+of ``--py-files`` and ``addPyFile`` that its workers have (docs/spark-notes.md#shipped-files). There a stand-in declares it, which also
+spares that Python the import of beamish.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _serializer: Any = CloudPickleSerializer  # it has no types
 
 
 class Travelling(StatefulProcessor):
-    """A processor that is unpickled as itself where its modules are, and elsewhere as a stand-in."""
+    """A processor that is unpickled as itself in workers, and as a stand-in where its state is declared or its modules are missing."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _loader(), (_serializer().dumps((type(self), self.__dict__)), STATE)
@@ -28,9 +29,11 @@ def _loader() -> Callable[[bytes, tuple[Any, ...]], StatefulProcessor]:
     """A function that unpickles a processor; a nested one, so that cloudpickle sends its code and not its name."""
 
     def load(pickled: bytes, state: tuple[Any, ...]) -> StatefulProcessor:
+        import sys
+
         class StandIn(StatefulProcessor):
-            def __init__(self, missing: ImportError) -> None:
-                self._missing = missing
+            def __init__(self, missing: ImportError | None = None) -> None:
+                self._missing = missing or ImportError("beamish is not loaded in this process")
 
             def init(self, handle: Any) -> None:
                 handle.getMapState(*state)
@@ -40,6 +43,11 @@ def _loader() -> Callable[[bytes, tuple[Any, ...]], StatefulProcessor]:
 
             handleInitialState = handleExpiredTimer = handleInputRows  # noqa: N815
 
+        if (
+            getattr(sys.modules["__main__"].__spec__, "name", "")
+            == "pyspark.sql.streaming.transform_with_state_driver_worker"
+        ):
+            return StandIn()
         try:
             kind, attributes = _serializer().loads(pickled)  # as Spark has just unpickled what it is in
         except ImportError as error:

@@ -6,8 +6,13 @@ Else a query ends in some 200 lines of Java, of which one says what is wrong.
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import site
 import sys
 from collections.abc import Callable
+from importlib.metadata import distributions
+from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
@@ -25,20 +30,36 @@ _tried: WeakSet[SparkSession] = WeakSet()
 def check_workers(spark: SparkSession) -> None:
     """Check that the workers' Python can run a pipeline, by a job of one row; once per session.
 
+    Workers that run this very Python, with beamish installed in it, need no job.
+
     Raises:
         SparkSetupError: it is of another minor version, or lacks a package; the message has the line that mends it.
     """
     if spark in _tried:
         return
+    connect = not hasattr(spark, "_jsparkSession")
+    if not connect and _are_this_python(spark):
+        _tried.add(spark)
+        return
     try:
         row = spark.range(1, numPartitions=1).select(F.udf(_teller(NEEDED), "string", useArrow=False)()).first()
     except Exception as error:  # noqa: BLE001 - of pyspark's or py4j's, by what went wrong
         raise SparkSetupError(not_started(str(error))) from None
-    connect = not hasattr(spark, "_jsparkSession")
     wrong = what_is_wrong(json.loads(row[0]), connect=connect) if row is not None else ""
     if wrong:
         raise SparkSetupError(wrong)
     _tried.add(spark)
+
+
+def _are_this_python(spark: SparkSession) -> bool:
+    """Whether the workers start here, with this interpreter, and beamish is in its site-packages: they import what is imported here."""
+    python = shutil.which(spark.sparkContext.pythonExec)
+    return (
+        re.match(r"local(\[|$)", spark.sparkContext.master or "") is not None
+        and python is not None
+        and Path(python).absolute() == Path(sys.executable).absolute()
+        and any(True for _ in distributions(name="beamish", path=site.getsitepackages()))
+    )
 
 
 def _teller(needed: tuple[str, ...]) -> Callable[[], str]:
