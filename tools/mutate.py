@@ -1,6 +1,6 @@
 """Are the tests any good? Change the code a little, many times, and see whether a test fails.
 
-    python tools/mutate.py --sample 300 --seed 1 --only beamish/engine
+    python tools/mutate.py --sample 300 --seed 1 --only beamish/kinds
 
 The repository is copied to a temporary folder. There, places where one of cosmic-ray's operators applies are drawn with
 a fixed seed, each is mutated once, by an operator drawn with the same seed, and the tests that start no Spark
@@ -37,11 +37,11 @@ from cosmic_ray.plugins import get_operator, operator_names  # type: ignore[impo
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = (
-    "beamish/engine",
+    "beamish/contract",
     "beamish/kernels",
-    "beamish/plan",
-    "beamish/stages",
+    "beamish/kinds",
     "beamish/statement",
+    "beamish/tables",
     "beamish/windows",
     "triggers",
     "accumulations",
@@ -166,7 +166,7 @@ def stages(path: str) -> list[tuple[str, ...]]:
     first = [own] if own else []
     if path.startswith("accumulations") and not own:
         return [WHOLE, SEVERAL, LAWS]
-    if path.startswith(("beamish/kernels", "beamish/plan")):
+    if path.startswith(("beamish/kernels", "beamish/contract")):
         return [*first, SEVERAL, WHOLE, LAWS]
     return [*first, WHOLE, LAWS]
 

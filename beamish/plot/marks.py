@@ -158,8 +158,8 @@ class Pen:
         label = "" if self._is_crowded else point.label
         if point.dropped is not None and not point.kept:
             artist, area = self._sign(point, "x", 9)
-        elif label:
-            artist, area = self._number(point, label)
+        elif label and (numbered := self._number(point, label)) is not None:
+            artist, area = numbered
         else:
             artist, area = self._sign(point, "s" if point.is_pane else "o", 4 if self._is_crowded else 6)
         kind = "row" if point.dropped is None or point.kept else "dropped"
@@ -184,7 +184,8 @@ class Pen:
         middle = self.axes.transData.transform((x, point.time))
         return artist, Area.around(middle[0], middle[1], size + 2, size + 2)
 
-    def _number(self, point: Point, label: str) -> tuple[Any, Area]:
+    def _number(self, point: Point, label: str) -> tuple[Any, Area] | None:
+        """The value of a row at its place, beside an equal place that is taken; None: it would cover a part of another label."""
         color = self._color(point)
         shape = "square" if point.is_pane else "circle" if len(label) <= 2 else "round"
         ground = {
@@ -197,10 +198,13 @@ class Pen:
         artist = self._text(self._x(point), point.time, label, size=NUMBER, color=color, zorder=6, bbox=ground)
         area, there = self._extent(artist), self.axes.transData
         half = area.width * area.height / 2
-        while any(area.shared(other) > half for other in self.places.taken):  # beside an equal one
-            x, y = area.right + area.width / 2, (area.bottom + area.top) / 2
+        while covered := [other.right for other in self.places.taken if area.shared(other) > half]:
+            x, y = max(covered) + area.width / 2, (area.bottom + area.top) / 2
             artist.set_position(there.inverted().transform((x, y)))
             area = self._extent(artist)
+        if any(area.shared(other) > half / 5 for other in self.places.taken):
+            artist.remove()
+            return None
         return artist, area
 
     def _point_words(self, point: Point) -> str:
@@ -252,12 +256,12 @@ class Pen:
     def _fitting(self, number: int, box: Box, color: str) -> tuple[Any, Area, tuple[float, float]] | None:
         """The label of a pane with the most values that has a place: text, size and middle; None: none has."""
         own, others = self._areas[number], [*self._areas[:number], *self._areas[number + 1 :]]
-        crowded = (
-            len(self._areas) > MOST_PANES and number < len(self._areas) - 1
-        )  # the last pane is labelled all the same
-        if crowded and (own.width < LEAST_LABEL[0] or own.height < LEAST_LABEL[1]):
+        is_last, is_small = number == len(self._areas) - 1, own.width < LEAST_LABEL[0] or own.height < LEAST_LABEL[1]
+        crowded = len(self._areas) > MOST_PANES and not is_last
+        if crowded and is_small:
             return None
-        for words in shortened(box.label):
+        least = len(self._areas) > MOST_PANES and is_small  # the last pane is labelled all the same
+        for words in [*shortened(box.label)][-1 if least else 0 :]:
             text = self._value_text(box, words, color)
             extent = self._extent(text)
             wishes = wishes_in(own, extent, is_lowest=self._is_lowest(box))

@@ -201,6 +201,29 @@ def test_labels_lie_on_no_other_label_and_the_rest_is_on_hover(values, windows):
     assert all(mark.words.count("value_") in (values, 0) for mark in drawn.marks.values() if mark.kind == "pane")
 
 
+def test_rows_so_close_that_a_label_would_cover_another_are_dots():
+    pipeline = (
+        bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(60)).accumulate(n=Sum("x"))
+    )
+    script = TestStream().add([{"ts": at, "x": 500} for at in (0, 1, 58, 60.5, 61)]).advance_watermark_to_infinity()
+    drawn = draw(timeline(pipeline, script).picture, LIGHT)
+    shown = [extent for name, (_, extent) in labels(drawn).items() if drawn.marks[name].kind == "row"]
+    assert 2 <= len(shown) < 5
+    assert all(shared(one, other) < 0.1 for one, other in combinations(shown, 2))
+    assert len([mark for mark in drawn.marks.values() if mark.kind == "row"]) == 5
+
+
+def test_in_a_crowded_panel_the_last_pane_has_one_line():
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.FixedWindows(60))
+    script = TestStream()
+    for at in range(0, 500 * 60, 60):
+        script = script.step([{"ts": at, "x": 5}], watermark=at, clock=at)
+    script = script.advance_watermark_to_infinity()
+    figure = timeline(pipeline.accumulate(a=Sum("x"), b=Count(), c=Max("x")), script)
+    drawn = draw(figure.picture, LIGHT)
+    assert [text for name, (text, _) in labels(drawn).items() if drawn.marks[name].kind == "value"] == ["a 5 …"]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
