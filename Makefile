@@ -1,4 +1,5 @@
 # make demo       the main job: the flights of 2013 as a stream
+# make quick      what to run before each commit: linters, types, all tests without Spark with few examples, a Spark test per runner
 # make test       everything that CI checks
 # make test-deep  all transcripts on Spark, the matrix of types against Spark's own aggregates, then a search for counterexamples, BUDGET=600 of it
 # make test-sinks  bm.sinks on real servers: PostgreSQL, a Kafka broker, Delta, Iceberg; queries are killed and started again
@@ -20,7 +21,7 @@
 # it takes the versions of constraints.txt; PINS= takes what pyproject.toml allows, as with other Pythons, test-versions and bench-others.
 
 .DEFAULT_GOAL := help
-.PHONY: help machine demo gallery docs test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit bench \
+.PHONY: help machine demo gallery docs quick lint test test-deep test-sinks test-versions test-pictures drill soak mutate weeks audit bench \
 	bench-others clean
 
 BUDGET ?= 600
@@ -90,14 +91,20 @@ $(VENV)/installed-dev: pyproject.toml $(PINS) | machine
 demo: $(VENV)/installed-demo
 	@JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python examples/flights.py
 
-test: $(VENV)/installed-dev
+lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+quick: lint
+	JAVA_HOME="$$(sh tools/find_java.sh)" HYPOTHESIS_PROFILE=quick \
+		$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10 -m "not (spark or dear) or smoke"
+
+test: lint
 	@$(MAKE) --no-print-directory docs
-	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup
+	JAVA_HOME="$$(sh tools/find_java.sh)" $(BIN)/python -m pytest -n 2 --dist loadgroup --durations 10
 
 test-deep: $(VENV)/installed-dev
 	JAVA_HOME="$$(sh tools/find_java.sh)" BEAMISH_DEEP_SECONDS=$(BUDGET) \

@@ -4,6 +4,8 @@ import os
 import shutil
 import sys
 import tempfile
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from tests.local_files import set_no_permissions
 from tests.warm import server as warm
 
 ROOT = Path(__file__).parent.parent
+LAW_SECONDS, TEST_SECONDS = 8, 2
+"""How long a test may compute that is not marked ``dear``, nor starts Spark."""
 
 
 def pytest_configure():
@@ -19,19 +23,22 @@ def pytest_configure():
 
 
 def load_settings():
-    """Have property tests draw the same examples at every run, however slow the machine is; before any is imported."""
+    """Have property tests draw the same examples at every run, however slow the machine is; before any is imported.
+
+    How many is said by the tier (``HYPOTHESIS_PROFILE``), and of a test that costs more by tests/cost.py.
+    """
     from hypothesis import HealthCheck, settings  # start_spark is wanted where it is not installed
 
     settings.register_profile(
         "default",
-        max_examples=45,
+        max_examples=15,
         deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
-    settings.register_profile("deep", settings.get_profile("default"), max_examples=500)
-    settings.register_profile("few", settings.get_profile("default"), max_examples=3)
+    for name, examples in {"few": 3, "quick": 5, "deep": 500}.items():
+        settings.register_profile(name, settings.get_profile("default"), max_examples=examples)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
@@ -49,6 +56,34 @@ def pytest_collection_modifyitems(config, items):
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))  # one process has the session
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Have a test fail that takes too long for what it says of its cost; counted is this process's computing, whatever else the machine does."""
+    begun = time.process_time()
+    result = yield
+    took = time.process_time() - begun
+    most = LAW_SECONDS if pyfuncitem.get_closest_marker("law") else TEST_SECONDS
+    excused = any(map(pyfuncitem.get_closest_marker, ("dear", "spark", "deep", "servers", "browser")))
+    if took > most and not excused and "BEAMISH_DEEP_SECONDS" not in os.environ:
+        pytest.fail(
+            f"computes for {took:.1f} s, at most {most} s are for a test that is not dear: draw less (tests/cost.py), or mark it dear"
+        )
+    return result
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how long each part took."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) in ("setup", "call", "teardown"):
+                folder = report.nodeid.partition("::")[0].split("/")[1:-1]
+                seconds[folder[0] if folder else "tests"] += report.duration
+    parts = ", ".join(f"{part} {took:.0f} s" for part, took in seconds.most_common() if took >= 1)
+    if parts:
+        terminalreporter.write_line(f"time per part: {parts}")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import beamish as bm
 from beamish.accumulations import Accumulation, CountDistinct, Reduce, Sum
@@ -15,7 +15,6 @@ from tests.strategies.triggers import triggers
 from tests.strategies.windows import row_windows, windows
 
 
-@settings(deadline=None, max_examples=200)
 @given(triggers)
 def test_a_trigger_comes_back_as_it_was_or_not_at_all(trigger):
     back = option_of(identity(trigger), Trigger)
@@ -30,14 +29,12 @@ def parts(trigger):
         yield from parts(part)
 
 
-@settings(deadline=None)
 @given(windows | row_windows)
 def test_a_window_option_of_beamish_comes_back_as_it_was(window):
     if type(window).__module__.startswith("beamish."):
         assert option_of(identity(window), WindowOption) == window
 
 
-@settings(deadline=None, max_examples=200)
 @given(accumulations)
 def test_an_accumulation_comes_back_as_it_was_or_not_at_all(accumulation):
     back = option_of(identity(accumulation), Accumulation)

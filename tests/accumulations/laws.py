@@ -5,17 +5,14 @@ import pickle
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from beamish.kernels.groups import Groups
+from tests.cost import cost
 
 GROUPS = 4
 
-PATIENT = settings(deadline=None, max_examples=50)
-"""A shared machine may stand still for a while."""
-
-FEW = settings(PATIENT, max_examples=15)
+FEW = cost(3)
 """For properties that are tried for each of many types."""
 
 

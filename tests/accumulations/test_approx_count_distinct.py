@@ -11,7 +11,7 @@ from beamish.accumulations.approx_count_distinct import _sigma, _tau
 from beamish.errors import OptionError
 from beamish.kernels.groups import Groups
 from beamish.kernels.hashing import hash_values
-from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, rows_of, value, values
+from tests.accumulations.laws import FEW, GROUPS, assert_laws, rows_of, value, values
 from tests.accumulations.test_min_max import KINDS
 
 HASHES_OF_TEXT = [12035550249420947055, 896903180678302595, 6052018698324344972]
@@ -58,7 +58,6 @@ def test_hashes_never_change():
     assert hash_values(pa.array([0, 1, -1])).tolist() == HASHES_OF_INTS
 
 
-@PATIENT
 @given(st.lists(st.text(max_size=20) | st.none(), max_size=10), st.integers(0, 10))
 def test_hashes_do_not_depend_on_where_a_value_lies(texts, cut):
     column = pa.array(texts, pa.string())

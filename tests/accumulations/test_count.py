@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.accumulations import Count
-from tests.accumulations.laws import GROUPS, PATIENT, assert_laws, columns_of, rows_of, values
+from tests.accumulations.laws import GROUPS, assert_laws, columns_of, rows_of, values
 
 ROWS = rows_of(st.none() | st.integers())
 
@@ -22,7 +22,6 @@ def test_count_of_a_column_of_only_nulls_is_zero():
     assert values(Count("x"), [(0, 0, None)], pa.null()) == [0, 0, 0, 0]
 
 
-@PATIENT
 @given(ROWS, st.integers(0, 30))
 def test_count_is_that_of_the_scalar_reference(rows, cut):
     rows = [(time, group, None if value is None else value % 100) for time, group, value in rows]

@@ -15,7 +15,6 @@ from beamish.accumulations.base.gathered import Side
 from beamish.accumulations.base.meeting import reach
 from beamish.accumulations.base.pairs_once import Keeps, PairsOnce
 from beamish.kernels.groups import Groups
-from tests.accumulations.laws import PATIENT
 
 SIDES = tuple(Side(name, number, (f"{name}.x",), ("x",)) for number, name in enumerate("ab"))
 ALL = Keeps(gives_alone=True)
@@ -50,7 +49,6 @@ def merged(join, state):
 
 
 @pytest.mark.parametrize("join", [JOIN, APART], ids=["all", "apart"])
-@PATIENT
 @given(parts=st.lists(rows, min_size=1, max_size=6), data=st.data())
 def test_merged_in_any_order_all_pairs_are_made_once(join, parts, data):
     state = accumulated(join, parts)
@@ -64,7 +62,6 @@ def test_merged_in_any_order_all_pairs_are_made_once(join, parts, data):
     assert contents(merged(join, both)) == whole
 
 
-@PATIENT
 @given(rows=rows)
 def test_the_pairs_are_those_of_two_loops(rows):
     for join, meets in ((JOIN, lambda _: True), (APART, lambda later: -2 <= later <= 3)):
@@ -74,7 +71,6 @@ def test_the_pairs_are_those_of_two_loops(rows):
         assert Counter((pair["a"]["x"], pair["b"]["x"]) for pair in due) == expected
 
 
-@PATIENT
 @given(rows=rows)
 def test_what_comes_with_the_last_pane_are_the_pairs_and_every_row_without_one(rows):
     state = accumulated(JOIN, [rows])
@@ -85,7 +81,6 @@ def test_what_comes_with_the_last_pane_are_the_pairs_and_every_row_without_one(r
     assert [items.to_pylist() for items in JOIN.after_pane(state)][2] == [[]]
 
 
-@PATIENT
 @given(
     least=st.sampled_from([0, -(2**61), 2**60]),
     factor=st.sampled_from([1, 2**55]),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import Median, Quantiles
 from beamish.errors import OptionError
-from tests.accumulations.laws import GROUPS, PATIENT, assert_laws, assert_same, rows_of, value, values
+from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, value, values
 
 
 def percentile(members, p):
@@ -40,7 +40,6 @@ def test_probabilities_are_numbers_from_0_to_1(bad):
         Quantiles("x", bad)
 
 
-@PATIENT
 @given(rows_of(st.none() | st.floats(allow_nan=False, width=32)), st.integers(0, 30))
 def test_quantiles_are_those_of_the_scalar_reference(rows, cut):
     wanted = (0.0, 0.1, 0.5, 0.99, 1.0)

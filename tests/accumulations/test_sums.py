@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from beamish.accumulations import Mean, Sum
 from beamish.errors import ColumnError, NumericOverflowError
 from beamish.kernels.groups import Groups
-from tests.accumulations.laws import FEW, GROUPS, PATIENT, assert_laws, assert_same, rows_of, value, values
+from tests.accumulations.laws import FEW, GROUPS, assert_laws, assert_same, rows_of, value, values
 
 LARGEST = 2**63 - 1
 INTS = rows_of(st.none() | st.integers(-(2**58), 2**58))
@@ -83,7 +83,6 @@ def test_sum_of_text_is_refused_with_the_fix():
         Sum("x").check_types("total", [pa.bool_()])
 
 
-@PATIENT
 @given(INTS, CUT)
 def test_sum_of_integers_is_exact(rows, cut):
     assert values(Sum("x"), rows, pa.int64()) == [
@@ -92,7 +91,6 @@ def test_sum_of_integers_is_exact(rows, cut):
     assert_laws(Sum("x"), rows, [pa.int64()], cut)
 
 
-@PATIENT
 @given(FLOATS, CUT)
 def test_sum_of_floats_is_that_of_any_order_to_rounding(rows, cut):
     expected = [sum(present(rows, group)) if present(rows, group) else None for group in range(GROUPS)]
@@ -139,7 +137,6 @@ def test_mean_of_integers_is_double():
     assert value(Mean("x"), [1, 2, None], pa.int32()) == 1.5
 
 
-@PATIENT
 @given(FLOATS, CUT)
 def test_mean_is_sum_over_count(rows, cut):
     expected = [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from beamish.accumulations import StdDev, Variance
 from beamish.kernels.groups import Groups
-from tests.accumulations.laws import GROUPS, PATIENT, assert_laws, assert_same, rows_of, value, values
+from tests.accumulations.laws import GROUPS, assert_laws, assert_same, rows_of, value, values
 
 
 def test_variance_of_a_single_value_is_null_unless_of_a_population():
@@ -32,7 +32,6 @@ def test_variance_with_an_infinite_value_is_nan():
     assert math.isnan(value(Variance("x"), [1.0, math.inf], pa.float64()))
 
 
-@PATIENT
 @given(rows_of(st.none() | st.integers(-1000, 1000).map(float)), st.integers(0, 30))
 def test_variance_is_that_of_the_scalar_reference(rows, cut):
     for accumulation, reference, fewest in (

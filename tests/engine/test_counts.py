@@ -1,7 +1,7 @@
 """What a shard counts in a step: rows that come are put into windows or dropped, step by step (docs/sinks.md#metrics)."""
 
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -20,7 +20,6 @@ bundles = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(window=st.sampled_from(WINDOWS), bundles=bundles, listed=st.booleans(), finishes=st.booleans())
 @example(window=bm.FixedWindows(10), bundles=[([1, None], 30), ([2, 40], 50)], listed=True, finishes=True)
 def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bundles, listed, finishes):

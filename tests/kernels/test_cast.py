@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.kernels.buffers import cast, cast_table, plain
-from tests.accumulations.laws import PATIENT
 from tests.kernels.nested import nested_columns
 
 VOID = pa.struct([("a", pa.null()), ("b", pa.string())])
@@ -44,7 +43,6 @@ def test_a_table_is_cast_column_by_column():
     assert cast_table(table.select([]), pa.schema([])).num_rows == 3
 
 
-@PATIENT
 @given(nested_columns(), st.booleans())
 def test_a_cast_to_a_plain_type_changes_no_value(column, sliced):
     column = column.slice(1) if sliced else column

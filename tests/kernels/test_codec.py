@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.kernels.codec import decode, encode
-from tests.accumulations.laws import PATIENT
 
 SCALARS = (
     st.none()
@@ -48,7 +47,6 @@ def exact(value):
     return type(value).__name__, repr(value)
 
 
-@PATIENT
 @given(VALUES)
 def test_a_value_comes_back_exactly(value):
     assert exact(decode(encode(value))) == exact(value)

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.kernels.groups import Groups
-from tests.accumulations.laws import PATIENT
 
 ENTRIES = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3), st.booleans()), max_size=20)
 
@@ -19,7 +18,6 @@ def by_group(groups, values):
     ]
 
 
-@PATIENT
 @given(ENTRIES)
 def test_reductions_are_those_of_the_entries_of_each_group(entries):
     groups = Groups(np.array([entry[0] for entry in entries], np.int64), 5)
@@ -40,7 +38,6 @@ def test_reductions_are_those_of_the_entries_of_each_group(entries):
     assert groups.first([values, flags.astype(np.int64)]).tolist() == least
 
 
-@PATIENT
 @given(ENTRIES)
 def test_runs_and_positions_are_those_of_entries_in_order(entries):
     groups = Groups(np.sort(np.array([entry[0] for entry in entries], np.int64)), 5)

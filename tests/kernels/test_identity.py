@@ -22,7 +22,6 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish.durations import duration
 from beamish.kernels.identity import check_says_what_it_is, identity, same_identity
-from tests.accumulations.laws import PATIENT
 from tests.accumulations.test_accumulation import EVERY
 
 
@@ -75,7 +74,6 @@ VALUES = st.recursive(
 )
 
 
-@PATIENT
 @given(VALUES)
 def test_an_identity_comes_back_from_json_as_it_was(value):
     text = json.dumps(identity(value))

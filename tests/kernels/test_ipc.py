@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 
 from beamish.kernels.ipc import from_bytes, to_bytes
-from tests.accumulations.laws import PATIENT
 from tests.kernels.nested import nested_columns
 
 
-@PATIENT
 @given(nested_columns())
 def test_a_table_comes_back_with_its_metadata(column):
     table = pa.table({"x": column}).replace_schema_metadata({"rows": str(len(column))})

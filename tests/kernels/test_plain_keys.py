@@ -11,11 +11,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from beamish.versioned_table.plain_keys import key_as_written, stored_key, written_key
-from tests.accumulations.laws import PATIENT
 
 BERLIN = ZoneInfo("Europe/Berlin")
 TENTH = "0.1000000000000000055511151231257827021181583404541015625"
@@ -118,7 +117,6 @@ def test_keys_are_stored_equal_exactly_if_they_are(stored):
             assert (one == another) == (number == other_number), (key, other)
 
 
-@settings(PATIENT, max_examples=300)
 @given(PLAIN, PLAIN)
 @example(1.5, Decimal("1.5"))
 def test_drawn_keys_are_stored_equal_exactly_if_python_finds_them_equal(one, other):
@@ -126,7 +124,6 @@ def test_drawn_keys_are_stored_equal_exactly_if_python_finds_them_equal(one, oth
         assert (of(one) == of(other)) == (one == other)
 
 
-@settings(PATIENT, max_examples=200)
 @given(PLAIN)
 @example(frozenset({1, (False, float("nan"))}))
 def test_a_key_comes_back_as_it_was_written(key):

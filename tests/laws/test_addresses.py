@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -113,7 +113,6 @@ def test_a_secret_never_shows_in_a_message_or_repr(address, wrap):
         assert_hidden(words_of(partial(call, wrap(address[0]))))
 
 
-@settings(max_examples=60)  # some connect
 @given(addresses)
 def test_a_secret_never_shows_when_connecting_fails(address):
     def connect() -> None:

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -17,6 +17,7 @@ from beamish.local import Variation
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from tests.agreement import agree, close
+from tests.cost import cost
 from tests.laws.tables import (
     declaring,
     dropped_ids,
@@ -39,7 +40,6 @@ UNLISTED = Drawing(with_dropped=no)
 ROWS = {"lefts": ("rows",), "tables": ("rows",)}
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_a_join_of_rows(data):
     pipeline = data.draw(as_of_joins(**ROWS))
@@ -53,21 +53,21 @@ def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
     agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
 
 
-@settings(max_examples=35)
+@cost(1.25)
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):
     pipeline = data.draw(as_of_joins(lefts=("panes", "join", "rows"), tables=("panes", "rows", "versions")))
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=30)
+@cost(1.5)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_stage_over_a_join(data):
     pipeline = data.draw(followed(as_of_joins(of=UNLISTED)))
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=16)
+@cost(3)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
     pipeline = data.draw(st.one_of(as_of_joins(), followed(as_of_joins(of=UNLISTED))))
@@ -75,7 +75,6 @@ def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_every_retraction_of_a_join_repeats_a_row_that_is_live(data):
     pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting))))
@@ -108,7 +107,6 @@ def batch_of(pipeline, script, panes):
     return matches_of_batch(pipeline, changes, rows, value_names(pipeline, script))
 
 
-@settings(max_examples=55)
 @given(st.data())
 def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(data):
     """Whatever is early, whatever the grace, whoever is waited for; no two changes are equal."""
@@ -120,7 +118,6 @@ def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(dat
     assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_in_the_end_each_row_has_met_what_a_versioned_table_gives_as_of_its_time(data):
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)
@@ -155,7 +152,6 @@ def key_of(row, source):
     return tuple(row.row[name] for name in source.keys)
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_a_batch_gives_the_final_matches(data):
     """Each row comes out once, whatever is said of lateness, grace and modes."""
@@ -169,7 +165,7 @@ def test_a_batch_gives_the_final_matches(data):
     assert close(dict(sorted(ours.items())), dict(sorted(batch.items()))), f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=25)
+@cost(2)
 @given(st.data())
 def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
     pipeline = data.draw(as_of_joins(of=UNLISTED, lefts=("rows", "panes"), tables=("rows",)))
@@ -179,7 +175,7 @@ def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
 PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, mode=st.just(retracting), with_dropped=no)
 
 
-@settings(max_examples=28)
+@cost(1.5)
 @given(st.data())
 def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_nothing_in_the_end(data):
     pipeline = ordered_by_id(data.draw(as_of_joins(of=PATIENT, **ROWS)))
@@ -197,7 +193,7 @@ def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_no
     assert close(dict(sorted(one.items())), dict(sorted(other.items()))), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
-@settings(max_examples=30)
+@cost(1.5)
 @given(st.data())
 def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_row(data):
     pipeline = data.draw(
@@ -211,7 +207,6 @@ def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_r
     )
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     of = Drawing(policy=simple, mode=st.just(bm.AccumulationMode.DISCARDING), with_dropped=yes)
@@ -223,7 +218,7 @@ def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     assert sorted(came) == sorted(rows), f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=25)
+@cost(2)
 @given(st.data())
 def test_a_stage_over_a_join_is_in_the_end_the_batch_of_both(data):
     """It counts, of each key, the rows of the batch join."""

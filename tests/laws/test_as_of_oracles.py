@@ -10,7 +10,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.instants import instant
@@ -64,7 +64,6 @@ def frame(rows):
 
 
 @pytest.mark.parametrize("oracle", [pandas_merge_asof, duckdb_asof_join])
-@settings(max_examples=40)
 @given(data=st.data())
 def test_in_the_end_a_join_is_what_others_make_of_it(oracle, data):
     of = Drawing(policy=simple, mode=st.just(retracting), with_dropped=yes)

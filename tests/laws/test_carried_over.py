@@ -9,7 +9,7 @@ from itertools import chain
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -27,6 +27,7 @@ from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Repeatedly
 from tests.agreement import differences
+from tests.cost import cost
 from tests.laws.test_retention import retaining
 from tests.laws.test_windows_of_rows import counted, keyed
 from tests.said import evolve
@@ -39,7 +40,7 @@ from tests.strategies.windows import windowings, windows
 from tests.upgrades.carried import AS_THEY_COME, in_two_runs, line, typed
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
 
-few = settings(max_examples=max(settings().max_examples // 5, 1))
+few = cost(5)
 
 
 def carry_over(operator, stores):

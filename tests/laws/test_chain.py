@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 
 import attrs
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -17,8 +17,8 @@ from beamish.local import Variation, run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import close, differences
+from tests.cost import cost
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
-from tests.laws.dear import dear
 from tests.laws.test_ledger import live_panes, windows_by_overlap
 from tests.lines import line
 from tests.said import evolve, said
@@ -38,7 +38,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_chain(data):
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_chain(data):
     chain = data.draw(chains())
@@ -68,7 +68,7 @@ def of_teams(script):
     return TestStream(tuple(events)).advance_watermark_to_infinity()
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches(data):
     """Of both stages; a removal that came too late has removed nothing (semantics.md#retractions-as-rows)."""
@@ -88,7 +88,6 @@ def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batche
         assert close(dict(pane.values), expected[at]), f"{words}\n{line(pane)}\n{expected[at]}"
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_totals_downstream_are_right_after_every_bundle(number):
     """Sum per key, then count and names per sum: always what a batch of the rows so far gives."""

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import pairwise
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -92,7 +92,6 @@ def test_folding_by_change_and_by_retractions_give_the_same_live_panes(data):
     assert by_change == by_retraction, f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
@@ -105,7 +104,6 @@ def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
     assert live == +rows, f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_kept(data):
     pipeline, script = drawn(data, data.draw(any_kind))
@@ -114,7 +112,6 @@ def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_ke
     assert not unordered(panes), f"{pipeline!r}\n{script!r}\n{how!r}"
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
     pipeline, script = drawn(data, data.draw(any_kind))
@@ -124,7 +121,6 @@ def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
         assert {pane.watermark for pane in panes} <= {as_time(twin.watermark)}, f"{pipeline!r}\n{script!r}\n{event!r}"
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_what_was_live_as_of_a_watermark_is_what_is_live_of_the_events_until_then(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))

@@ -22,7 +22,7 @@ from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import Always
 from tests.agreement import differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.laws.test_windowings import of_windowing
 from tests.laws.test_windows_of_rows import counted
 from tests.said import evolve, said
@@ -99,26 +99,26 @@ def goes_on_in_a_long_script(data, **what):
     goes_on(data, then, data.draw(dense_scripts), **ways)
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_in_long_scripts(data):
     goes_on_in_a_long_script(data, window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_with_sessions(data):
     goes_on_in_a_long_script(data, window=st.builds(bm.Sessions, st.integers(2, 6)), mode=st.just(retracting))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_with_windows_of_rows(data):
     then = data.draw(counted())
     goes_on(data, then, data.draw(scripts(then)), ids=st.just(("score",)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_over_panes(data):
     """The last of two stages says other things, or the first one does."""
@@ -134,14 +134,14 @@ def test_another_pipeline_goes_on_over_panes(data):
     agree(then, now, script, data.draw(st.integers(1, len(script.events))))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_with_a_merge(data):
     then = data.draw(merges.merges())
     goes_on(data, then, data.draw(merges.scripts(then)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_under_a_suppress(data):
     """With what is held of the one before. (Buffers are per shard, so there are none.)"""
@@ -245,7 +245,7 @@ def test_another_table_goes_on(data):
     of_tables(data, data.draw(tables.versions()))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_another_as_of_join_goes_on(data):
     of_tables(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -14,12 +14,12 @@ from beamish.local import Variation, run
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
+from tests.cost import cost
 from tests.said import evolve
 from tests.strategies.changelogs import feeds, keeps, pipelines, scripts
 from tests.twin import run as run_twin
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_changelog(data):
     """Removals of rows that never were among them, where accumulations keep the rows of their windows."""
@@ -29,7 +29,6 @@ def test_engine_and_twin_give_the_same_panes_of_a_changelog(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_after_every_bundle_what_is_live_is_a_batch_of_the_rows_that_the_table_holds(data):
     pipeline = data.draw(pipelines(at_once=True))
@@ -51,7 +50,7 @@ def shown(panes):
     )
 
 
-@settings(max_examples=30)
+@cost(1.5)
 @given(st.data())
 def test_shards_packing_stored_bytes_and_the_order_of_rows_change_nothing_in_a_changelog(data):
     pipeline = data.draw(pipelines())

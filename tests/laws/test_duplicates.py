@@ -20,7 +20,7 @@ from beamish.tables.segment_policy import SegmentPolicy
 from beamish.tables.spans import SpanPolicy
 from beamish.testing import TestStream
 from tests.agreement import agree, differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.lines import line
 from tests.said import evolve, said
 from tests.seconds import S
@@ -37,14 +37,14 @@ of_one_key = {
 }
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again(data):
     pipeline = data.draw(once)
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again_in_long_scripts(data):
     window = windows.filter(lambda option: not isinstance(option, bm.CalendarWindows))
@@ -52,7 +52,7 @@ def test_engine_and_twin_know_the_same_rows_again_in_long_scripts(data):
     agree(evolve(pipeline, deduplication=data.draw(by_score)), data.draw(dense_scripts))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again_in_sessions_that_meet(data):
     pipeline = data.draw(pipelines(window=st.builds(bm.Sessions, st.integers(2, 6)), **of_one_key))
@@ -64,7 +64,7 @@ def policies():
     return {"WindowOperator": windows, "DuplicatesOperator": SpanPolicy(rows=2, first_us=1, few_spans=1)}
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing(data):
     pipeline = data.draw(once)
@@ -105,7 +105,7 @@ def with_ids(script):
 STEADY = st.sampled_from([bm.BoundedOutOfOrderness(0), bm.ProcessingTimeLag(2)])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_a_replay_changes_no_pane(data):
     drawn = st.one_of(
@@ -121,7 +121,7 @@ def test_a_replay_changes_no_pane(data):
     assert Counter(map(line, plain)) == Counter(map(line, twice)), repr(known)
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_rows_that_are_all_of_their_own_are_as_without(data):
     pipeline = data.draw(pipelines(once=True, with_dropped=st.just(False)))  # noqa: FBT003

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from beamish.local import Variation
 from tests.agreement import agree_otherwise
+from tests.cost import cost
 from tests.laws import test_forgetting, test_retention
 from tests.laws.test_suppress import agree, some_buffers
 from tests.strategies import chains, changes, flows, merges, pipelines, scripts, suppress, versions
@@ -44,13 +45,13 @@ def at_the_edge(data, kind):
 
 
 @every_kind
-@settings(max_examples=12)
+@cost(4)
 @given(data=st.data())
 def test_engine_and_twin_give_the_same_at_the_edges_of_time(kind, data):
     agree(*at_the_edge(data, kind))
 
 
-@settings(max_examples=15)
+@cost(3)
 @given(data=st.data(), kind=st.sampled_from([*KINDS]), shards=st.integers(1, 3))
 def test_shards_packing_and_stored_bytes_change_nothing_at_the_edges_of_time(data, kind, shards):
     agree_otherwise(*at_the_edge(data, kind), Variation(shards=shards, packs=2, round_trip=True))

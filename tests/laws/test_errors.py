@@ -15,8 +15,8 @@ from beamish import accumulations as a
 from beamish.local import Variation
 from beamish.local import run as run_varied
 from tests.agreement import close, differences
+from tests.cost import cost
 from tests.laws.batches import batch, meets_a_session_gone, numbered
-from tests.laws.dear import dear
 from tests.laws.test_ledger import live_panes, windows_by_overlap
 from tests.said import evolve, said
 from tests.strategies.chains import chains
@@ -106,7 +106,7 @@ def silent(panes):
     return [attrs.evolve(pane, message=None) for pane in panes]
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors(data):
     pipeline, script = drawn(data)
@@ -114,7 +114,7 @@ def test_engine_and_twin_drop_the_same_rows_for_errors(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_chain(data):
     chain = dropping(data.draw(chains()))
@@ -126,7 +126,7 @@ def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_chain(data):
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_suppressed_stage(data):
     accumulated = st.sampled_from([a.Sum("score"), Picky(), a.Fold(0, picky, "score", operator.add)])
@@ -140,7 +140,7 @@ def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_suppressed_stage(dat
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_of_errors(data):
     pipeline, script = drawn(data)
@@ -150,7 +150,7 @@ def test_shards_packing_and_stored_bytes_change_nothing_of_errors(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
     pipeline, script = drawn(data, window=windows.filter(lambda option: not option.may_overlap))
@@ -161,7 +161,7 @@ def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(data):
     pipeline, script = drawn(data)
@@ -176,7 +176,7 @@ def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(d
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_live_panes_are_a_batch_of_the_rows_that_were_not_dropped_for_errors(data):
     pipeline, script = drawn(

@@ -20,8 +20,8 @@ from beamish.local import run as run_engine
 from beamish.script.events import Step, as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
+from tests.cost import cost
 from tests.laws.batches import key_name, window_of
-from tests.laws.dear import dear
 from tests.laws.test_merges import live_rows
 from tests.said import said
 from tests.strategies.flows import ANYTHING, NOTHING_LOST, flows, tree_scripts
@@ -35,7 +35,7 @@ from tests.twin.windows import assign
 yes, no = st.just(True), st.just(False)  # noqa: FBT003
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
     pipeline = data.draw(flows())
@@ -44,7 +44,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
     pipeline = data.draw(flows())
@@ -57,7 +57,7 @@ def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
 RETRACTING = attrs.evolve(ANYTHING, mode=st.just(retracting))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_live_pane(data):
     pipeline = data.draw(flows(root=RETRACTING))
@@ -67,7 +67,7 @@ def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_
 PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(10**6), window=fixed_windows)
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch_of_its_sides_live_panes(data):
     """semantics.md#law-live-panes-equal-batch, where the root drops nothing: it waits, and no row is without event

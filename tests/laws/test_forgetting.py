@@ -14,8 +14,8 @@ from beamish import AccumulationMode, PaneKind
 from beamish.accumulations import Collect, Count, Sum
 from beamish.durations import duration
 from tests.agreement import agree, agree_otherwise, differences
+from tests.cost import cost
 from tests.laws.batches import numbered
-from tests.laws.dear import dear
 from tests.said import evolve
 from tests.strategies.pipelines import modes, pipelines
 from tests.strategies.scripts import dense_scripts, scripts
@@ -37,14 +37,14 @@ def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     return pipeline
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_forget_the_same_keys(data):
     pipeline = data.draw(forgetting())
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_forget_the_same_key_in_long_scripts(data):
     plain = {
@@ -56,7 +56,7 @@ def test_engine_and_twin_forget_the_same_key_in_long_scripts(data):
     agree(data.draw(forgetting(**plain)), data.draw(dense_scripts))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
     first = data.draw(pipelines(window=st.just(bm.FixedWindows(5)), with_dropped=st.just(False), lateness=st.just(20)))  # noqa: FBT003
@@ -77,7 +77,7 @@ def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_forgotten(data):
     pipeline = data.draw(forgetting())
@@ -85,7 +85,7 @@ def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_wha
     agree_otherwise(pipeline, script, data.draw(variations))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
     safe = st.sampled_from([bm.triggers.Never(), bm.triggers.Default(), bm.triggers.Always()])
@@ -103,7 +103,7 @@ def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
     assert shown == given_, f"{pipeline!r}\n{script!r}"
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
     pipeline = data.draw(forgetting(watermark=st.just(bm.BoundedOutOfOrderness(0))))
@@ -113,7 +113,7 @@ def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_of_no_key_anything_is_kept_past_its_end(data):
     pipeline = data.draw(forgetting(watermark=st.just(bm.BoundedOutOfOrderness(0))))

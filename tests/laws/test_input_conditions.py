@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from beamish.local import Variation
 from beamish.script.events import Bundle, Step
 from beamish.testing import TestStream
 from tests.agreement import agree, agree_otherwise, differences
+from tests.cost import cost
 from tests.strategies import merges, versions
 from tests.strategies.formulas import conditioned, meaning
 from tests.strategies.windows import merged_row_windows
@@ -54,14 +55,14 @@ def unconditioned(pipeline):
 
 
 @every_kind
-@settings(max_examples=15)
+@cost(3)
 @given(data=st.data())
 def test_engine_and_twin_take_the_same_rows_of_an_input(kind, data):
     agree(*drawn(data, kind))
 
 
 @every_kind
-@settings(max_examples=15)
+@cost(3)
 @given(data=st.data())
 def test_a_row_left_out_of_an_input_is_as_if_it_had_not_come(kind, data):
     pipeline, script = drawn(data, kind)
@@ -73,7 +74,7 @@ def test_a_row_left_out_of_an_input_is_as_if_it_had_not_come(kind, data):
 
 
 @every_kind
-@settings(max_examples=10)
+@cost(5)
 @given(data=st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_under_conditions(kind, data):
     pipeline, script = drawn(data, kind)

@@ -14,8 +14,8 @@ from beamish.local import Variation
 from beamish.local import run as run_engine
 from beamish.testing import TestStream
 from tests.agreement import differences
+from tests.cost import cost
 from tests.laws.batches import key_name
-from tests.laws.dear import dear
 from tests.lines import line
 from tests.said import evolve, said
 from tests.strategies.merges import merges, policies, scripts
@@ -39,7 +39,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_merge(data):
     assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
     """semantics.md#law-order-and-shards, #law-state-round-trip."""

@@ -17,7 +17,7 @@ from beamish.local import run as run_varied
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from tests.agreement import agree, agree_otherwise, differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.said import evolve, said
 from tests.strategies.merges import merges, scripts
 from tests.strategies.variations import variations
@@ -31,7 +31,7 @@ def words(*what):
     return "\n".join(map(repr, what))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once(data):
     pipeline = data.draw(merges(once=True))
@@ -66,28 +66,28 @@ def busy(draw, pipeline):
 patient = st.just(bm.BoundedOutOfOrderness(0))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once_in_long_scripts(data):
     pipeline = data.draw(merges(once=True, policy=patient))
     agree(pipeline, data.draw(busy(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once_in_sessions_that_meet(data):
     pipeline = data.draw(merges(once=True, policy=patient, window=st.builds(bm.Sessions, st.integers(2, 6))))
     agree(pipeline, data.draw(busy(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once_in_windows_that_overlap(data):
     pipeline = data.draw(merges(once=True, policy=patient, window=sliding_windows))
     agree(pipeline, data.draw(busy(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_pairs_once(data):
     pipeline = data.draw(merges(once=True))
@@ -117,7 +117,7 @@ def pairs_of(panes, join):
     return [tuple(pair[name] and pair[name]["id"] for name in (join.left, join.right)) for pair in given]
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_the_pairs_are_those_of_a_plain_join_each_once(data):
     """And of an outer join every row that was taken and is in no pair, once."""
@@ -173,7 +173,7 @@ def only_when_due(operator):
     return operator
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_a_shard_that_is_stepped_when_something_is_due_lets_go_in_time(data):
     pipeline = data.draw(merges(once=True, policy=patient, window=st.one_of(global_windows, fixed_windows)))

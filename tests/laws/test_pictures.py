@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.errors import OptionError
+from tests.cost import cost
 from tests.plot.drawn import boxes_in, boxes_of
 from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 
-few = settings(max_examples=max(settings().max_examples // 8, 1))  # each runs a script twice
+few = cost(8)  # each runs a script twice
 
 
 def drawn(pipeline, script):

@@ -16,7 +16,7 @@ from beamish.kinds.window.retention_option import Retention
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
 from tests.agreement import agree, agree_otherwise, differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.said import evolve
 from tests.strategies.pipelines import pipelines, retentions
 from tests.strategies.scripts import dense_scripts, scripts
@@ -37,14 +37,14 @@ def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     return pipeline
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_let_the_same_windows_fall_out(data):
     pipeline = data.draw(retaining())
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @pytest.mark.parametrize(
     "window",
     [ending.filter(lambda option: not isinstance(option, bm.CalendarWindows)), meeting],
@@ -64,7 +64,7 @@ def test_engine_and_twin_let_the_same_windows_fall_out_in_long_scripts(window, d
     agree(pipeline, data.draw(dense_scripts))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_kept(data):
     pipeline = data.draw(retaining())
@@ -72,7 +72,7 @@ def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_wha
     agree_otherwise(pipeline, script, data.draw(variations))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
     window = st.one_of(st.builds(bm.FixedWindows, st.integers(1, 5)), meeting)
@@ -101,7 +101,7 @@ def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
     assert not differences(*shown, pipeline), repr(pipeline)
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_a_budget_that_is_never_reached_changes_nothing(data):
     pipeline = data.draw(retaining())

@@ -7,19 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.kernels.marks import Mark
 from beamish.sinks.sql import SqlSink
+from tests.cost import cost
 from tests.sinks.conftest import change, net
 from tests.sinks.identities import changes, check
 
 rows = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([0, 60, None]), st.integers(0, 9), st.booleans())
 batches = st.lists(st.lists(rows, max_size=6), max_size=4)
 schemes = st.sampled_from(["sqlite"] * 7 + ["duckdb"])
-files = settings(max_examples=15)  # each opens its file a dozen times
+files = cost(3)  # each opens its file a dozen times
 
 
 @files

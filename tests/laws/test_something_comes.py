@@ -12,7 +12,7 @@ from beamish import PaneKind, PipelineError
 from beamish import accumulations as a
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always, Default, Never, Trigger
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.said import said
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
 
@@ -106,7 +106,7 @@ def script_of(number: int, pipeline: bm.Pipeline) -> TestStream:
     return script.advance_watermark_to(500).advance_watermark_to_infinity()
 
 
-@dear
+@cost(2)
 @given(accepted(), st.integers(0, 2**20))
 def test_something_comes_out_of_what_is_accepted(pipeline, number):
     """At least a pane, or the pipeline is refused before a row comes."""

@@ -6,14 +6,14 @@ See semantics.md#law-suppress-identity and those after it.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
 from beamish.local import Variation, run
 from tests.agreement import differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.laws.test_twin import Absorbed
 from tests.strategies import changes, merges, scripts
 from tests.strategies.flows import flows, tree_scripts
@@ -78,7 +78,7 @@ sessions = pipelines(
 )
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
     """Long scripts of one key: sessions that merge while they are held, and other windows."""
@@ -91,7 +91,6 @@ def test_engine_and_twin_give_the_same_panes_of_suppressed_stages_that_fire_agai
     agree(data.draw(busy(some_buffers)), data.draw(busy_scripts))
 
 
-@settings(max_examples=70)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_merges_and_trees(data):
     pipeline = data.draw(suppressed(some_merges, root=data.draw(st.booleans()), buffers=some_buffers))
@@ -104,7 +103,7 @@ def test_engine_and_twin_give_the_same_rows_of_changes(data):
     agree(pipeline, data.draw(changes.scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_identity_a_zero_wait_changes_nothing(data):
     plain = data.draw(st.one_of(pipelines(), merges.merges(), flows()))
@@ -130,7 +129,6 @@ def drawn(data, buffers):
     return pipeline, data.draw(script_of(pipeline))
 
 
-@settings(max_examples=70)
 @given(st.data())
 def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     pipeline, script = drawn(data, some_buffers)
@@ -139,7 +137,6 @@ def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     are_same(one, other, pipeline, repr(script))
 
 
-@settings(max_examples=70)
 @given(st.data())
 def test_without_limits_the_number_of_shards_changes_nothing_in_what_is_held(data):
     pipeline, script = drawn(data, patient)
@@ -151,7 +148,6 @@ UNTIL = [bm.UntilWindowCloses(), bm.UntilTimeLimit(2, clock="event"), bm.UntilTi
 
 
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
-@settings(max_examples=40)
 @given(data=st.data())
 def test_spill_with_any_limits_is_as_without_limits(until, data):
     plain = data.draw(st.one_of(pipelines(accumulation=st.just(Count())), sessions))
@@ -168,7 +164,6 @@ def test_spill_with_any_limits_is_as_without_limits(until, data):
 
 
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
-@settings(max_examples=40)
 @given(data=st.data())
 def test_shut_down_gives_what_spill_gives_or_an_error(until, data):
     plain = data.draw(sessions)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import attrs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -15,8 +15,8 @@ from beamish.accumulations import Collect
 from beamish.flow import Flow
 from beamish.script.events import as_step
 from tests.agreement import close
+from tests.cost import cost
 from tests.laws.batches import key_name, numbered
-from tests.laws.dear import dear
 from tests.laws.test_ledger import live_panes
 from tests.laws.test_merges import live_rows
 from tests.lines import line
@@ -65,7 +65,6 @@ def test_nothing_is_lost_at_the_end_of_time_the_same_panes_are_live(data):
         assert line(pane) == line(plain[at]), words
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_nothing_is_lost_at_the_end_of_time_the_same_rows_of_a_tree_are_live(data):
     rooted = attrs.evolve(ANYTHING, mode=st.just(retracting))
@@ -129,7 +128,7 @@ def test_nothing_is_lost_discarding_the_parts_of_a_window_add_up(data):
     assert held == plain, f"{pipeline!r}\n{script!r}"
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_nothing_is_lost_each_pane_that_comes_is_one_that_the_stage_gave_in_its_order(data):
     """And each that does not was superseded, or is held; what parts add up to are their own values."""
@@ -157,7 +156,7 @@ def as_told(pipeline, one, other):
     return same and (said(pipeline).discards or line(one) == line(other))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_final_is_never_until_windows_close_the_rows_are_those_of_a_trigger_that_never_fires(data):
     plain = data.draw(

@@ -14,7 +14,7 @@ from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.shard import SuppressShard
 from beamish.local import Variation, run
 from beamish.tables.segment_policy import SegmentPolicy
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.laws.test_suppress import are_same, drawn, outcome, some_buffers
 from tests.strategies import changes
 
@@ -51,7 +51,7 @@ def cut(policy: SegmentPolicy):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=["many short ones", "spans that grow"])
-@dear
+@cost(2)
 @given(data=st.data())
 def test_how_what_is_held_is_cut_into_segments_changes_nothing(policy, data):
     pipeline, script = drawn(data, some_buffers)
@@ -61,7 +61,7 @@ def test_how_what_is_held_is_cut_into_segments_changes_nothing(policy, data):
 
 
 @pytest.mark.parametrize("most", [1, 3, 9])
-@settings(dear, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(cost(2), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_when_recent_changes_are_taken_into_other_segments_changes_nothing(most, data, monkeypatch):
     pipeline = data.draw(changes.changes(buffers=some_buffers))

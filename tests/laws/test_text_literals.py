@@ -1,6 +1,6 @@
 """A string literal has in a script the value that it has in Spark (tests/statement/literals.py)."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 import beamish as bm
 from beamish.testing import TestStream
@@ -13,7 +13,6 @@ COUNTED = """
 """
 
 
-@settings(max_examples=50)  # each reads a statement
 @given(literals())
 def test_a_literal_equals_its_value_wherever_it_stands(drawn):
     literal, value = drawn

@@ -11,7 +11,7 @@ from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterEach, AfterProcessingTime, Repeatedly
 from tests.agreement import differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.triggers import value_triggers, waiting_triggers
@@ -49,7 +49,7 @@ def test_engine_and_twin_give_the_same_panes_of_long_scripts(data):
     )
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_sessions(data):
     """Sessions that meet: of one key, with gaps as long as rows are apart, and triggers that wait meanwhile."""
@@ -80,7 +80,7 @@ class Absorbed(WindowOption):
             yield windows, windows[0]
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others(data):
     """What a part keeps that the merged window is equal to, fired marks inside its trigger too.

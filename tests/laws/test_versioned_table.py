@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 
 import beamish as bm
 from beamish.instants import instant, instant_us
+from tests.cost import cost
 from tests.twin.versioned_table import Found, TableTwin
 
 BASE_US = 1_700_000_000_000_000
@@ -164,7 +165,7 @@ class Tables(RuleBasedStateMachine):
 def test_a_table_answers_as_one_that_forgets_nothing():
     number = getattr(test_a_table_answers_as_one_that_forgets_nothing, "_hypothesis_internal_use_seed", None)
     machine = Tables if number is None else seed(number)(Tables)
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=20))
+    run_state_machine_as_test(machine, settings=settings(cost(0.5), stateful_step_count=20))
 
 
 test_a_table_answers_as_one_that_forgets_nothing.is_hypothesis_test = True  # type: ignore[attr-defined] # a law to search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -16,6 +16,7 @@ from beamish.local import Variation, run
 from beamish.script.events import Bundle, as_step
 from beamish.testing import TestStream
 from tests.agreement import agree, close, differences
+from tests.cost import cost
 from tests.laws.tables import (
     Change,
     declaring,
@@ -44,21 +45,20 @@ def changes_nothing(pipeline, script, how):
     assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_engine_and_twin_give_the_same_versions(data):
     pipeline = data.draw(versions())
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=30)
+@cost(1.5)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
     pipeline = data.draw(followed(versions(of=UNLISTED)))
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@settings(max_examples=18)
+@cost(2.5)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_table(data):
     pipeline = data.draw(st.one_of(versions(), followed(versions(of=UNLISTED))))
@@ -77,7 +77,6 @@ def spans_of(panes, keys):
     return {key: sorted(spans, key=lambda span: span[0]) for key, spans in found.items()}
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_is_live(data):
     pipeline = data.draw(versions(of=UNLISTED))
@@ -90,7 +89,6 @@ def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_
                 assert end <= start, (event, spans)
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
     """Over the changes that were not dropped; no two are equal, or it matters when they came."""
@@ -106,7 +104,6 @@ def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
     assert all(close(ours[key], list(batch[key])) for key in batch), f"{pipeline!r}\n{script!r}\n{ours}\n{batch}"
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_a_batch_gives_the_final_versions(data):
     """Nothing is late, each comes out once, and only what has no time or no key is dropped."""
@@ -127,7 +124,7 @@ def test_a_batch_gives_the_final_versions(data):
 some_joins = as_of_joins(of=UNLISTED, lefts=("rows",), tables=("rows",), fixed={"tolerance": None})
 
 
-@settings(max_examples=25)
+@cost(2)
 @given(st.data())
 def test_the_state_holds_what_is_valid_within_the_history_and_the_latest(data):
     pipeline = data.draw(st.one_of(versions(of=UNLISTED, kinds=("rows", "panes")), some_joins))
@@ -165,7 +162,6 @@ def holds_what_is_known(pipeline, script, as_of, known):
     assert all(close(found[place], one.spans) for place, one in known.items()), f"{pipeline!r}\n{script!r}\n{as_of}"
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_what_a_table_begins_with_is_a_first_bundle_that_was_seen(data):
     pipeline = data.draw(versions(of=UNLISTED, kinds=("rows",)))
@@ -185,7 +181,7 @@ def begins_as_with_a_first_bundle(pipeline, script, name):
     assert not different, "\n".join([repr(pipeline), repr(script), "- initial, + bundle", *different])
 
 
-@settings(max_examples=25)
+@cost(2)
 @given(st.data())
 def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(data):
     """Where each pane of a key has a time of its own, and nothing is too late."""
@@ -212,7 +208,6 @@ def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(d
     assert spans_of(live(pipeline.run(script)), keys) == batch, f"{pipeline!r}\n{script!r}"
 
 
-@settings(max_examples=45)
 @given(st.data())
 def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_the_end(data):
     """Where their times or sequences differ."""
@@ -231,7 +226,7 @@ def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_
     assert all(close(one[key], other[key]) for key in one), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
-@settings(max_examples=28)
+@cost(1.5)
 @given(st.data())
 def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
     plain = data.draw(versions(of=UNLISTED, latest_only=no))
@@ -244,7 +239,6 @@ def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
         assert sorted(map(repr, still)) == sorted(repr(pane.values) for pane in shown), f"{plain!r}\n{script!r}"
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_only_updated_joins_adjoining_versions_of_equal_values_and_nothing_else(data):
     plain = data.draw(versions(of=UNLISTED, kinds=("rows",), latest_only=no))

@@ -14,7 +14,7 @@ from beamish.contract.operator import Operator
 from beamish.local import Variation, run
 from beamish.tables.segment_policy import SegmentPolicy
 from tests.agreement import differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.strategies import merges
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines
@@ -85,7 +85,7 @@ def scripts_of(pipeline):
     return merges.scripts(pipeline) if len(pipeline.flow.sources) > 1 else scripts(pipeline)
 
 
-@dear
+@cost(2)
 @pytest.mark.parametrize(
     "policy",
     [

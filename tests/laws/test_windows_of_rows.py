@@ -22,7 +22,7 @@ from beamish.tables.segment_policy import SegmentPolicy
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
 from tests.agreement import agree, differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.said import evolve, said
 from tests.seconds import S
 from tests.strategies import merges
@@ -61,7 +61,7 @@ def test_engine_and_twin_give_the_same_panes_of_rows(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_rows_in_long_scripts(data):
     pipeline = data.draw(
@@ -75,7 +75,7 @@ def test_engine_and_twin_give_the_same_panes_of_rows_in_long_scripts(data):
     agree(pipeline, data.draw(dense_scripts))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_rows_of_merges(data):
     """Accumulations, joins, and joins that give each pair once; of some inputs no event time is known."""
@@ -90,7 +90,7 @@ def test_engine_and_twin_give_the_same_panes_of_rows_of_merges(data):
     agree(pipeline, data.draw(merges.scripts(pipeline)))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_no_pane_of_rows(data):
     pipeline = data.draw(counted())
@@ -118,7 +118,7 @@ def told(panes):
     ]
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_windows_of_brought_numbers_are_windows_of_times_whose_watermark_is_the_reach(data):
     size, period, offset = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6)), data.draw(st.integers(-2, 2))
@@ -158,7 +158,7 @@ def test_windows_of_brought_numbers_are_windows_of_times_whose_watermark_is_the_
     assert told(ours) == told(theirs), (rows, bundles)
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_cutting_a_bundle_along_its_order_changes_no_number(data):
     option = bm.CountWindows(
@@ -181,7 +181,7 @@ def test_cutting_a_bundle_along_its_order_changes_no_number(data):
     assert shown[0] == shown[1], (option, cut)
 
 
-@dear
+@cost(2)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.integers(-5, 5)), max_size=25), st.integers(1, 6))
 def test_full_windows_of_a_period_of_one_are_the_frames_of_sql(rows, size):
     pipeline = (

@@ -15,7 +15,7 @@ from beamish.local import run as run_engine
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from tests.agreement import differences
-from tests.laws.dear import dear
+from tests.cost import cost
 from tests.said import evolve, said
 from tests.strategies.merges import NAMES, meetings, merges, scripts
 from tests.strategies.pipelines import modes, retracting
@@ -26,7 +26,7 @@ def words(*what):
     return "\n".join(map(repr, what))
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_pairs_of_rows_that_meet(data):
     pipeline = data.draw(merges(meets=True))
@@ -35,7 +35,7 @@ def test_engine_and_twin_give_the_same_pairs_of_rows_that_meet(data):
     assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_state_change_nothing_where_rows_meet(data):
     pipeline = data.draw(merges(meets=True))
@@ -99,7 +99,7 @@ def pairs_of(pipeline, panes):
     )
 
 
-@dear
+@cost(2)
 @given(st.data())
 def test_the_live_pairs_of_all_rows_are_those_at_most_the_span_apart_each_once(data):
     """By two loops over all rows, which know no windows."""
@@ -128,7 +128,7 @@ def test_no_pair_of_rows_that_are_on_time_is_lost_with_no_lateness_allowed(data)
     assert pairs_of(pipeline, panes) == expected, words(pipeline, script)
 
 
-@dear
+@cost(2)
 @given(st.sampled_from(list(bm.AccumulationMode)), st.data())
 def test_pairs_come_in_the_window_of_the_row_that_meets_others(mode, data):
     pipeline = evolve(data.draw(merges(meets=True, mode=modes, with_dropped=st.just(False))), mode=mode)  # noqa: FBT003

@@ -43,6 +43,7 @@ def test_the_panes_are_those_of_all_rows_and_then_the_end_of_time(plays, by_key,
     assert by_key(panes_from_table(out.cast(gives.schema), gives)) == by_key(expected)
 
 
+@pytest.mark.smoke
 def test_triggers_lateness_and_modes_are_not_asked(plays):
     pipeline = (
         PIPELINE.window(bm.FixedWindows(10))

@@ -57,6 +57,7 @@ def test_a_function_that_raises_stops_the_query_which_goes_on_when_it_is_mended(
     assert [(pane.key["team"], pane.values) for pane in panes] == [("red", {"count": 4, "greatest": 13})]
 
 
+@pytest.mark.smoke
 def test_another_number_of_shards_is_refused(spark, files, run_query):
     input_ = files(**COLUMNS).add(row(1, "red", 5))
     run_query(greatest(mended=True), input_.stream(), shards=2)

@@ -64,6 +64,7 @@ def test_files_in_micro_batches_give_the_panes_of_the_script(spark, files, run_q
     assert by_key(pane for batch in batches for pane in batch) == by_key(expected)
 
 
+@pytest.mark.smoke
 def test_a_batch_without_rows_closes_the_windows_that_the_last_rows_passed(spark, files, run_query):
     pipeline = (
         bm.Pipeline()

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -192,7 +192,6 @@ QUERIES = """
 """
 
 
-@settings(deadline=None)
 @given(
     drawn=SCRIPTS,
     window=st.sampled_from(

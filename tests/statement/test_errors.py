@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import beamish as bm
@@ -227,13 +227,11 @@ WORDS = sorted(
 )
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE)))
 def test_a_text_that_is_cut_raises_sql_error_and_nothing_else(start, end):
     is_a_statement_or_sql_error(WHOLE[start:end])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 12), st.sampled_from(WORDS)), max_size=4))
 @example([(0, 200, "")])
 def test_a_text_that_is_garbled_raises_sql_error_and_nothing_else(changes):
@@ -243,7 +241,6 @@ def test_a_text_that_is_garbled_raises_sql_error_and_nothing_else(changes):
     is_a_statement_or_sql_error(text)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join) | st.text(max_size=40))
 def test_words_thrown_together_raise_sql_error_and_nothing_else(text):
     is_a_statement_or_sql_error(text)
