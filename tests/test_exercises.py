@@ -109,6 +109,7 @@ def test_4_how_many_pages_do_visitors_look_at(exercise, printed):
     assert printed(four, visits.accumulating().then(table)) != four.must_print
 
 
+@pytest.mark.dear
 def test_5_a_test_that_looks_for_its_own_examples(exercise, printed):
     five = exercise(5)
 

@@ -392,6 +392,7 @@ def test_flights_meet_the_weather_as_of_their_departure_and_the_check_holds(root
     assert ever.endswith("0 stay without weather (pandas.merge_asof: 0)")
 
 
+@pytest.mark.dear
 def test_carriers_of_aircraft_are_versions_and_the_check_holds(root, capsys):
     with pytest.raises(SystemExit) as ended:
         run(root, capsys, "aircraft_carriers")
@@ -402,6 +403,7 @@ def test_carriers_of_aircraft_are_versions_and_the_check_holds(root, capsys):
     assert check == "holds: the versions equal the batch computation"
 
 
+@pytest.mark.dear
 def test_delays_knock_on_and_the_check_holds(root, capsys):
     with pytest.raises(SystemExit) as ended:
         run(root, capsys, "knock_on_delay", "--days", "2")

@@ -349,6 +349,7 @@ def test_marks_of_an_earlier_version_go_on(uri, ask):
     assert ask("SELECT batch_id, batch_entry FROM _beamish_sinks") == [(1, "")]
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
 def test_queries_write_their_tables_of_one_file_side_by_side(tmp_path, scheme):
     """In SQLite a transaction that began by reading was refused where another one was writing; in DuckDB one overwrote the other's."""

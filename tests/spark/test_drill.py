@@ -21,6 +21,7 @@ from tools.drill.query import Query
 from tools.drill.report import Report
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 @pytest.mark.xdist_group("drill")
 def test_queries_that_are_killed_give_what_they_give_when_left_alone(root):

@@ -16,6 +16,7 @@ def damage(root):
     return module
 
 
+@pytest.mark.dear
 def test_a_damaged_value_of_any_stage_is_refused_or_not_read(damage):
     chance = random.Random(5)
     cases = [damage.Case(name, chance) for name in damage.PIPELINES]
