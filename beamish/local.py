@@ -21,7 +21,7 @@ from beamish.script.events import Event, Step, as_step
 from beamish.script.panes import Trace, panes_from_table
 from beamish.script.tables import ScriptRows, check_script, script_rows, watermark_of
 from beamish.source import Source
-from beamish.watermarks import NO_WATERMARK_US
+from beamish.watermarks import known_us
 
 
 @attrs.frozen
@@ -123,13 +123,9 @@ def trace_stages(flow: Flow, events: Sequence[Event], initial: Any = None) -> It
         done = []
         for below, node, of in zip(flow.flows, nodes, clocks, strict=True):
             of.step([relation.policy for relation in below.takes], node.inputs_us, as_step(event).clock_us)
-            inputs_us = tuple(_known_us(progress.watermark_us) for progress in of.inputs)
+            inputs_us = tuple(known_us(progress.watermark_us) for progress in of.inputs)
             done.append(StageStep(panes_from_table(node.out, node.gives), node.watermark_us, inputs_us))
         yield event, done
-
-
-def _known_us(watermark_us: int) -> int | None:
-    return None if watermark_us == NO_WATERMARK_US else watermark_us
 
 
 def stages_after(

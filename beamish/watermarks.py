@@ -20,6 +20,11 @@ NO_WATERMARK_US = -(2**63)
 """The watermark before there is one: less than every time."""
 
 
+def known_us(watermark_us: int) -> int | None:
+    """A watermark; None before there is one."""
+    return None if watermark_us == NO_WATERMARK_US else watermark_us
+
+
 @attrs.define
 class Progress:
     """How far a watermark has come, in microseconds since the epoch.

@@ -6,6 +6,7 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count, Fold, Sum
+from beamish.local import stages_after
 from beamish.testing import TestStream
 
 ROWS = [{"ts": 1, "__sign": 1, "__op": "u", "v": 5}, {"ts": 2, "__sign": -1, "__op": "d", "v": 7}]
@@ -79,3 +80,14 @@ def test_names_of_beamishs_own_are_refused_as_columns_keys_and_results():
 def test_names_of_the_output_that_differ_in_case_only_are_refused_since_spark_does_not_tell_them_apart(pipeline):
     with pytest.raises(bm.PipelineError, match="Spark does not tell upper from lower case; choose another"):
         pipeline.explain()
+
+
+@pytest.mark.parametrize("name", ["row", "rows"])
+def test_a_dropped_duplicate_may_have_columns_of_any_name(name):
+    pipeline = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).deduplicate("id", within=60).with_dropped()
+    first, again = {"ts": 1, "id": 1, name: 7}, {"ts": 2, "id": 1, name: 9}
+    script = TestStream().add([first, again])
+    dropped, pane = pipeline.run(script)
+    assert (dropped.values, pane.values) == (again, {"ts": 1, name: 7})
+    ((bound, (store,)),) = stages_after(pipeline.flow, script.events)
+    assert bound.operator.open(store).dropped == {"duplicate": 1}

@@ -1,35 +1,36 @@
-"""Rows that a stage without windows does not take: why, how many, and as rows of output."""
+"""Rows that a step drops: why, how many, and as rows of output (docs/semantics.md#dropped-rows)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.event_times import in_range
-from beamish.contract.pane_columns import DROPPED_KIND, make_block, pane_column
-from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.pane_columns import DROPPED_KIND, Block, make_block, pane_column, window_column
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
+from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
 from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
 
-_NAMES = (
-    DropReason.NULL_EVENT_TIME,
-    DropReason.EVENT_TIME_OUT_OF_RANGE,
-    DropReason.NULL_KEY,
-    DropReason.EXPIRED,
-    DropReason.JOINED_ALREADY,
-    DropReason.DUPLICATE,
-    DropReason.OUT_OF_RETENTION,
-)
-NULL_EVENT_TIME, EVENT_TIME_OUT_OF_RANGE, NULL_KEY, EXPIRED, JOINED_ALREADY, DUPLICATE, OUT_OF_RETENTION = range(
-    len(_NAMES)
-)
+_REASONS = tuple(DropReason)
+(
+    EXPIRED,
+    WINDOW_FINISHED,
+    NULL_EVENT_TIME,
+    EVENT_TIME_OUT_OF_RANGE,
+    NULL_NUMBER,
+    NULL_KEY,
+    UNMATCHED_REMOVAL,
+    DUPLICATE,
+    OUT_OF_RETENTION,
+    JOINED_ALREADY,
+    ERROR,
+) = range(len(_REASONS))
 _LATE = (EXPIRED, JOINED_ALREADY, DUPLICATE, OUT_OF_RETENTION)
-"""It matters how late they came."""
+"""Reasons for which it matters how late a row came, where rows are in no windows."""
 TAKEN = -1
 
 
@@ -50,88 +51,131 @@ def why_dropped(time: pa.ChunkedArray, null_key: Flags | None, expired_below_us:
     return why
 
 
-@attrs.define(eq=False)
+def late_by(now: int | Ints, place: Ints) -> Ints:
+    """The watermark less event times in microseconds, or the reach less numbers of rows, as far as 64 bits can say; NO_VALUE without either.
+
+    Args:
+        now: the watermark; of windows of rows how far each has come.
+        place: int64, the event times, or numbers of rows.
+    """
+    known = (np.asarray(now) != NO_WATERMARK_US) & (place != NO_TIME_US)
+    now = np.where(known, now, 0)
+    return np.where(known, now - np.maximum(place, np.maximum(now, 0) - END_OF_TIME_US), NO_VALUE)
+
+
 class Drops:
-    """What a step drops.
+    """What a step drops: counted by reason, and listed where the output has a column ``dropped``.
 
     Attributes:
-        schema: of the output; with a column ``dropped`` the rows are listed.
-        tables: what is listed so far.
+        counted: number of rows dropped so far, by reason.
+        tables: rows of output that are listed by ``add``.
     """
 
-    schema: pa.Schema
-    tables: list[pa.Table] = attrs.Factory(list)
+    def __init__(self, schema: pa.Schema, counted: dict[str, int]) -> None:
+        self.counted, self._schema = counted, schema
+        self._type = schema.field("dropped").type if "dropped" in schema.names else None
+        self._listed: list[pa.Array] = []
+        self._size = 0
+        self.tables: list[pa.Table] = []
 
     @property
     def lists(self) -> bool:
-        """Whether rows come out."""
-        return "dropped" in self.schema.names
+        """Whether dropped rows come out."""
+        return self._type is not None
 
-    def add(
+    def count(self, reason: int, rows: int) -> None:
+        """Count rows."""
+        if rows:
+            name = str(_REASONS[reason])
+            self.counted[name] = self.counted.get(name, 0) + rows
+
+    def list_rows(
+        self, rows: pa.Array, reason: int | Ints, late_by_us: Ints | None = None, messages: Sequence[str] | None = None
+    ) -> Ints:
+        """List rows; gives where they are, for ``column``.
+
+        Args:
+            rows: n structs, the rows as they came.
+            reason: why, of all or of each.
+            late_by_us: int64[n]: by how much they were late, microseconds; NO_VALUE where that is not known; None: of none.
+            messages: what was raised with each.
+        """
+        assert self._type is not None  # noqa: S101 - asked only where they are listed
+        count, number = len(rows), np.broadcast_to(np.asarray(reason, dtype=np.int64), len(rows))
+        late = np.full(count, NO_VALUE) if late_by_us is None else late_by_us
+        of = {
+            "reason": pa.array([str(name) for name in _REASONS]).take(pa.array(number)),
+            "late_by": pa.array(late, mask=late == NO_VALUE),
+            "message": pa.nulls(count, pa.string()) if messages is None else pa.array(messages, pa.string()),
+            "row": rows,
+        }
+        self._listed.append(
+            pa.StructArray.from_arrays([of[field.name] for field in self._type], fields=list(self._type))
+        )
+        self._size += count
+        return np.arange(self._size - count, self._size)
+
+    def column(self, at: Ints) -> pa.Array:
+        """The output's column ``dropped``: what is listed at these places; null for NO_ENTRY."""
+        if not self._listed:
+            return pa.nulls(len(at), self._type)
+        return pa.concat_arrays(self._listed).take(pa.array(at, mask=at == NO_ENTRY))
+
+    def add(  # noqa: PLR0917 - what is judged, then how
         self,
-        rows: pa.Table,
         why: Ints,
         time_us: Ints,
         watermark_us: int,
-        *,
         keys: Mapping[str, pa.Array],
-        row_of: str | None,
-        counted: dict[str, int],
+        rows: pa.Array | None,
+        sizes: Ints | None = None,
+        row_of: str | None = None,
+        windows: Block | None = None,
     ) -> None:
         """Count rows and, where they are listed, list them.
 
         Args:
-            rows: n rows; ``rows``: how many each stands for (without it one), ``row``: the original ones.
-            why: int64, n: as ``why_dropped`` says.
-            time_us: int64, n: their times.
+            why: int64[n]: as ``why_dropped`` says.
+            time_us: int64[n]: their times.
             watermark_us: that they were judged by.
             keys: the output's key columns, n rows.
+            rows: n structs, the rows as they came; None: they are not listed.
+            sizes: int64[n]: how many rows each stands for; None: one.
             row_of: the input that they are of, where there are several.
-            counted: number of rows dropped so far, by reason.
+            windows: n windows, from which they are dropped; None: they are in none.
         """
         at = np.flatnonzero(why != TAKEN)
         if not len(at):
             return
-        sizes = rows["rows"].to_numpy() if "rows" in rows.schema.names else np.ones(len(why), np.int64)
         for reason in np.unique(why[at]).tolist():
-            name = str(_NAMES[reason])
-            counted[name] = counted.get(name, 0) + int(sizes[why == reason].sum())
-        if self.lists:
-            late = np.isin(why[at], _LATE) & (watermark_us != NO_WATERMARK_US)
-            late_by_us = np.zeros(len(at), dtype=np.int64)
-            if late.any():
-                late_by_us[late] = _late_by_us(watermark_us, time_us[at][late])
-            late_by = pa.array(late_by_us, mask=~late)
-            own = rows["row"].combine_chunks().take(pa.array(at))
-            taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
-            self.tables.append(_table(self.schema, taken, why[at], late_by, _of_input(self.schema, own, row_of)))
+            self.count(reason, int((why == reason).sum() if sizes is None else sizes[why == reason].sum()))
+        if rows is None:
+            return
+        late_by_us = np.where(np.isin(why[at], _LATE), late_by(watermark_us, time_us[at]), NO_VALUE)
+        place = self.list_rows(self._of_input(rows.take(pa.array(at)), row_of), why[at], late_by_us)
+        taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
+        of = {} if windows is None else {name: column[at] for name, column in windows.items()}
+        block = make_block(len(at), kind=DROPPED_KIND, **{"windowless": True, **of})
+        self.tables.append(self._table(taken, block, self.column(place)))
+
+    def _of_input(self, rows: pa.Array, name: str | None) -> pa.Array:
+        """Rows of one of several inputs as one struct per input; of one input as they are."""
+        if name is None:
+            return rows
+        inputs = list(self._schema.field("dropped").type.field("row").type)
+        parts = [rows if field.name == name else pa.nulls(len(rows), field.type) for field in inputs]
+        return pa.StructArray.from_arrays(parts, fields=inputs)
+
+    def _table(self, keys: Mapping[str, pa.Array], block: Block, dropped: pa.Array) -> pa.Table:
+        columns = {**keys, "window": window_column(block), "pane": pane_column(block), "dropped": dropped}
+        of_each = [columns.get(field.name, pa.nulls(len(dropped), field.type)) for field in self._schema]
+        return pa.table(of_each, schema=self._schema)
 
 
-def _late_by_us(watermark_us: int, time_us: Ints) -> Ints:
-    """How far the watermark is past times, microseconds; at most to the end of time."""
-    return watermark_us - np.maximum(time_us, max(watermark_us - END_OF_TIME_US, NO_WATERMARK_US))
-
-
-def _table(schema: pa.Schema, keys: Mapping[str, pa.Array], why: Ints, late_by: pa.Array, rows: pa.Array) -> pa.Table:
-    count = len(why)
-    reasons = pa.array([str(name) for name in _NAMES]).take(pa.array(why))
-    dropped = pa.StructArray.from_arrays([reasons, late_by, rows], fields=list(schema.field("dropped").type))
-    block = make_block(count, kind=DROPPED_KIND)
-    columns: dict[str, pa.Array] = {**keys, "pane": pane_column(block), "dropped": dropped}
-    return pa.table([_column(columns, field, count) for field in schema], schema=schema)
-
-
-def _of_input(schema: pa.Schema, rows: pa.Array, name: str | None) -> pa.Array:
-    """Rows of one of several inputs as one struct per input; of one input as they are."""
-    if name is None:
-        return rows
-    inputs = list(schema.field("dropped").type.field("row").type)
-    parts = [rows if field.name == name else pa.nulls(len(rows), field.type) for field in inputs]
-    return pa.StructArray.from_arrays(parts, fields=inputs)
-
-
-def _column(columns: Mapping[str, pa.Array], field: pa.Field, count: int) -> pa.Array:
-    return columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+def structs(rows: pa.Table, schema: pa.Schema) -> pa.Array:
+    """Columns of rows, by this schema, as one column of structs."""
+    columns = [rows[name].combine_chunks() for name in schema.names]
+    return pa.StructArray.from_arrays(columns, fields=list(schema))
 
 
 def concat(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:

@@ -21,9 +21,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from beamish.contract.clocks import Clocks
 from beamish.contract.counts import DROPPED, Counts, counts_of_output
 from beamish.contract.relation import Relation
 from beamish.contract.store import Store
+from beamish.watermarks import known_us
 
 
 class Cadence(enum.Enum):
@@ -39,14 +41,19 @@ class Shard(Protocol):
     """Some of the keys of an operator.
 
     Attributes:
+        clocks: where they stand.
         watermark_us: the watermark that it hands on to the stage after; None before there is one.
         next_due_us: the least watermark at which something in it is due; None: nothing is.
         dropped: number of rows dropped so far, by reason.
         counts: what happened in the last step.
     """
 
+    clocks: Clocks
+
     @property
-    def watermark_us(self) -> int | None: ...
+    def watermark_us(self) -> int | None:
+        return known_us(self.clocks.watermark_us)
+
     @property
     def next_due_us(self) -> int | None: ...
     @property

@@ -12,10 +12,7 @@ columns of a block (one entry per row of output; ``_us``: int64, microseconds si
     has_rows            bool: where panes discard, whether rows are new in it
     pane_time_us        the pane's timestamp under a combiner; NO_VALUE: that of the end of its window
     values_at           int64: its values, in the window table's pool; NO_ENTRY for a dropped row
-    reason              int8: why it was dropped, among REASONS (windowing/dropped_rows.py)
-    late_by_us          int64, microseconds: the watermark less its event time when it was dropped (of windows of rows the reach less its
-                        number); NO_VALUE: unknown
-    row_at              int64: the dropped row, among the step's dropped rows
+    dropped_at          int64: of a dropped row where it is listed (drops.py)
 """
 
 from __future__ import annotations
@@ -58,9 +55,7 @@ COLUMNS: dict[str, tuple[str, Any]] = {
     "has_rows": ("bool", True),
     "pane_time_us": ("int64", NO_VALUE),
     "values_at": ("int64", NO_ENTRY),
-    "reason": ("int8", 0),
-    "late_by_us": ("int64", NO_VALUE),
-    "row_at": ("int64", NO_ENTRY),
+    "dropped_at": ("int64", NO_ENTRY),
 }
 
 

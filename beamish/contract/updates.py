@@ -13,7 +13,6 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.clocks import Clocks
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import MERGED_KIND, Block
 from beamish.contract.store import Store
@@ -54,13 +53,10 @@ class UpdatingShard(Shard, Protocol):
     """A shard whose updates can be had before they are rows of output.
 
     Attributes:
-        clocks: where they stand.
         held: the ``name`` of the suppress that the state was written under, and how many ``updates`` it holds; None: there
             never was one.
     """
 
-    @property
-    def clocks(self) -> Clocks: ...
     @property
     def held(self) -> Mapping[str, Any] | None: ...
 

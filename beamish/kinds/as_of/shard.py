@@ -30,7 +30,6 @@ from beamish.kinds.versions.horizon import horizon_us
 from beamish.kinds.versions.packing import time_us_of, unpack
 from beamish.kinds.versions.table import LATEST, TablePolicy
 from beamish.kinds.versions.table_shard import TableShard
-from beamish.watermarks import NO_WATERMARK_US
 
 _EVER = np.iinfo(np.int64)
 
@@ -47,10 +46,8 @@ class AsOfShard(TableShard):
 
     @property
     def watermark_us(self) -> int | None:
-        watermark_us = self._note.clocks.watermark_us
-        if watermark_us == NO_WATERMARK_US:
-            return None
-        return watermark_us if watermark_us == END_OF_TIME_US else horizon_us(watermark_us, self._grace_us)
+        watermark_us = super().watermark_us
+        return watermark_us if watermark_us in (None, END_OF_TIME_US) else horizon_us(watermark_us, self._grace_us)
 
     @property
     def next_due_us(self) -> int | None:
@@ -61,11 +58,11 @@ class AsOfShard(TableShard):
         return min(due, default=None)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        plan, clocks = self._plan, self._note.clocks
+        plan, clocks = self._plan, self.clocks
         before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
         schema = plan.gives.schema
         assert schema is not None  # noqa: S101 - it is bound
-        self._drops, self._out = Drops(schema), list[pa.Table]()
+        self._drops, self._out = Drops(schema, self._note.dropped), list[pa.Table]()
         arrived = unpack(payloads)
         of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
         self._take(of_stages, before_us)
@@ -157,8 +154,8 @@ class AsOfShard(TableShard):
 
     def _drop_rows(self, arrived: pa.Table, why: Ints, time_us: Ints, watermark_us: int) -> None:
         keys = {name: arrived[f"left.{name}"].combine_chunks() for name in self._plan.left.keys}
-        row_of = str(self._plan.left.name)
-        self._drops.add(arrived, why, time_us, watermark_us, keys=keys, row_of=row_of, counted=self._note.dropped)
+        rows = arrived["row"].combine_chunks() if self._drops.lists else None
+        self._drops.add(why, time_us, watermark_us, keys, rows, row_of=str(self._plan.left.name))
 
     def _come_out(self, rows: LeftRows, matches: Matches, timing: NDArray[np.int8], watermark_us: int) -> None:
         """Rows come out for the first time; under retractions they are kept as long as they may be corrected."""

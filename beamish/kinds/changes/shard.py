@@ -15,31 +15,34 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.contract.clocks import Clocks
+from beamish.contract.drops import (
+    EVENT_TIME_OUT_OF_RANGE,
+    EXPIRED,
+    NULL_EVENT_TIME,
+    TAKEN,
+    Drops,
+    concat,
+    structs,
+)
 from beamish.contract.event_times import in_range
 from beamish.contract.pane_columns import (
-    DROPPED_KIND,
     PANE_KIND,
     RETRACTION_KIND,
     UNKNOWN,
     Block,
     make_block,
-    pane_column,
-    timestamp_column,
-    window_column,
 )
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates, UpdatingShard
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.arrays import Flags
 from beamish.kernels.order import sort_order
 from beamish.kernels.reserved import EVENT_TIME, FIRST, ROWS
 from beamish.kinds.changes.order import newest_keys
 from beamish.kinds.changes.packing import unpack_changes
 from beamish.kinds.changes.plan import ChangesPlan
 from beamish.kinds.changes.slots import deletes, windows_of
-from beamish.pane import DropReason
 from beamish.tables.notes import read_note
-from beamish.watermarks import NO_WATERMARK_US
 
 ENTRY = "changes"
 FORMAT = 1
@@ -67,26 +70,19 @@ class ChangesShard(UpdatingShard):
 
     def __init__(self, plan: ChangesPlan, store: Store) -> None:
         self._plan, self._store = plan, store
-        self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
+        assert plan.gives.schema is not None  # noqa: S101 - it is bound
+        self._schema: pa.Schema = plan.gives.schema
+        self.clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._held: Mapping[str, Any] | None = None
         about = read_about(store, plan.identity)
         if about is None:
             return
-        self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
+        self.clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
         self._held = about["held"]
-
-    @property
-    def clocks(self) -> Clocks:
-        return self._clocks
 
     @property
     def held(self) -> Mapping[str, Any] | None:
         return self._held
-
-    @property
-    def watermark_us(self) -> int | None:
-        watermark_us = self._clocks.watermark_us
-        return None if watermark_us == NO_WATERMARK_US else watermark_us
 
     @property
     def next_due_us(self) -> int | None:
@@ -101,23 +97,23 @@ class ChangesShard(UpdatingShard):
 
     def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
         plan = self._plan
-        self._clocks.step([plan.takes.policy], sources_us, clock_us)
+        self.clocks.step([plan.takes.policy], sources_us, clock_us)
         if not payloads:
-            return _no_updates(plan)
+            none = plan.key_schema.empty_table(), plan.value_schema.empty_table(), self._schema.empty_table()
+            return Updates(make_block(0), *none)
         rows = unpack_changes(payloads)
         windows = windows_of(plan, rows)
         null = rows[EVENT_TIME].is_null().to_numpy()
         time_us = rows[EVENT_TIME].fill_null(0).to_numpy()
         outside = ~null & ~in_range(time_us)
         expired = ~null & ~outside & self._expired(windows)
-        dropped = [
-            self._drop(rows, windows, time_us, flags, reason)
-            for flags, reason in (
-                (null, DropReason.NULL_EVENT_TIME),
-                (outside, DropReason.EVENT_TIME_OUT_OF_RANGE),
-                (expired, DropReason.EXPIRED),
-            )
-        ]
+        drops = Drops(self._schema, self._dropped)
+        listed, sizes = structs(rows, plan.schema) if drops.lists else None, rows[ROWS].to_numpy()
+        keys = {name: rows[name].combine_chunks() for name in plan.key_schema.names}
+        for flags, reason in ((null, NULL_EVENT_TIME), (outside, EVENT_TIME_OUT_OF_RANGE), (expired, EXPIRED)):
+            why = np.where(flags, reason, TAKEN)
+            of_window = windows if reason == EXPIRED else None
+            drops.add(why, time_us, self.clocks.watermark_us, keys, listed, sizes, windows=of_window)
         kept = np.flatnonzero(~(null | outside | expired))
         own = rows.take(pa.array(kept))
         if not plan.preaggregates:  # they may come out one by one
@@ -128,10 +124,12 @@ class ChangesShard(UpdatingShard):
         columns = {name: column[kept] for name, column in windows.items()}
         columns["kind"] = np.where(deletes(plan, own), RETRACTION_KIND, PANE_KIND).astype(np.int8)
         columns["pane_time_us"] = time_us[kept]
-        keys, values = own.select(plan.key_schema.names), own.select(plan.value_schema.names)
+        values = own.select(plan.value_schema.names)
         columns["replaces"] = replaces(columns["kind"])
         block = make_block(len(kept), timing=UNKNOWN, is_first=True, **columns)
-        return Updates(block, keys, values, pa.concat_tables(dropped), own[FIRST].to_numpy())
+        return Updates(
+            block, own.select(plan.key_schema.names), values, concat(self._schema, drops.tables), own[FIRST].to_numpy()
+        )
 
     def _expired(self, windows: Block) -> Flags:
         """Whether rows come after their window has closed: bool, one per row."""
@@ -139,43 +137,13 @@ class ChangesShard(UpdatingShard):
         if grace is None:
             return np.zeros(len(windows["end_us"]), dtype=bool)
         end = np.where(windows["windowless"], END_OF_TIME_US - grace.us, windows["end_us"])
-        return self._clocks.watermark_us - grace.us >= end
-
-    def _drop(self, rows: pa.Table, windows: Block, time_us: Ints, flags: Flags, reason: DropReason) -> pa.Table:
-        """Count dropped rows; gives them as rows of output where they are to be listed."""
-        plan, schema = self._plan, self._plan.gives.schema
-        assert schema is not None  # noqa: S101 - it is bound
-        count = int(rows[ROWS].to_numpy()[flags].sum())
-        if count:
-            self._dropped[str(reason)] = self._dropped.get(str(reason), 0) + count
-        if not count or not plan.options.with_dropped:
-            return schema.empty_table()
-        at = np.flatnonzero(flags)
-        own = rows.take(pa.array(at)).combine_chunks()
-        late_by = pa.nulls(len(at), pa.int64())
-        if reason is DropReason.EXPIRED:
-            late_by = pa.array(self._clocks.watermark_us - time_us[at])
-        of_window = reason is DropReason.EXPIRED
-        columns = {
-            name: column[at] if of_window else np.zeros(len(at), column.dtype) for name, column in windows.items()
-        }
-        columns["windowless"] = columns["windowless"] | (not of_window)
-        block = make_block(len(at), kind=DROPPED_KIND, **columns)
-        row = pa.StructArray.from_arrays(
-            [own[name].combine_chunks() for name in plan.schema.names], fields=list(plan.schema)
-        )
-        reasons = pa.array([str(reason)] * len(at), pa.string())
-        dropped = pa.StructArray.from_arrays([reasons, late_by, row], fields=list(schema.field("dropped").type))
-        values = [pa.nulls(len(at), field.type) for field in plan.value_schema]
-        all_null = timestamp_column(np.zeros(len(at), dtype=np.int64), np.ones(len(at), dtype=bool))
-        keys = own.select(plan.key_schema.names).columns
-        return pa.table([*keys, window_column(block), *values, pane_column(block), all_null, dropped], schema=schema)
+        return self.clocks.watermark_us - grace.us >= end
 
     def save(self, held: Mapping[str, Any]) -> None:
         about = {
             "format": FORMAT,
             "identity": self._plan.identity,
-            "clocks": attrs.asdict(self._clocks),
+            "clocks": attrs.asdict(self.clocks),
             "dropped": self._dropped,
             "held": dict(held),
         }
@@ -186,9 +154,3 @@ def replaces(kind: NDArray[np.int8]) -> Flags:
     """Whether changes of these kinds may replace others: what sets a slot does, what it held before is not known."""
     sets: Flags = kind == PANE_KIND
     return sets
-
-
-def _no_updates(plan: ChangesPlan) -> Updates:
-    assert plan.gives.schema is not None  # noqa: S101 - it is bound
-    none = plan.gives.schema.empty_table()
-    return Updates(make_block(0), plan.key_schema.empty_table(), plan.value_schema.empty_table(), none)

@@ -17,14 +17,7 @@ import pyarrow.compute as pc
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.counts import Counts
-from beamish.contract.drops import (
-    DUPLICATE,
-    OUT_OF_RETENTION,
-    TAKEN,
-    Drops,
-    concat,
-    why_dropped,
-)
+from beamish.contract.drops import DUPLICATE, OUT_OF_RETENTION, TAKEN, Drops, concat, structs, why_dropped
 from beamish.contract.operator import Shard
 from beamish.contract.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
 from beamish.contract.store import Store
@@ -68,16 +61,11 @@ class DuplicatesShard(Shard):
         assert plan.gives.schema is not None  # noqa: S101 - it is bound
         self._schema: pa.Schema = plan.gives.schema
         self._remembered = remembered
-        self._clocks, self._dropped = Clocks.new(1), dict[str, int]()
+        self.clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._counts = Counts(0)
         about = read_about(store, plan.identity, plan.options.call)
         if about is not None:
-            self._clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
-
-    @property
-    def watermark_us(self) -> int | None:
-        watermark_us = self._clocks.watermark_us
-        return None if watermark_us == NO_WATERMARK_US else watermark_us
+            self.clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
 
     @property
     def next_due_us(self) -> int | None:
@@ -93,8 +81,8 @@ class DuplicatesShard(Shard):
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         plan = self._plan
-        before_us, _ = self._clocks.step([plan.takes.policy], sources_us, clock_us)
-        watermark_us = self._clocks.watermark_us
+        before_us, _ = self.clocks.step([plan.takes.policy], sources_us, clock_us)
+        watermark_us = self.clocks.watermark_us
         self._counts = Counts(0)
         rows = (
             [self._take(unpack_rows(payloads), before_us if plan.takes.is_panes else watermark_us)] if payloads else []
@@ -115,12 +103,9 @@ class DuplicatesShard(Shard):
         own = rows.take(pa.array(at))
         again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
         why[at[again]] = DUPLICATE
-        drops = Drops(self._schema)
-        if plan.with_dropped:
-            columns = [rows[name].combine_chunks() for name in plan.schema.names]
-            rows = rows.append_column("row", pa.StructArray.from_arrays(columns, fields=list(plan.schema)))
+        drops = Drops(self._schema, self._dropped)
         keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
-        drops.add(rows, why, time_us, watermark_us, keys=keys, row_of=None, counted=self._dropped)
+        drops.add(why, time_us, watermark_us, keys, structs(rows, plan.schema) if drops.lists else None)
         late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
         late_by_us = int((watermark_us - time_us[timed][late]).max()) if late.any() else None
         self._counts = Counts(int((~again).sum()), late_by_us)
@@ -140,7 +125,7 @@ class DuplicatesShard(Shard):
         about = {
             "format": FORMAT,
             "identity": self._plan.identity,
-            "clocks": attrs.asdict(self._clocks),
+            "clocks": attrs.asdict(self.clocks),
             "dropped": self._dropped,
         }
         self._store.put(DUPLICATES, json.dumps(about).encode())

@@ -111,11 +111,7 @@ class RefinedShard(Shard):
     """A shard whose output is refined."""
 
     def __init__(self, operator: RefinedOperator, inner: Shard) -> None:
-        self._operator, self._inner = operator, inner
-
-    @property
-    def watermark_us(self) -> int | None:
-        return self._inner.watermark_us
+        self._operator, self._inner, self.clocks = operator, inner, inner.clocks
 
     @property
     def next_due_us(self) -> int | None:

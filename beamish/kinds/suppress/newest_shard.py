@@ -36,7 +36,7 @@ class NewestShard(SuppressShard):
     def _hold(self, updates: Updates) -> HeldTable:
         held = self._new_table()
         self._read(held, self._store.segments([RECENT]))
-        take_newest(held, self._operator, updates, self._inner.clocks.clock_us)
+        take_newest(held, self._operator, updates, self.clocks.clock_us)
         return self._taken_in(held) if self._takes_in(held) else held
 
     def _takes_in(self, held: HeldTable) -> bool:

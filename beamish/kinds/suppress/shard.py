@@ -45,7 +45,8 @@ class SuppressShard(Shard):
         check_held(self._inner.held, suppress.name)
         self._store = HeldStore(store, suppress.name)
         self._store.about["takes"] = schema_texts(operator.takes)
-        self._due = Due(suppress, operator, self._inner.clocks)
+        self.clocks = self._inner.clocks
+        self._due = Due(suppress, operator, self.clocks)
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         updates = self._inner.updates(sources_us, clock_us, payloads)
@@ -72,8 +73,8 @@ class SuppressShard(Shard):
         held = self._new_table()
         key_at = held.keys.append(updates.keys)
         self._read_touched(held, updates, key_at)
-        take_up(held, self._operator, updates, key_at, self._inner.clocks.clock_us)
-        held.settle(self._inner.clocks.watermark_us)
+        take_up(held, self._operator, updates, key_at, self.clocks.clock_us)
+        held.settle(self.clocks.watermark_us)
         return held
 
     def _read_due(self, held: HeldTable) -> None:
@@ -179,10 +180,6 @@ class SuppressShard(Shard):
         """Have all segments read, and written anew."""
         self._read(held, self._store.index["segment"].tolist())
         held["touched"][:] = True
-
-    @property
-    def watermark_us(self) -> int | None:
-        return self._inner.watermark_us
 
     @property
     def next_due_us(self) -> int | None:

@@ -20,7 +20,15 @@ def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
     """Take in changes that are there before the first step: none is late, and their versions count as shown."""
     for changes in unpack(payloads).values():
         latest_only = table.plan.options.latest_only
-        arrive(table, note, changes, NO_WATERMARK_US, drops=Drops(pa.schema([])), keys={}, latest_only=latest_only)
+        arrive(
+            table,
+            note,
+            changes,
+            NO_WATERMARK_US,
+            drops=Drops(pa.schema([]), note.dropped),
+            keys={},
+            latest_only=latest_only,
+        )
     table.save(NO_WATERMARK_US)
 
 
@@ -40,10 +48,10 @@ def arrive(
 
     Args:
         table: the table.
-        note: the shard's; it counts.
+        note: the shard's.
         changes: as ``packing.py`` gives them, n rows.
         watermark_us: that they are judged by.
-        drops: lists what is dropped.
+        drops: what is dropped.
         keys: the output's key columns, n rows.
         latest_only: whether only versions without end come out.
         joined_below_us: of a join that does not correct: rows at times below it have come out, so changes there are listed.
@@ -57,7 +65,8 @@ def arrive(
     taken = np.flatnonzero(why == TAKEN)
     if joined_below_us is not None:
         why[(why == TAKEN) & (time_us < joined_below_us)] = JOINED_ALREADY
-    drops.add(changes, why, time_us, watermark_us, keys=keys, row_of=row_of, counted=note.dropped)
+    rows = changes["row"].combine_chunks() if drops.lists else None
+    drops.add(why, time_us, watermark_us, keys, rows, changes["rows"].to_numpy(), row_of)
     if not len(taken):
         return None
     note.steps += 1

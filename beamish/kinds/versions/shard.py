@@ -17,7 +17,6 @@ from beamish.kinds.versions.plan import VersionsPlan
 from beamish.kinds.versions.rows import version_rows
 from beamish.kinds.versions.table import TablePolicy
 from beamish.kinds.versions.table_shard import TableShard
-from beamish.watermarks import NO_WATERMARK_US
 
 
 class VersionsShard(TableShard):
@@ -28,20 +27,15 @@ class VersionsShard(TableShard):
         self._plan = plan
 
     @property
-    def watermark_us(self) -> int | None:
-        watermark_us = self._note.clocks.watermark_us
-        return None if watermark_us == NO_WATERMARK_US else watermark_us
-
-    @property
     def next_due_us(self) -> int | None:
         return self._table.next_due_us
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        table, plan, clocks = self._plan.table, self._plan, self._note.clocks
+        table, plan, clocks = self._plan.table, self._plan, self.clocks
         before_us, _ = clocks.step([table.takes.policy], sources_us, clock_us)
         schema = plan.gives.schema
         assert schema is not None  # noqa: S101 - it is bound
-        drops, out = Drops(schema), []
+        drops, out = Drops(schema, self._note.dropped), []
         if not table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
         for changes in unpack(payloads).values():

@@ -31,6 +31,7 @@ class TableShard(Shard):
         self, plan: TablePlan, identity: Mapping[str, Any], store: Store, policy: TablePolicy, *, inputs: int
     ) -> None:
         self._note = read_note(store, identity, plan, inputs)
+        self.clocks = self._note.clocks
         self._table = VersionTable(plan, store, policy)
         self._store, self._identity = store, identity
 

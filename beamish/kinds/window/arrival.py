@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from beamish.contract.drops import EXPIRED, UNMATCHED_REMOVAL
 from beamish.kernels.arrays import NO_ENTRY, Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.clock_moves import pass_ends
-from beamish.kinds.window.dropped_rows import EXPIRED, UNMATCHED_REMOVAL
 from beamish.kinds.window.drops import drop_from_windows, drop_untimed, timed_rows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.error_context import naming_window

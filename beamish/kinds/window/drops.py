@@ -1,6 +1,6 @@
 """Dropping rows: they are counted by reason, and listed where the pipeline asks for it.
 
-See docs/semantics.md#dropped-rows; dropped_rows.py.
+See docs/semantics.md#dropped-rows.
 
 A row is dropped from a window (it expired, its trigger has finished), or, once and from no window, for its event time
 (it has none, or one that is out of range). The second kind is counted once per row, the first once per (row, window).
@@ -13,19 +13,24 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.event_times import in_range
-from beamish.instants import END_OF_TIME_US, NO_TIME_US
-from beamish.kernels.arrays import NO_VALUE, Flags, Ints
-from beamish.kinds.window.bundle import Bundle, plan_keys
-from beamish.kinds.window.dropped_rows import (
+from beamish.accumulations.base.accumulation import merged_name
+from beamish.contract.drops import (
     DUPLICATE,
     ERROR,
     EVENT_TIME_OUT_OF_RANGE,
     NULL_EVENT_TIME,
-    REASONS,
     UNMATCHED_REMOVAL,
+    late_by,
+    structs,
 )
+from beamish.contract.event_times import in_range
+from beamish.contract.pane_columns import DROPPED_KIND
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.reserved import INPUT
+from beamish.kinds.window.bundle import Bundle, plan_keys
 from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
@@ -55,7 +60,7 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
     """
     keys = plan_keys(step.plan, bundle.untimed)
     _drop_from_no_window(step, bundle.untimed, bundle.untimed_rows, step.table.keys.append(keys), NULL_EVENT_TIME)
-    _count(step, EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
+    step.drops.count(EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
     if not timed.all():
         rows = bundle.table.filter(pa.array(~timed))
         _drop_from_no_window(step, rows, int(bundle.rows[~timed].sum()), key_at[~timed], EVENT_TIME_OUT_OF_RANGE)
@@ -69,18 +74,19 @@ def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int)
 def _drop_from_windows(
     step: Step, bundle: Bundle, entries: Entries, reason: int, messages: Sequence[str] | None
 ) -> None:
-    _count(step, reason, int(bundle.rows[entries.row].sum()))
+    step.drops.count(reason, int(bundle.rows[entries.row].sum()))
     if reason not in (UNMATCHED_REMOVAL, DUPLICATE, ERROR) and not step.plan.counts_rows:
         _note_latest(step, bundle.first_us[entries.row])
-    if step.plan.options.lists_dropped and len(entries.row):
-        step.output.add_dropped(
-            bundle.table.take(pa.array(entries.row)),
-            messages,
+    if step.drops.lists and len(entries.row):
+        rows = _as_listed(step.plan, bundle.table.take(pa.array(entries.row)))
+        late_by_us = late_by(step.progress_of_rows(bundle, entries.row), bundle.place[entries.row])
+        step.output.add(
+            len(entries.row),
+            kind=DROPPED_KIND,
             key_at=entries.key_at,
             start_us=entries.start_us,
             end_us=entries.end_us,
-            reason=reason,
-            late_by_us=_late_by(step.progress_of_rows(bundle, entries.row), bundle.place[entries.row]),
+            dropped_at=step.drops.list_rows(rows, reason, late_by_us, messages),
         )
 
 
@@ -125,24 +131,23 @@ def drop_from_no_window(step: Step, rows: pa.Table, reason: int, messages: Seque
 def _drop_from_no_window(
     step: Step, rows: pa.Table, count: int, key_at: Ints, reason: int, *, messages: Sequence[str] | None = None
 ) -> None:
-    _count(step, reason, count)
-    if step.plan.options.lists_dropped and rows.num_rows:
-        step.output.add_dropped(rows, messages, key_at=key_at, windowless=True, reason=reason)
+    step.drops.count(reason, count)
+    if step.drops.lists and rows.num_rows:
+        at = step.drops.list_rows(_as_listed(step.plan, rows), reason, messages=messages)
+        step.output.add(rows.num_rows, kind=DROPPED_KIND, key_at=key_at, windowless=True, dropped_at=at)
 
 
-def _late_by(progress: int | Ints, place: Ints) -> Ints:
-    """The watermark less the event time in microseconds, or the reach less the number; NO_VALUE without either."""
-    known = (np.asarray(progress) != NO_WATERMARK_US) & (place != NO_TIME_US)
-    now = np.where(known, progress, 0)
-    # What is later than 64 bits can say is so late.
-    late_by = now - np.maximum(place, np.maximum(now, 0) - END_OF_TIME_US)
-    return np.where(known, late_by, NO_VALUE)
-
-
-def _count(step: Step, reason: int, rows: int) -> None:
-    if rows:
-        name = str(REASONS[reason])
-        step.state.dropped[name] = step.state.dropped.get(name, 0) + rows
+def _as_listed(plan: WindowPlan, rows: pa.Table) -> pa.Array:
+    """Rows in the plan's ``row_type``: of a merge one struct per input, and only that of the row's own input is not null."""
+    fields = list(plan.row_type)
+    if not plan.has_several_inputs:
+        return structs(rows, pa.schema(fields))
+    which, parts = rows[INPUT].to_numpy(), []
+    for number, input_ in enumerate(fields):
+        columns = [rows[merged_name(input_.name, field.name)].combine_chunks() for field in input_.type]
+        mask = pa.array(which != number)
+        parts.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
+    return pa.StructArray.from_arrays(parts, fields=fields)
 
 
 def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

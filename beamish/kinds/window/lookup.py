@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from beamish.contract.drops import DUPLICATE, WINDOW_FINISHED
 from beamish.kernels.arrays import Ints
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import DUPLICATE, WINDOW_FINISHED
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.keyed_windows import known_and_own

@@ -12,12 +12,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.drops import DUPLICATE, WINDOW_FINISHED
 from beamish.contract.keyed_windows import KeyedWindows
 from beamish.contract.pane_columns import MERGED_KIND, RETRACTION_KIND
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import DUPLICATE, WINDOW_FINISHED
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.error_context import naming_window

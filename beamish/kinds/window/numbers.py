@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.contract.drops import DUPLICATE, NULL_EVENT_TIME, NULL_NUMBER, OUT_OF_RETENTION
 from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.kernels.buffers import plain
 from beamish.kernels.codes import factorize_values
@@ -17,7 +18,6 @@ from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts, sort_keys
 from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import DUPLICATE, NULL_EVENT_TIME, NULL_NUMBER, OUT_OF_RETENTION
 from beamish.kinds.window.drops import drop_rows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.keyed_windows import known_and_own

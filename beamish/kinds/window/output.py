@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.drops import Drops
 from beamish.contract.pane_columns import (
     COLUMNS,
     DROPPED_KIND,
@@ -20,7 +20,6 @@ from beamish.contract.pane_columns import (
 from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_VALUE, Ints
-from beamish.kinds.window.dropped_rows import DroppedRows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.tables.pool import Pool
 
@@ -28,10 +27,9 @@ from beamish.tables.pool import Pool
 class Output:
     """Rows of output in the order in which they come out."""
 
-    def __init__(self, plan: WindowPlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: WindowPlan, drops: Drops) -> None:
+        self._plan, self._drops = plan, drops
         self._blocks: list[Block] = []
-        self._dropped_rows = DroppedRows(plan)
 
     def add(self, rows: int, **columns: Any) -> None:
         """Add ``rows`` rows; a column that is not given has its usual value."""
@@ -41,10 +39,6 @@ class Output:
     def add_block(self, block: Block) -> None:
         """Add a block of rows."""
         self._blocks.append(block)
-
-    def add_dropped(self, rows: pa.Table, messages: Sequence[str] | None = None, **columns: Any) -> None:
-        """Add rows that were dropped; ``messages``: what was raised with each."""
-        self.add(rows.num_rows, kind=DROPPED_KIND, row_at=self._dropped_rows.append(rows, messages), **columns)
 
     def mark(self) -> int:
         """How much there is, for ``go_back``."""
@@ -60,7 +54,7 @@ class Output:
             return self._plan.pane_schema.empty_table()
         column = self._columns()
         rows = keys.take(column["key_at"]), values.take(column["values_at"])
-        return pane_table(self._plan, column, *rows, self._dropped_rows)
+        return pane_table(self._plan, column, *rows, self._drops)
 
     def updates(self, keys: Pool, values: Pool) -> Updates:
         """All rows as updates; dropped rows in the plan's ``pane_schema`` beside them.
@@ -75,7 +69,7 @@ class Output:
         if dropped.any():
             own = {name: entries[dropped] for name, entries in column.items()}
             none = Pool(self._plan.value_schema).take(own["values_at"])
-            of_dropped = pane_table(self._plan, own, keys.take(own["key_at"]), none, self._dropped_rows)
+            of_dropped = pane_table(self._plan, own, keys.take(own["key_at"]), none, self._drops)
             column = {name: entries[~dropped] for name, entries in column.items()}
         column["pane_time_us"] = pane_times(self._plan, column["pane_time_us"], column["end_us"])
         return Updates(column, keys.take(column["key_at"]), values.take(column["values_at"]), of_dropped)
@@ -85,7 +79,7 @@ class Output:
 
 
 def pane_table(
-    plan: WindowPlan, column: Block, keys: pa.Table, values: pa.Table, dropped_rows: DroppedRows | None = None
+    plan: WindowPlan, column: Block, keys: pa.Table, values: pa.Table, drops: Drops | None = None
 ) -> pa.Table:
     """Rows of output in the plan's ``pane_schema``.
 
@@ -94,7 +88,7 @@ def pane_table(
         column: n rows.
         keys: their key columns, n rows.
         values: their values, n rows; null for dropped rows.
-        dropped_rows: the dropped rows that ``row_at`` points to; None: none is one.
+        drops: lists the dropped rows; None: none is one.
     """
     dropped = column["kind"] == DROPPED_KIND
     if plan.join is not None:
@@ -111,8 +105,8 @@ def pane_table(
         timestamp_column(pane_times(plan, column["pane_time_us"], column["end_us"]), dropped),
     ]
     if plan.options.lists_dropped:
-        dropped_rows = dropped_rows or DroppedRows(plan)
-        columns.append(dropped_rows.column(column["row_at"], column["reason"], column["late_by_us"], dropped))
+        drops = drops or Drops(plan.pane_schema, {})
+        columns.append(drops.column(column["dropped_at"]))
     return pa.table(columns, schema=plan.pane_schema)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.pairs_once import PairsOnce
+from beamish.contract.drops import OUT_OF_RETENTION
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.kernels.buffers import numbers
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import INPUT, KEPT_BY, NUMBER
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import OUT_OF_RETENTION
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.step import Step

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.drops import OUT_OF_RETENTION
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts
 from beamish.kernels.sizes import bytes_of_rows
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import OUT_OF_RETENTION
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.fallen import FallenWindows

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from beamish.contract.drops import ERROR
 from beamish.contract.keyed_windows import KeyedWindows
 from beamish.errors import NumericOverflowError, UserFunctionError
 from beamish.kernels.arrays import Flags, Ints
@@ -18,7 +19,6 @@ from beamish.kernels.codes import factorize_rows
 from beamish.kernels.halves import Raised, failing, without_errors
 from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import ERROR
 from beamish.kinds.window.drops import drop_error, drop_rows
 from beamish.kinds.window.entries import Entries, entries_of
 from beamish.kinds.window.step import Step

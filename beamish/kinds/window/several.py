@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.clocks import Clocks
 from beamish.contract.counts import Counts
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates, UpdatingShard
@@ -66,6 +65,7 @@ class SeveralShards(UpdatingShard):
         self._first = self._shards[there[0] if there else next(iter(self._shards))]
         for name in self._shards.keys() - there:
             self._shards[name].stand_at(self._first.clocks)
+        self.clocks = self._first.clocks
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
         each = self._each(payloads)
@@ -98,15 +98,6 @@ class SeveralShards(UpdatingShard):
     def _named(self, name: str, rows: pa.Table) -> pa.Table:
         """Rows with the name of their windowing after their key columns."""
         return rows.add_column(self._place, WINDOWING, pa.array([name] * rows.num_rows, pa.string()))
-
-    @property
-    def clocks(self) -> Clocks:
-        """Where the clocks stand."""
-        return self._first.clocks
-
-    @property
-    def watermark_us(self) -> int | None:
-        return self._first.watermark_us
 
     @property
     def next_due_us(self) -> int | None:

@@ -38,6 +38,7 @@ class WindowShard(UpdatingShard):
     def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
         self._plan = plan
         self._state = State.open(plan, store, policy)
+        self.clocks = self._state.clocks
         self._counts = Counts()
 
     def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
@@ -103,17 +104,7 @@ class WindowShard(UpdatingShard):
 
     def stand_at(self, clocks: Clocks) -> None:
         """Begin where other clocks stand."""
-        self._state.clocks = Clocks.of(attrs.asdict(clocks))
-
-    @property
-    def clocks(self) -> Clocks:
-        """Where the clocks stand."""
-        return self._state.clocks
-
-    @property
-    def watermark_us(self) -> int | None:
-        watermark_us = self._state.clocks.watermark_us
-        return None if watermark_us == NO_WATERMARK_US else watermark_us
+        self.clocks = self._state.clocks = Clocks.of(attrs.asdict(clocks))
 
     @property
     def next_due_us(self) -> int | None:

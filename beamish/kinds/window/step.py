@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.contract.drops import Drops
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_ENTRY, Ints
 from beamish.kinds.window.bundle import Bundle
@@ -42,6 +43,7 @@ class Step:
     Attributes:
         table: the windows it has read, changed and made.
         inherited_panes: panes of windows merged away that are still to be retracted.
+        drops: the rows that it drops.
         output: what comes out of it.
         watermark_us, clock_us: where the clocks stand now.
         watermark_before_us: where the watermark stood when the current part of the step began.
@@ -54,7 +56,8 @@ class Step:
         self.plan, self.state = plan, state
         self.table = WindowTable(plan)
         self.inherited_panes = InheritedPanes()
-        self.output = Output(plan)
+        self.drops = Drops(plan.pane_schema, state.dropped)
+        self.output = Output(plan, self.drops)
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
         self.reaches = state.reaches
@@ -103,7 +106,8 @@ class Step:
         self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
         self.inherited_panes.columns = {name: column.copy() for name, column in mark.inherited.items()}
         self.output.go_back(mark.output)
-        self.state.dropped, self.taken, self.late_by_us = dict(mark.dropped), mark.taken, mark.late_by_us
+        self.state.dropped = self.drops.counted = dict(mark.dropped)
+        self.taken, self.late_by_us = mark.taken, mark.late_by_us
 
     def _groups(self, reaches: Reaches, at: WindowIndices) -> Ints:
         group = self.table["group"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import Trigger
-from beamish.watermarks import NO_WATERMARK_US
+from beamish.watermarks import known_us
 
 Columns = dict[str, Any]
 ValuesOf = Callable[[str, NDArray[np.intp]], pa.Array]
@@ -63,8 +63,7 @@ class TriggerNow:
         self.at_end = self.end_us <= progress
 
     def watermark_us(self, window: int) -> int | None:
-        progress = self._progress if isinstance(self._progress, int) else int(self._progress[window])
-        return None if progress == NO_WATERMARK_US else progress
+        return known_us(self._progress if isinstance(self._progress, int) else int(self._progress[window]))
 
     def value_is_within(self, name: str, at: NDArray[np.intp], at_least: Any, at_most: Any) -> NDArray[np.bool_]:
         if self._values_of is None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.drops import ERROR
 from beamish.errors import NumericOverflowError, UserFunctionError
 from beamish.kernels.arrays import Ints
 from beamish.kernels.halves import failing
-from beamish.kinds.window.dropped_rows import ERROR
 from beamish.kinds.window.drops import drop_from_no_window
 from beamish.kinds.window.packing import about, check_numbers, unpack
 from beamish.kinds.window.plan import WindowPlan

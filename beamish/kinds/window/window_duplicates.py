@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.drops import DUPLICATE, OUT_OF_RETENTION
 from beamish.contract.keyed_windows import KeyedWindows
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.buffers import list_column, list_lengths, starts
@@ -17,7 +18,6 @@ from beamish.kernels.groups import Groups
 from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.deduplicate.remembered import RememberedIds
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.dropped_rows import DUPLICATE, OUT_OF_RETENTION
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.step import Step
