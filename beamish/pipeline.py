@@ -641,11 +641,7 @@ class Pipeline:
                 f"suppress({suppress.until!r}): the stage is suppressed already, {stage.suppress.until.describe()}; say one of "
                 "the two"
             )
-        if not isinstance(stage, (WindowStage, ChangesStage)):
-            raise PipelineError(
-                f"suppress({suppress.until!r}): only windows and changes() are held back, since versions and joined rows have no "
-                "end; say it in a stage before, or in one after: .then(bm.Pipeline().window(...)...suppress(...))"
-            )
+        stage.suppressed_by(suppress)  # or it says why not
         flow = attrs.evolve(self.flow, stage=Suppressed(stage, suppress))
         if is_complete(flow):
             flow.completed.check()

@@ -13,7 +13,6 @@ from beamish.contract.relation import Relation
 from beamish.contract.store import DictStore
 from beamish.flow import Flow
 from beamish.kinds.as_of.operator import AsOfOperator
-from beamish.kinds.refine.operator import bare
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.reading import held_rows
 from beamish.kinds.versions.operator import VersionsOperator
@@ -79,4 +78,4 @@ def rows_after(
 def _stores_after(flow: Flow, events: Sequence[Event], initial: Any) -> Iterator[tuple[Operator, Sequence[DictStore]]]:
     """The operator of each stage, and the stores of its shards after a script."""
     for below, stores in stages_after(flow, events, initial):
-        yield bare(below.operator), stores
+        yield below.operator, stores

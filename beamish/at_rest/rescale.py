@@ -32,7 +32,6 @@ from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kinds.deduplicate import remembered
-from beamish.kinds.refine.operator import bare
 from beamish.kinds.suppress.carrying_over import held_entries, put_held_together, split_held
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.window import fallen, reaches
@@ -99,12 +98,11 @@ def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> N
 
 def _noted(operator: Operator) -> NotedStage | None:
     suppress = _suppress(operator)
-    return noted_stage(bare(operator) if suppress is None else suppress.inner)
+    return noted_stage(operator if suppress is None else suppress.inner)
 
 
 def _suppress(operator: Operator) -> SuppressOperator | None:
-    own = bare(operator)
-    return own if isinstance(own, SuppressOperator) else None
+    return operator if isinstance(operator, SuppressOperator) else None
 
 
 def _check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from beamish.contract.operator import Operator
-from beamish.kinds.refine.operator import bare
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.plan import WindowPlan
@@ -11,7 +10,6 @@ from beamish.kinds.window.plan import WindowPlan
 
 def window_plan(operator: Operator) -> WindowPlan:
     """The plan of a stage of windows, suppressed or not."""
-    operator = bare(operator)
     inner = operator.inner if isinstance(operator, SuppressOperator) else operator
     assert isinstance(inner, WindowOperator)  # noqa: S101 - it is a stage of windows
     return inner.plan

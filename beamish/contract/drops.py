@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.event_times import in_range
-from beamish.contract.pane_columns import DROPPED_KIND, Block, make_block, pane_column, window_column
+from beamish.contract.pane_columns import DROPPED_KIND, Block, make_block
+from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US, NO_TIME_US
 from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
 from beamish.pane import DropReason
@@ -68,15 +69,15 @@ class Drops:
 
     Attributes:
         counted: number of rows dropped so far, by reason.
-        tables: rows of output that are listed by ``add``.
+        updates: those that ``add`` lists.
     """
 
-    def __init__(self, schema: pa.Schema, counted: dict[str, int]) -> None:
-        self.counted, self._schema = counted, schema
-        self._type = schema.field("dropped").type if "dropped" in schema.names else None
+    def __init__(self, schema: pa.Schema | None, counted: dict[str, int]) -> None:
+        self.counted = counted
+        self._type = schema.field("dropped").type if schema is not None and "dropped" in schema.names else None
         self._listed: list[pa.Array] = []
         self._size = 0
-        self.tables: list[pa.Table] = []
+        self.updates: list[Updates] = []
 
     @property
     def lists(self) -> bool:
@@ -153,31 +154,21 @@ class Drops:
             return
         late_by_us = np.where(np.isin(why[at], _LATE), late_by(watermark_us, time_us[at]), NO_VALUE)
         place = self.list_rows(self._of_input(rows.take(pa.array(at)), row_of), why[at], late_by_us)
-        taken = {name: column.take(pa.array(at)) for name, column in keys.items()}
+        taken = pa.table({name: column.take(pa.array(at)) for name, column in keys.items()})
         of = {} if windows is None else {name: column[at] for name, column in windows.items()}
         block = make_block(len(at), kind=DROPPED_KIND, **{"windowless": True, **of})
-        self.tables.append(self._table(taken, block, self.column(place)))
+        self.updates.append(Updates(block, taken, pa.table({}), self.column(place)))
 
     def _of_input(self, rows: pa.Array, name: str | None) -> pa.Array:
         """Rows of one of several inputs as one struct per input; of one input as they are."""
-        if name is None:
+        if name is None or self._type is None:
             return rows
-        inputs = list(self._schema.field("dropped").type.field("row").type)
+        inputs = list(self._type.field("row").type)
         parts = [rows if field.name == name else pa.nulls(len(rows), field.type) for field in inputs]
         return pa.StructArray.from_arrays(parts, fields=inputs)
-
-    def _table(self, keys: Mapping[str, pa.Array], block: Block, dropped: pa.Array) -> pa.Table:
-        columns = {**keys, "window": window_column(block), "pane": pane_column(block), "dropped": dropped}
-        of_each = [columns.get(field.name, pa.nulls(len(dropped), field.type)) for field in self._schema]
-        return pa.table(of_each, schema=self._schema)
 
 
 def structs(rows: pa.Table, schema: pa.Schema) -> pa.Array:
     """Columns of rows, by this schema, as one column of structs."""
     columns = [rows[name].combine_chunks() for name in schema.names]
     return pa.StructArray.from_arrays(columns, fields=list(schema))
-
-
-def concat(schema: pa.Schema, tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of one schema as one."""
-    return pa.concat_tables([schema.empty_table(), *tables])

@@ -1,8 +1,8 @@
 """The border between the engine and the runners: an operator is a stage bound to its data, a shard does its work.
 
 The rows of what an operator takes are packed into payloads, bytes for one shard each, where the rows are; payloads go
-to their shards; a shard steps. The runner owns the order of steps, the way of payloads, the store and the clocks' raw
-readings; the operator owns what the bytes mean.
+to their shards; a shard steps and gives updates, of which the operator makes rows. The runner owns the order of steps, the
+way of payloads, the store and the clocks' raw readings; the operator owns what the bytes mean.
 
 Laws (tests/laws/test_operators.py, for every operator):
 
@@ -19,12 +19,19 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.counts import DROPPED, Counts, counts_of_output
+from beamish.contract.pane_columns import Block
 from beamish.contract.relation import Relation
+from beamish.contract.sharding import shard_of
 from beamish.contract.store import Store
+from beamish.contract.updates import Updates
+from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.groups import Groups
+from beamish.kernels.order import Key
 from beamish.watermarks import known_us
 
 
@@ -41,14 +48,19 @@ class Shard(Protocol):
     """Some of the keys of an operator.
 
     Attributes:
+        operator: it makes rows of the shard's updates.
         clocks: where they stand.
         watermark_us: the watermark that it hands on to the stage after; None before there is one.
         next_due_us: the least watermark at which something in it is due; None: nothing is.
         dropped: number of rows dropped so far, by reason.
         counts: what happened in the last step.
+        held: the ``name`` of the suppress that the state was written under, and how many ``updates`` it holds; None: there
+            never was one.
     """
 
+    operator: Operator
     clocks: Clocks
+    held: Mapping[str, Any] | None = None
 
     @property
     def watermark_us(self) -> int | None:
@@ -68,8 +80,10 @@ class Shard(Protocol):
         """Take in rows that are there before the first step; asked of the inputs that a stage ``may_begin_with``."""
         raise TypeError(f"{type(self).__name__} begins with nothing")
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        """Advance the clocks and take rows in; what comes in from stages comes before the clocks move.
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        """Advance the clocks and take rows in; what comes in from stages comes before the clocks move. Nothing is written yet.
 
         Args:
             sources_us: per input the watermark of its source, or of the stage that gives it; microseconds, None or not
@@ -78,9 +92,19 @@ class Shard(Protocol):
             payloads: rows, as ``Operator.pack`` gave them.
 
         Returns:
-            rows in the operator's ``gives.schema``.
+            what comes out, in order, in any number of parts.
         """
         ...
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        """Write what the updates' step has changed; ``held``: what a suppress holds after it."""
+        ...
+
+    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+        """A whole step: its updates as rows in the operator's ``gives.schema``; then it is saved."""
+        rows = self.operator.rows(self.updates(sources_us, clock_us, payloads))
+        self.save()
+        return rows
 
 
 class Operator(Protocol):
@@ -95,6 +119,10 @@ class Operator(Protocol):
         cadence: when its shards must be stepped. (One that takes the panes of a stage is stepped in every step: they come
             in before the watermark moves.)
         holds_watermark: whether the watermark that its shards hand on may trail the one they stand at.
+        key_schema, value_schema: what its updates are of, and what they hold, where a suppress takes them.
+        adds_up: whether a later update adds to an earlier one, by ``combine``; else it replaces it.
+        waits_for_pane: whether what a merged window takes back waits for its next pane.
+        keeps_newest: whether updates are changes, of which the newest counts by ``newest_keys``, and not panes of a window.
     """
 
     takes: Sequence[Relation]
@@ -104,6 +132,11 @@ class Operator(Protocol):
     needs_clock: bool = False
     cadence: Cadence = Cadence.WHEN_DUE
     holds_watermark: bool = False
+    key_schema: pa.Schema = pa.schema([])
+    value_schema: pa.Schema = pa.schema([])
+    adds_up: bool = False
+    waits_for_pane: bool = False
+    keeps_newest: bool = False
 
     def reads(self, number: int) -> Sequence[str]:
         """The columns of input ``number`` that ``pack`` must get, beside the event time."""
@@ -138,6 +171,47 @@ class Operator(Protocol):
             StateError: the state was written by another operator, number of shards or format.
         """
         ...
+
+    def rows(self, updates: Sequence[Updates]) -> pa.Table:
+        """What a step gives as rows of output, in ``gives.schema``; windows that merged away are not among it."""
+        return self.panes(updates)
+
+    def panes(self, updates: Sequence[Updates]) -> pa.Table:
+        """The same, before columns are computed of it and rows left out."""
+        schema = self.gives.schema
+        assert schema is not None  # noqa: S101 - it is bound
+        return pa.concat_tables([part.rows(schema) for part in updates] or [schema.empty_table()])
+
+    # Of updates that a suppress takes
+
+    def shard_of(self, keys: pa.Table) -> int:
+        """The number of the shard that a key, one row, belongs to."""
+        return shard_of(keys.select(list(self.takes[0].keys)), self.shards)
+
+    def closes_us(self, end_us: Ints) -> Ints:
+        """int64, microseconds: the watermark at which windows with these ends close."""
+        return end_us
+
+    def combine(self, values: pa.Table, groups: Groups) -> pa.Table:
+        """The values of each group added up; asked if it ``adds_up``."""
+        raise TypeError(f"{type(self).__name__} adds nothing up")
+
+    def newest_keys(self, time_us: Ints, deletes: Flags, values: pa.Table) -> tuple[list[Key], list[Key]]:
+        """Sort keys (``kernels/order.py``) of changes: the greatest is the newest; asked if it ``keeps_newest``.
+
+        Args:
+            time_us: int64[n], their event times.
+            deletes: bool[n], whether they delete.
+            values: n rows.
+
+        Returns:
+            those that come before the order of steps, and those that come after it.
+        """
+        return [], []
+
+    def replaces_unseen(self, columns: Block) -> Flags:
+        """Whether panes may stand for others that came out before and are not taken back: bool, one per update."""
+        return np.zeros(len(columns["kind"]), dtype=bool)
 
 
 def counts_of_step(

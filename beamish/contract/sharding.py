@@ -33,6 +33,11 @@ def times_of(relation: Relation, rows: pa.Table) -> pa.Array:
     return rows[EVENT_TIME].combine_chunks()
 
 
+def shard_of(key: pa.Table, shards: int) -> int:
+    """The shard of a key, one row of its columns."""
+    return int(shards_of_keys([column.combine_chunks() for column in key.columns], Groups.each(1), shards)[0])
+
+
 def shards_of_keys(keys: Sequence[pa.Array], by_key: Groups, shards: int) -> NDArray[np.int32]:
     """The shard of each key, by the upper bits of its hash; the lower ones number segments within a shard.
 

@@ -103,6 +103,17 @@ class Stage(Protocol):
         """What a batch needs of it."""
         return self
 
+    def suppressed_by(self, suppress: Any) -> Stage:
+        """The same where a suppress (``kinds/suppress/option.py``) takes its updates: it binds to an operator whose updates are of keys and windows.
+
+        Raises:
+            PipelineError: what it gives cannot be held back.
+        """
+        raise PipelineError(
+            f"suppress({suppress.until!r}): only windows and changes() are held back, since versions and joined rows have no "
+            "end; say it in a stage before, or in one after: .then(bm.Pipeline().window(...)...suppress(...))"
+        )
+
     def names_of_rows(self, takes: Sequence[Relation]) -> Sequence[str]:
         """The columns that come out last, where they are rows as they came; none: they are panes."""
         return ()

@@ -1,6 +1,7 @@
 """What a shard counts in a step: rows that come are put into windows or dropped, step by step (docs/sinks.md#metrics)."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,9 +21,16 @@ bundles = st.lists(
 )
 
 
-@given(window=st.sampled_from(WINDOWS), bundles=bundles, listed=st.booleans(), finishes=st.booleans())
-@example(window=bm.FixedWindows(10), bundles=[([1, None], 30), ([2, 40], 50)], listed=True, finishes=True)
-def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bundles, listed, finishes):
+@given(
+    window=st.sampled_from(WINDOWS),
+    bundles=bundles,
+    listed=st.booleans(),
+    finishes=st.booleans(),
+    refined=st.booleans(),
+)
+@example(window=WINDOWS[0], bundles=[([1, None], 30), ([2, 40], 50)], listed=True, finishes=True, refined=False)
+@example(window=WINDOWS[0], bundles=[([1], 30), ([2], 50)], listed=False, finishes=False, refined=True)
+def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bundles, listed, finishes, refined):
     trigger = AfterCount(2) if finishes else AfterWatermark(early=Always())
     pipeline = (
         bm.Pipeline()
@@ -34,6 +42,7 @@ def test_rows_that_come_are_put_into_windows_or_dropped_step_by_step(window, bun
         .accumulate(n=Count(), **({"all": Collect("k")} if listed else {}))
     )
     pipeline = pipeline.with_dropped() if listed else pipeline
+    pipeline = pipeline.having(pc.field("n") > 1) if refined else pipeline
     operator, store, watermark = pipeline.flow.bind({None: SCHEMA}, shards=1).operator, DictStore(), 0
     operator.observe()
     for times, forward in bundles:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import attrs
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW
-from beamish.kernels.codes import hash_rows, normalise
+from beamish.contract.sharding import times_of, to_shards
+from beamish.contract.updates import Updates
+from beamish.instants import NO_TIME_US
+from beamish.kernels.codes import normalise
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME
-
-_PANE = {"kind": "PANE", "timing": "UNKNOWN", "index": 0, "on_time_index": -1, "is_first": True, "is_last": True}
-_PANE |= {"change": "INSERT", "sequence": 0, "watermark": None}
 
 
 class HoldBackOperator(Operator):
@@ -31,11 +30,9 @@ class HoldBackOperator(Operator):
         return self.takes[0].columns.names
 
     def pack(self, source, rows):
-        time = rows["timestamp"].cast(pa.int64()) if self.takes[0].is_panes else rows[EVENT_TIME]
-        rows = pa.table([time, *rows.select(self.reads(0)).columns], schema=self.held)
         keys = [normalise(rows[name].combine_chunks()) for name in self.takes[0].keys]
-        shard = hash_rows(keys, rows.num_rows) % np.uint64(self.shards)
-        yield from ((n, to_bytes(rows.filter(pa.array(shard == n)))) for n in np.unique(shard).tolist())
+        columns = [times_of(self.takes[0], rows), *rows.select(self.reads(0)).columns]
+        yield from to_shards(pa.table(columns, schema=self.held), keys, source, self.shards)
 
     def open(self, store):
         return HoldBackShard(self, store)
@@ -43,25 +40,26 @@ class HoldBackOperator(Operator):
 
 class HoldBackShard(Shard):
     def __init__(self, operator, store):
-        self._operator, self._store, self._w_us = operator, store, int(store.get("watermark") or -1)
+        self.operator, self._store, self._w_us = operator, store, int(store.get("watermark") or -1)
         self._held = from_bytes(store.get("held") or to_bytes(operator.held.empty_table()))
 
-    def step(self, sources_us, clock_us, payloads):
+    def updates(self, sources_us, clock_us, payloads):
         self._w_us = max([self._w_us, *(us for us in sources_us if us is not None)])
         rows = pa.concat_tables([self._held, *map(from_bytes, payloads)])
         rows = rows.sort_by([(name, "ascending") for name in rows.schema.names])
-        waits = pc.fill_null(pc.greater(rows[EVENT_TIME], self._w_us - self._operator.span_us), False)  # noqa: FBT003
-        (time, *out), self._held = rows.filter(pc.invert(waits)).columns, rows.filter(waits)
+        waits = pc.fill_null(pc.greater(rows[EVENT_TIME], self._w_us - self.operator.span_us), False)  # noqa: FBT003
+        out, self._held = rows.filter(pc.invert(waits)), rows.filter(waits)
+        return [Updates.of_rows(out, pc.fill_null(out[EVENT_TIME], NO_TIME_US).to_numpy())]
+
+    def save(self, held=None):
         self._store.put("held", to_bytes(self._held))
         self._store.put("watermark", str(self._w_us).encode())
-        added = [pa.nulls(len(time), WINDOW), pa.array([_PANE] * len(time), PANE), time.cast(TIMESTAMP)]
-        return pa.table([*out, *added], schema=self._operator.gives.schema)
 
     @property
     def watermark_us(self):
-        return None if self._w_us < 0 else self._w_us - self._operator.span_us
+        return None if self._w_us < 0 else self._w_us - self.operator.span_us
 
     @property
     def next_due_us(self):
         least = pc.min(self._held[EVENT_TIME]).as_py()
-        return None if least is None else least + self._operator.span_us
+        return None if least is None else least + self.operator.span_us

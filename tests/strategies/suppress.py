@@ -111,7 +111,7 @@ def suppressed(
     found = held(draw, flow, st.booleans(), buffers, until)
     if root and not isinstance(found.stage, Suppressed):
         suppress = draw(suppresses(found, buffers=buffers, until=until))
-        found = attrs.evolve(found, stage=Suppressed(found.stage, suppress))  # type: ignore[arg-type]
+        found = attrs.evolve(found, stage=Suppressed(found.stage, suppress))
     found.check()
     return bm.Pipeline(found)
 

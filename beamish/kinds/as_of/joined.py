@@ -1,4 +1,4 @@
-"""Rows with what they meet, as rows of output."""
+"""Rows with what they meet, as updates."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from beamish.contract.pane_columns import (
     EARLY,
     PANE_KIND,
     make_block,
-    pane_column,
     timestamp_column,
-    window_column,
 )
+from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.order import ranks, sort_order
 from beamish.kinds.as_of.left_rows import LeftRows
-from beamish.kinds.as_of.plan import AsOfPlan
+from beamish.kinds.as_of.plan import TABLE, AsOfPlan
 from beamish.kinds.versions.changes import Changes
 
 
@@ -59,13 +58,11 @@ class Joined:
     of: Ints
 
 
-def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
-    """Rows of output by time, a row's retraction right before its pane."""
-    schema = plan.gives.schema
-    assert schema is not None  # noqa: S101 - it is bound
+def joined_updates(plan: AsOfPlan, parts: Sequence[Joined]) -> list[Updates]:
+    """Updates by time, a row's retraction right before its pane; nothing, where there are no rows."""
     parts = [part for part in parts if len(part.rows)]
     if not parts:
-        return schema.empty_table()
+        return []
     rows = LeftRows.concat([part.rows for part in parts])
     kind = np.concatenate([np.full(len(part.rows), part.kind) for part in parts])
     of = np.concatenate([part.of for part in parts])
@@ -86,16 +83,13 @@ def joined_table(plan: AsOfPlan, parts: Sequence[Joined]) -> pa.Table:
         on_time_index=later,
         is_first=index == 0,
         is_last=np.concatenate([part.is_last for part in parts])[order],
+        pane_time_us=rows["time_us"],
         replaces=np.append(pairs, False) | np.append(False, pairs),
     )
-    columns = [rows.cells[f"left.{name}"].combine_chunks() for name in plan.left_names]
+    values = {name: rows.cells[f"left.{name}"].combine_chunks() for name in plan.left_names}
     matches = [match_column(plan, part.matches) for part in parts]
-    columns.append(pa.concat_arrays(matches).take(pa.array(order)))
-    none = np.zeros(len(order), dtype=bool)
-    columns += [window_column(block), pane_column(block), timestamp_column(rows["time_us"], none)]
-    if plan.options.with_dropped:
-        columns.append(pa.nulls(len(order), schema.field("dropped").type))
-    return pa.table(columns, schema=schema)
+    values[str(plan.takes[TABLE].name)] = pa.concat_arrays(matches).take(pa.array(order))
+    return [Updates(block, pa.table({}), pa.table(values))]
 
 
 def match_column(plan: AsOfPlan, matches: Matches) -> pa.Array:

@@ -54,7 +54,7 @@ class AsOfOperator(Operator):
             yield from pack_changes(self.plan.table, rows, number, self.shards)
 
     def open(self, store: Store) -> Shard:
-        return AsOfShard(self.plan, store, self.policy)
+        return AsOfShard(self, self.plan, store, self.policy)
 
     def kept(self, store: Store) -> dict[str, Kept]:
         """What a shard keeps as records of keys."""

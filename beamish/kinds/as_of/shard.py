@@ -8,18 +8,21 @@ knows, and what no read can reach any more is forgotten; what sources bring. Of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.drops import EXPIRED, TAKEN, Drops, concat, why_dropped
+from beamish.contract.drops import EXPIRED, TAKEN, Drops, why_dropped
+from beamish.contract.operator import Operator
 from beamish.contract.pane_columns import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND
 from beamish.contract.store import Store
+from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.as_of.corrections import corrected
-from beamish.kinds.as_of.joined import Joined, Matches, joined_table
+from beamish.kinds.as_of.joined import Joined, Matches, joined_updates
 from beamish.kinds.as_of.left_rows import LeftRows, left_rows
 from beamish.kinds.as_of.left_table import KEPT, WAITING, LeftTable
 from beamish.kinds.as_of.matching import met, read_us
@@ -37,8 +40,8 @@ _EVER = np.iinfo(np.int64)
 class AsOfShard(TableShard):
     """Some of the keys of an as-of join (see ``contract/operator.py``)."""
 
-    def __init__(self, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
-        super().__init__(plan.table, plan.identity, store, policy, inputs=len(plan.counted))
+    def __init__(self, operator: Operator, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
+        super().__init__(operator, plan.table, store, policy, inputs=len(plan.counted))
         self._plan = plan
         self._waiting = LeftTable(plan, store, WAITING, policy.spans)
         self._kept = LeftTable(plan, store, KEPT, policy.spans)
@@ -57,25 +60,23 @@ class AsOfShard(TableShard):
         due += [] if self._table.next_due_us is None else [self._table.next_due_us]
         return min(due, default=None)
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
         plan, clocks = self._plan, self.clocks
         before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
-        schema = plan.gives.schema
-        assert schema is not None  # noqa: S101 - it is bound
-        self._drops, self._out = Drops(schema, self._note.dropped), list[pa.Table]()
+        self._drops, self._out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
         arrived = unpack(payloads)
         of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
         self._take(of_stages, before_us)
         self._let_go(clocks.watermark_us)
         self._take({number: rows for number, rows in arrived.items() if number not in of_stages}, clocks.watermark_us)
-        self._save(clocks.watermark_us)
-        return concat(schema, [*self._drops.tables, *self._out])
+        return [*self._drops.updates, *self._out]
 
-    def _save(self, watermark_us: int) -> None:
-        self._table.save(watermark_us)
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
         self._waiting.save(_EVER.min)
-        self._kept.save(horizon_us(watermark_us, self._lateness_us))
-        self._write_note()
+        self._kept.save(horizon_us(self.clocks.watermark_us, self._lateness_us))
+        super().save(held)
 
     def _take(self, arrived: Mapping[int, pa.Table], watermark_us: int) -> None:
         """Take in what came, at a watermark: the table's changes, then the rows that meet it."""
@@ -102,7 +103,7 @@ class AsOfShard(TableShard):
             row_of=str(plan.takes[TABLE].name),
         )
         if folded is not None and retracts:
-            self._out.append(joined_table(plan, corrected(plan, self._kept, folded, due_below_us)))
+            self._out.extend(joined_updates(plan, corrected(plan, self._kept, folded, due_below_us)))
 
     # Rows that meet the table
 
@@ -149,7 +150,7 @@ class AsOfShard(TableShard):
         self._kept.remove(gone)
         shown = live.take(live["shown"])
         never_last, of = np.zeros(len(shown), dtype=bool), np.arange(len(shown))
-        self._out.append(joined_table(plan, [Joined(RETRACTION_KIND, shown, self._match(shown), never_last, of)]))
+        self._out.extend(joined_updates(plan, [Joined(RETRACTION_KIND, shown, self._match(shown), never_last, of)]))
         return at[adds]
 
     def _drop_rows(self, arrived: pa.Table, why: Ints, time_us: Ints, watermark_us: int) -> None:
@@ -171,7 +172,7 @@ class AsOfShard(TableShard):
         is_last = past if plan.options.retracts else np.ones(len(rows), dtype=bool)
         of = np.arange(int(shows.sum()))
         shown = Joined(PANE_KIND, rows.take(shows), matches.take(shows), is_last[shows], of)
-        self._out.append(joined_table(plan, [shown]))
+        self._out.extend(joined_updates(plan, [shown]))
         if plan.options.retracts:
             self._kept.add(rows.take(~past))
 

@@ -12,7 +12,7 @@ from beamish.kinds.changes.plan import ChangesPlan
 
 
 def newest_keys(plan: ChangesPlan, time_us: Ints, deletes: Flags, values: pa.Table) -> tuple[list[Key], list[Key]]:
-    """Keys to sort changes by, before and after their sequence (see ``contract/updates.py``)."""
+    """Keys to sort changes by, before and after their sequence (see ``contract/operator.py``)."""
     by = plan.options.sequence_by
     before = [time_us] if by is None else sort_keys(plain(values[by].combine_chunks()))
     after = [(~deletes).astype(np.int64)]

@@ -21,10 +21,10 @@ from beamish.contract.drops import (
     NULL_EVENT_TIME,
     TAKEN,
     Drops,
-    concat,
     structs,
 )
 from beamish.contract.event_times import in_range
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import (
     PANE_KIND,
     RETRACTION_KIND,
@@ -33,7 +33,7 @@ from beamish.contract.pane_columns import (
     make_block,
 )
 from beamish.contract.store import Store
-from beamish.contract.updates import Updates, UpdatingShard
+from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags
 from beamish.kernels.order import sort_order
@@ -61,28 +61,19 @@ def read_about(store: Store, identity: Mapping[str, Any]) -> dict[str, Any] | No
     return read_note(store, ENTRY, identity, FORMAT, holds="changes", by="changes()")
 
 
-class ChangesShard(UpdatingShard):
-    """Some of the keys of a changes stage (see ``contract/updates.py``).
+class ChangesShard(Shard):
+    """Some of the keys of a changes stage (see ``contract/operator.py``).
 
     Raises:
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(self, plan: ChangesPlan, store: Store) -> None:
-        self._plan, self._store = plan, store
-        assert plan.gives.schema is not None  # noqa: S101 - it is bound
-        self._schema: pa.Schema = plan.gives.schema
+    def __init__(self, operator: Operator, plan: ChangesPlan, store: Store) -> None:
+        self.operator, self._plan, self._store = operator, plan, store
         self.clocks, self._dropped = Clocks.new(1), dict[str, int]()
-        self._held: Mapping[str, Any] | None = None
         about = read_about(store, plan.identity)
-        if about is None:
-            return
-        self.clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
-        self._held = about["held"]
-
-    @property
-    def held(self) -> Mapping[str, Any] | None:
-        return self._held
+        if about is not None:
+            self.clocks, self._dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about["held"]
 
     @property
     def next_due_us(self) -> int | None:
@@ -92,22 +83,20 @@ class ChangesShard(UpdatingShard):
     def dropped(self) -> Mapping[str, int]:
         return dict(self._dropped)
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        raise NotImplementedError  # it stands only under a suppress
-
-    def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
         plan = self._plan
         self.clocks.step([plan.takes.policy], sources_us, clock_us)
         if not payloads:
-            none = plan.key_schema.empty_table(), plan.value_schema.empty_table(), self._schema.empty_table()
-            return Updates(make_block(0), *none)
+            return []
         rows = unpack_changes(payloads)
         windows = windows_of(plan, rows)
         null = rows[EVENT_TIME].is_null().to_numpy()
         time_us = rows[EVENT_TIME].fill_null(0).to_numpy()
         outside = ~null & ~in_range(time_us)
         expired = ~null & ~outside & self._expired(windows)
-        drops = Drops(self._schema, self._dropped)
+        drops = Drops(plan.gives.schema, self._dropped)
         listed, sizes = structs(rows, plan.schema) if drops.lists else None, rows[ROWS].to_numpy()
         keys = {name: rows[name].combine_chunks() for name in plan.key_schema.names}
         for flags, reason in ((null, NULL_EVENT_TIME), (outside, EVENT_TIME_OUT_OF_RANGE), (expired, EXPIRED)):
@@ -127,9 +116,8 @@ class ChangesShard(UpdatingShard):
         values = own.select(plan.value_schema.names)
         columns["replaces"] = replaces(columns["kind"])
         block = make_block(len(kept), timing=UNKNOWN, is_first=True, **columns)
-        return Updates(
-            block, own.select(plan.key_schema.names), values, concat(self._schema, drops.tables), own[FIRST].to_numpy()
-        )
+        keyed = own.select(plan.key_schema.names)
+        return [*drops.updates, Updates(block, keyed, values, since_us=own[FIRST].to_numpy())]
 
     def _expired(self, windows: Block) -> Flags:
         """Whether rows come after their window has closed: bool, one per row."""
@@ -139,13 +127,13 @@ class ChangesShard(UpdatingShard):
         end = np.where(windows["windowless"], END_OF_TIME_US - grace.us, windows["end_us"])
         return self.clocks.watermark_us - grace.us >= end
 
-    def save(self, held: Mapping[str, Any]) -> None:
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
         about = {
             "format": FORMAT,
             "identity": self._plan.identity,
             "clocks": attrs.asdict(self.clocks),
             "dropped": self._dropped,
-            "held": dict(held),
+            "held": held,
         }
         self._store.put(ENTRY, json.dumps(about).encode())
 

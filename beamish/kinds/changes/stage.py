@@ -10,26 +10,26 @@ import attrs
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Follows, Relation
 from beamish.contract.stage import Stage
-from beamish.contract.updates import UpdatingOperator
 from beamish.durations import LONGEST_US, Duration
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import is_reserved
 from beamish.kinds.changes.operator import ChangesOperator
 from beamish.kinds.changes.plan import ChangesOptions, make_plan
-from beamish.kinds.suppress.option import Suppress, UntilTimeLimit, UntilWindowCloses
+from beamish.kinds.suppress.option import Suppress, Until, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
-from beamish.kinds.suppress.suppressible import Suppressible
 
 
 @attrs.frozen
-class ChangesStage(Suppressible):
+class ChangesStage(Stage):
     """Rows that set and delete slots; it stands only under a suppress (see ``kinds/suppress/stage.py``).
 
     Attributes:
         options: what is declared of it.
+        suppress: what takes its updates; None: it is not yet said.
     """
 
     options: ChangesOptions = ChangesOptions()
+    suppress: Suppress | None = attrs.field(default=None, repr=False)
 
     @property
     def with_dropped(self) -> bool:
@@ -45,10 +45,28 @@ class ChangesStage(Suppressible):
         return (f".changes({arguments})", *([".with_dropped()"] if self.with_dropped else []))
 
     def check(self, takes: Sequence[Relation]) -> None:
-        raise PipelineError(
-            "changes() alone: it says what rows mean, not when they come out; say .suppress(bm.UntilTimeLimit('1 minute', "
-            "clock='event')), or .suppress(bm.UntilWindowCloses(grace='10 minutes'))"
-        )
+        if self.suppress is None:
+            raise PipelineError(
+                "changes() alone: it says what rows mean, not when they come out; say .suppress(bm.UntilTimeLimit('1 minute', "
+                "clock='event')), or .suppress(bm.UntilWindowCloses(grace='10 minutes'))"
+            )
+        until = self.suppress.until
+        if not takes[0].keys:
+            raise PipelineError("changes() without keys: say .key_by(...) before, the columns that a change is of")
+        if isinstance(until, UntilWindowCloses):
+            if self.options.window is None:
+                raise PipelineError(
+                    f"suppress({until!r}) over changes() without window: nothing ever closes; say .changes(window='window'), or "
+                    "bm.UntilTimeLimit"
+                )
+            if until.grace is None:
+                raise PipelineError(
+                    f"suppress({until!r}) over changes(): how long may changes of a window come after its end? Say "
+                    "bm.UntilWindowCloses(grace='10 minutes'), or grace=0"
+                )
+        for name in (*takes[0].keys, *self.options.columns):
+            if isinstance(name, str) and is_reserved(name):
+                raise PipelineError(f"changes(): column {name!r}: such names are beamish's own; rename it")
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         keys, watermarks = takes[0].keys, takes[0].watermarks
@@ -59,8 +77,20 @@ class ChangesStage(Suppressible):
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.options.columns
 
+    def suppressed_by(self, suppress: Suppress) -> ChangesStage:
+        return attrs.evolve(self, suppress=suppress)
+
+    @property
+    def final(self) -> Stage:
+        suppress = self.suppress
+        if suppress is None:
+            return self
+        until = suppress.until if suppress.holds else UntilTimeLimit(Duration(LONGEST_US), clock="event")
+        return Suppressed(attrs.evolve(self, suppress=None), Suppress(until, name=suppress.name))
+
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        raise NotImplementedError  # check() refuses it before
+        assert self.suppress is not None  # noqa: S101 - it is checked
+        return ChangesOperator(make_plan(self.options, takes[0], self.gives(takes), self.suppress, shards))
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]
@@ -80,47 +110,14 @@ class ChangesStage(Suppressible):
         )
         if operator is not None:
             yield "state", f"the newest row of each slot that is held, in {operator.shards} shards"
+        if self.suppress is not None:
+            yield "held", f"{self.suppress.until.describe()}{_measured(self.suppress.until)}"
 
-    # With a suppress (kinds/suppress/stage.py)
 
-    def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
-        until = suppress.until
-        if not takes[0].keys:
-            raise PipelineError("changes() without keys: say .key_by(...) before, the columns that a change is of")
-        if isinstance(until, UntilWindowCloses):
-            if self.options.window is None:
-                raise PipelineError(
-                    f"suppress({until!r}) over changes() without window: nothing ever closes; say .changes(window='window'), or "
-                    "bm.UntilTimeLimit"
-                )
-            if until.grace is None:
-                raise PipelineError(
-                    f"suppress({until!r}) over changes(): how long may changes of a window come after its end? Say "
-                    "bm.UntilWindowCloses(grace='10 minutes'), or grace=0"
-                )
-        for name in (*takes[0].keys, *self.options.columns):
-            if isinstance(name, str) and is_reserved(name):
-                raise PipelineError(f"changes(): column {name!r}: such names are beamish's own; rename it")
-
-    def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
-        return
-
-    def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
-        return ChangesOperator(make_plan(self.options, takes[0], self.gives(takes), suppress, shards))
-
-    def final_suppressed(self, suppress: Suppress) -> Stage:
-        until = suppress.until if suppress.holds else UntilTimeLimit(Duration(LONGEST_US), clock="event")
-        return Suppressed(self, Suppress(until, name=suppress.name))
-
-    def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
-        return 0
-
-    def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
-        until = suppress.until
-        if isinstance(until, UntilWindowCloses):
-            return (
-                f": the watermark is {until.grace} past its end; one row per key and window, none for what was deleted"
-            )
-        if until.by_clock or not until.holds:
-            return "; one change per slot at a time" * until.holds
-        return ": it is the event time of the first row held; one change per slot at a time"
+def _measured(until: Until) -> str:
+    """From what a wait is measured, for explain."""
+    if isinstance(until, UntilWindowCloses):
+        return f": the watermark is {until.grace} past its end; one row per key and window, none for what was deleted"
+    if until.by_clock or not until.holds:
+        return "; one change per slot at a time" * until.holds
+    return ": it is the event time of the first row held; one change per slot at a time"

@@ -43,7 +43,7 @@ class DuplicatesOperator(Operator):
             yield from pack_rows(self.plan, rows)
 
     def open(self, store: Store) -> Shard:
-        return DuplicatesShard(self.plan, store, self._remembered(store))
+        return DuplicatesShard(self, self.plan, store, self._remembered(store))
 
     def kept(self, store: Store) -> dict[str, Kept]:
         """What a shard keeps as records of keys."""

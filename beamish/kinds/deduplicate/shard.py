@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.counts import Counts
-from beamish.contract.drops import DUPLICATE, OUT_OF_RETENTION, TAKEN, Drops, concat, structs, why_dropped
-from beamish.contract.operator import Shard
-from beamish.contract.pane_columns import UNKNOWN, make_block, pane_column, timestamp_column, window_column
+from beamish.contract.drops import DUPLICATE, OUT_OF_RETENTION, TAKEN, Drops, structs, why_dropped
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
+from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Ints
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.deduplicate.packing import ids_of, unpack_rows
@@ -56,10 +55,8 @@ class DuplicatesShard(Shard):
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(self, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
-        self._plan, self._store = plan, store
-        assert plan.gives.schema is not None  # noqa: S101 - it is bound
-        self._schema: pa.Schema = plan.gives.schema
+    def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
+        self.operator, self._plan, self._store = operator, plan, store
         self._remembered = remembered
         self.clocks, self._dropped = Clocks.new(1), dict[str, int]()
         self._counts = Counts(0)
@@ -79,20 +76,17 @@ class DuplicatesShard(Shard):
     def counts(self) -> Counts:
         return self._counts
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        plan = self._plan
-        before_us, _ = self.clocks.step([plan.takes.policy], sources_us, clock_us)
-        watermark_us = self.clocks.watermark_us
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        takes = self._plan.takes
+        before_us, _ = self.clocks.step([takes.policy], sources_us, clock_us)
         self._counts = Counts(0)
-        rows = (
-            [self._take(unpack_rows(payloads), before_us if plan.takes.is_panes else watermark_us)] if payloads else []
-        )
-        self._remembered.save(watermark_us)
-        self._save()
-        return concat(self._schema, [table for tables in rows for table in tables])
+        judged_us = before_us if takes.is_panes else self.clocks.watermark_us
+        return self._take(unpack_rows(payloads), judged_us) if payloads else []
 
-    def _take(self, rows: pa.Table, watermark_us: int) -> list[pa.Table]:
-        """The dropped rows, where they are listed, and those that come out, as rows of output."""
+    def _take(self, rows: pa.Table, watermark_us: int) -> list[Updates]:
+        """The dropped rows, where they are listed, and those that come out."""
         plan = self._plan
         why = why_dropped(rows[EVENT_TIME], None, NO_WATERMARK_US)
         time_us = pc.fill_null(rows[EVENT_TIME], 0).to_numpy()
@@ -103,25 +97,17 @@ class DuplicatesShard(Shard):
         own = rows.take(pa.array(at))
         again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
         why[at[again]] = DUPLICATE
-        drops = Drops(self._schema, self._dropped)
+        drops = Drops(plan.gives.schema, self._dropped)
         keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
         drops.add(why, time_us, watermark_us, keys, structs(rows, plan.schema) if drops.lists else None)
         late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
         late_by_us = int((watermark_us - time_us[timed][late]).max()) if late.any() else None
         self._counts = Counts(int((~again).sum()), late_by_us)
-        return [*drops.tables, self._rows(own.filter(pa.array(~again)), time_us[at][~again])]
+        new = own.filter(pa.array(~again)).select(plan.value_schema.names)
+        return [*drops.updates, Updates.of_rows(new, time_us[at][~again])]
 
-    def _rows(self, rows: pa.Table, time_us: Ints) -> pa.Table:
-        """Rows that come out."""
-        plan, count = self._plan, len(time_us)
-        block = make_block(count, timing=UNKNOWN, windowless=True, is_first=True, is_last=True)
-        columns = [rows[name] for name in plan.value_schema.names]
-        columns += [window_column(block), pane_column(block), timestamp_column(time_us, np.zeros(count, dtype=bool))]
-        if plan.with_dropped:
-            columns.append(pa.nulls(count, self._schema.field("dropped").type))
-        return pa.table(columns, schema=self._schema)
-
-    def _save(self) -> None:
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        self._remembered.save(self.clocks.watermark_us)
         about = {
             "format": FORMAT,
             "identity": self._plan.identity,

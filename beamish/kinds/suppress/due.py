@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from beamish.contract.clocks import Clocks
-from beamish.contract.updates import UpdatingOperator
+from beamish.contract.operator import Operator
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.suppress.held_store import HeldStore, ends
@@ -26,7 +26,7 @@ class Due:
     """
 
     suppress: Suppress
-    operator: UpdatingOperator
+    operator: Operator
     clocks: Clocks
 
     @property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
+from beamish.contract.operator import Operator
 from beamish.contract.pane_columns import RETRACTION_KIND, Block, make_block
-from beamish.contract.updates import Updates, UpdatingOperator
+from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import plain
 from beamish.kernels.order import sort_keys, sort_order
@@ -30,7 +30,7 @@ def in_order(held: HeldTable, at: Ints, due_us: Ints) -> Ints:
     return sort_order([due_us, *by_key, has_window, held["end_us"][at], held["start_us"][at]])
 
 
-def net_changes(held: HeldTable, operator: UpdatingOperator, at: Ints, *, final: bool) -> Updates:
+def net_changes(held: HeldTable, operator: Operator, at: Ints, *, final: bool) -> Updates:
     """What slots take back and bring, slot by slot: retractions of windows merged away, its own, its pane.
 
     Args:
@@ -67,9 +67,7 @@ def net_changes(held: HeldTable, operator: UpdatingOperator, at: Ints, *, final:
     )
     values_at = np.concatenate([held.taken["values_at"][taken], held["values_at"][panes]])[order]
     keys = held.keys.take(held["key_at"][owner[order]])
-    return Updates(
-        {name: column[order] for name, column in columns.items()}, keys, held.values.take(values_at), pa.table({})
-    )
+    return Updates({name: column[order] for name, column in columns.items()}, keys, held.values.take(values_at))
 
 
 def _taken_block(held: HeldTable, taken: Ints) -> Block:

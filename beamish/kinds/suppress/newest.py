@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from beamish.contract.keyed_windows import keyed_windows
+from beamish.contract.operator import Operator
 from beamish.contract.pane_columns import RETRACTION_KIND
-from beamish.contract.updates import Updates, UpdatingOperator
+from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Ints
 from beamish.kernels.order import sort_order
 from beamish.kinds.suppress.held_table import PANE_COLUMNS, WINDOW_COLUMNS, HeldTable
 
 
-def take_newest(held: HeldTable, operator: UpdatingOperator, updates: Updates, clock_us: int) -> None:
+def take_newest(held: HeldTable, operator: Operator, updates: Updates, clock_us: int) -> None:
     """Take changes up: the newest of each slot, and when it came to be held.
 
     Args:
@@ -22,8 +23,7 @@ def take_newest(held: HeldTable, operator: UpdatingOperator, updates: Updates, c
         clock_us: the processing-time clock of the step, microseconds.
     """
     columns, since_us = updates.columns, updates.since_us
-    if not len(columns["kind"]) or since_us is None:
-        return
+    assert since_us is not None  # noqa: S101 - changes say it
     known = len(held)
     slot = held.find(updates.keys, held.keys.append(updates.keys), columns)
     values_at = held.values.append(updates.values)
@@ -50,7 +50,7 @@ def take_newest(held: HeldTable, operator: UpdatingOperator, updates: Updates, c
     held["touched"][at] = True
 
 
-def unite(held: HeldTable, operator: UpdatingOperator, older: Ints) -> None:
+def unite(held: HeldTable, operator: Operator, older: Ints) -> None:
     """Slots that were read from a segment, and the same ones as they were taken up since, become one.
 
     Args:

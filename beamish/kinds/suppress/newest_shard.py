@@ -11,7 +11,7 @@ but for an event time that came out of order. So before a recent slot leaves by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -33,10 +33,11 @@ a segment has at most, and which part of that makes a small one."""
 class NewestShard(SuppressShard):
     """Some of the keys of suppressed changes (see ``contract/operator.py``)."""
 
-    def _hold(self, updates: Updates) -> HeldTable:
+    def _hold(self, parts: Sequence[Updates]) -> HeldTable:
         held = self._new_table()
         self._read(held, self._store.segments([RECENT]))
-        take_newest(held, self._operator, updates, self.clocks.clock_us)
+        for updates in parts:
+            take_newest(held, self.operator, updates, self.clocks.clock_us)
         return self._taken_in(held) if self._takes_in(held) else held
 
     def _takes_in(self, held: HeldTable) -> bool:
@@ -64,14 +65,14 @@ class NewestShard(SuppressShard):
         sizes.pop(RECENT, None)
         for number, slots in sizes.items():
             if slots * _SMALL < most and int((~recent["gone"]).sum()) + slots <= most:
-                unite(recent, self._operator, store.read(number, recent))
+                unite(recent, self.operator, store.read(number, recent))
                 store.write(number, recent, np.empty(0, dtype=np.int64), self._due.may_leave(recent))
                 continue
             held = self._new_table()
             older = store.read(number, held)
             at = np.flatnonzero(~recent["gone"])
             newer = recent.copy(at, held)
-            unite(held, self._operator, older)
+            unite(held, self.operator, older)
             recent["gone"][at[held["gone"][newer]]] = True
             if held["touched"][older].any():
                 held.count_bytes(older)
@@ -97,7 +98,7 @@ class NewestShard(SuppressShard):
         older = np.arange(before, len(held))
         older = older[held["segment"][older] != RECENT]
         if len(older):
-            unite(held, self._operator, older)
+            unite(held, self.operator, older)
 
     def _save(self, held: HeldTable) -> None:
         store, kept, may_leave = self._store, ~held["gone"], self._due.may_leave(held)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
 from beamish.contract.store import Store
-from beamish.contract.updates import UpdatingOperator
+from beamish.contract.updates import Updates
 from beamish.kinds.suppress.newest_shard import NewestShard
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.suppress.shard import SuppressShard
@@ -26,7 +26,7 @@ class SuppressOperator(Operator):
         gives: what comes out.
     """
 
-    inner: UpdatingOperator
+    inner: Operator
     suppress: Suppress
     gives: Relation
 
@@ -46,6 +46,9 @@ class SuppressOperator(Operator):
 
     def observe(self) -> None:
         self.inner.observe()
+
+    def rows(self, updates: Sequence[Updates]) -> pa.Table:
+        return self.inner.rows(updates)
 
     def open(self, store: Store) -> Shard:
         kind = NewestShard if self.inner.keeps_newest else SuppressShard

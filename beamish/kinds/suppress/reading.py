@@ -22,8 +22,7 @@ _HIDDEN = ("pane", "dropped")
 
 def held_schema(operator: SuppressOperator) -> pa.Schema:
     """The columns of what is held: ``suppress``, keys, window, values, ``kind``, ``timestamp``, ``since``, ``due``."""
-    assert operator.gives.schema is not None  # noqa: S101 - it is bound
-    own = [field for field in operator.gives.schema if field.name not in (*_HIDDEN, "timestamp")]
+    own = [field for field in operator.inner.panes([]).schema if field.name not in (*_HIDDEN, "timestamp")]
     times = [(name, TIMESTAMP) for name in ("timestamp", "since", "due")]
     return pa.schema([("suppress", pa.string()), *own, ("kind", pa.string()), *times])
 
@@ -52,7 +51,7 @@ def held_rows(operator: SuppressOperator, store: Store) -> pa.Table:
     # Each row has its slot's number in place of its pane's.
     held["index"][:], held.taken["index"] = np.arange(len(held)), held.taken["owner"]
     at = np.flatnonzero(~held["gone"])
-    rows = operator.inner.rows(net_changes(held, operator.inner, at, final=False))
+    rows = operator.inner.panes([net_changes(held, operator.inner, at, final=False)])
     pane = rows["pane"].combine_chunks()
     slot = pane.field("index").to_numpy()
     until = operator.suppress.until

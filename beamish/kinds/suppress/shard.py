@@ -6,17 +6,19 @@ reads those of the slots that it touches, those in which something is due, and, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from beamish.contract.counts import Counts
 from beamish.contract.input_schemas import schema_texts
-from beamish.contract.operator import Shard
-from beamish.contract.pane_columns import MERGED_KIND
+from beamish.contract.operator import Operator, Shard
+from beamish.contract.pane_columns import DROPPED_KIND, MERGED_KIND
 from beamish.contract.store import Store
-from beamish.contract.updates import Updates, UpdatingOperator
+from beamish.contract.updates import Updates
 from beamish.kernels.arrays import NO_VALUE, Ints
 from beamish.kinds.suppress.due import Due
 from beamish.kinds.suppress.held_store import HeldStore, ends
@@ -38,9 +40,9 @@ class SuppressShard(Shard):
     """
 
     def __init__(
-        self, operator: UpdatingOperator, suppress: Suppress, store: Store, policy: SegmentPolicy = DEFAULT_POLICY
+        self, operator: Operator, suppress: Suppress, store: Store, policy: SegmentPolicy = DEFAULT_POLICY
     ) -> None:
-        self._operator, self._suppress, self._policy = operator, suppress, policy
+        self.operator, self._suppress, self._policy = operator, suppress, policy
         self._inner = operator.open(store)
         check_held(self._inner.held, suppress.name)
         self._store = HeldStore(store, suppress.name)
@@ -48,32 +50,36 @@ class SuppressShard(Shard):
         self.clocks = self._inner.clocks
         self._due = Due(suppress, operator, self.clocks)
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        updates = self._inner.updates(sources_us, clock_us, payloads)
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        parts = self._inner.updates(sources_us, clock_us, payloads)
+        dropped, kept = _apart(parts)
         if self._passes:
-            held = self._new_table()
-            out = [*self._leave(held), self._operator.rows(updates.without_merges())]
-        else:
-            held = self._hold(updates)
-            out = [*self._leave(held), *self._evict(held)]
-        self._save(held)
+            self._held = held = self._new_table()
+            return [*dropped, *self._leave(held), *(part.where(part.columns["kind"] != MERGED_KIND) for part in kept)]
+        self._held = held = self._hold(kept)
+        return [*dropped, *self._leave(held), *self._evict(held)]
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        self._save(self._held)
         self._inner.save({"name": self._suppress.name, "updates": self._store.slots})
-        return pa.concat_tables([updates.dropped, *out])
 
     @property
     def _passes(self) -> bool:
         """Whether nothing is held; what was in an earlier run leaves, but for parts that wait for a pane."""
-        return not self._suppress.holds and not (self._operator.adds_up and self._store.slots)
+        return not self._suppress.holds and not (self.operator.adds_up and self._store.slots)
 
     def _new_table(self) -> HeldTable:
-        return HeldTable(self._operator.key_schema, self._operator.value_schema)
+        return HeldTable(self.operator.key_schema, self.operator.value_schema)
 
-    def _hold(self, updates: Updates) -> HeldTable:
+    def _hold(self, parts: Sequence[Updates]) -> HeldTable:
         """Take updates up; gives the slots that were read or made for it."""
         held = self._new_table()
-        key_at = held.keys.append(updates.keys)
-        self._read_touched(held, updates, key_at)
-        take_up(held, self._operator, updates, key_at, self.clocks.clock_us)
+        for updates in parts:
+            key_at = held.keys.append(updates.keys)
+            self._read_touched(held, updates, key_at)
+            take_up(held, self.operator, updates, key_at, self.clocks.clock_us)
         held.settle(self.clocks.watermark_us)
         return held
 
@@ -95,14 +101,14 @@ class SuppressShard(Shard):
     def _read_touched(self, held: HeldTable, updates: Updates, key_at: Ints) -> None:
         """Read the segments of the slots that updates are of, and of the windows that they merge into."""
         columns = updates.columns
-        if not len(key_at) or not self._store.slots:
+        if not self._store.slots:
             return
         numbers = segment_numbers(self._span_us, columns["end_us"], held.keys, key_at)
         merged = columns["kind"] == MERGED_KIND
         into = segment_numbers(self._span_us, columns["into_end_us"][merged], held.keys, key_at[merged])
         self._read(held, self._store.segments(np.unique(np.concatenate([numbers, into])).tolist()))
 
-    def _leave(self, held: HeldTable) -> list[pa.Table]:
+    def _leave(self, held: HeldTable) -> list[Updates]:
         """What is due comes out."""
         self._read_due(held)
         at = self._due.slots(held)
@@ -110,14 +116,14 @@ class SuppressShard(Shard):
             return []
         return [self._out(held, at[in_order(held, at, self._due.due_us(held)[at])])]
 
-    def _out(self, held: HeldTable, at: Ints) -> pa.Table:
+    def _out(self, held: HeldTable, at: Ints) -> Updates:
         """Slots come out, in this order."""
         final = isinstance(self._suppress.until, UntilWindowCloses)
-        rows = self._operator.rows(net_changes(held, self._operator, at, final=final))
+        updates = net_changes(held, self.operator, at, final=final)
         held.drop(at)
-        return rows
+        return updates
 
-    def _evict(self, held: HeldTable) -> list[pa.Table]:
+    def _evict(self, held: HeldTable) -> list[Updates]:
         """What is held must fit into the buffer.
 
         Raises:
@@ -144,7 +150,7 @@ class SuppressShard(Shard):
         """The number of this shard, which holds something."""
         if not len(held):
             self._read(held, self._store.index["segment"][:1].tolist())
-        return self._operator.shard_of(held.keys.take(held["key_at"][:1]))
+        return self.operator.shard_of(held.keys.take(held["key_at"][:1]))
 
     def _totals(self, held: HeldTable) -> tuple[int, int]:
         """Number of slots held in all, and their bytes."""
@@ -195,3 +201,15 @@ class SuppressShard(Shard):
     def counts(self) -> Counts:
         """Of the stage that is suppressed."""
         return self._inner.counts
+
+
+def _apart(parts: Iterable[Updates]) -> tuple[list[Updates], list[Updates]]:
+    """Dropped rows, which pass at once, and the others; of each those parts that have some."""
+    dropped, kept = [], []
+    for part in parts:
+        is_dropped = part.columns["kind"] == DROPPED_KIND
+        if is_dropped.any():
+            dropped.append(attrs.evolve(part.where(is_dropped), values=pa.table({})))
+        if not is_dropped.all():
+            kept.append(attrs.evolve(part.where(~is_dropped), dropped=None))
+    return dropped, kept

@@ -6,7 +6,7 @@ It is one stage with the one it suppresses: it takes what that takes and runs in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -14,10 +14,8 @@ from beamish.contract.operator import Operator
 from beamish.contract.relation import Follows, Relation
 from beamish.contract.stage import Stage
 from beamish.errors import PipelineError
-from beamish.kinds.refine.operator import bare
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.option import Buffer, Suppress, UntilWindowCloses
-from beamish.kinds.suppress.suppressible import Suppressible
 from beamish.modes import WhenFull
 
 
@@ -35,8 +33,12 @@ class Suppressed(Stage):
         suppress: what holds its updates.
     """
 
-    of: Suppressible
+    of: Stage
     suppress: Suppress
+
+    @property
+    def _own(self) -> Stage:
+        return self.of.suppressed_by(self.suppress)
 
     @property
     def is_complete(self) -> bool:
@@ -48,11 +50,11 @@ class Suppressed(Stage):
 
     @property
     def going_on(self) -> Stage:
-        return attrs.evolve(self, of=cast("Suppressible", self.of.going_on))
+        return attrs.evolve(self, of=self.of.going_on)
 
     @property
     def final(self) -> Stage:
-        return self.of.final_suppressed(self.suppress)
+        return self._own.final
 
     def declaring(self, call: str, **changes: Any) -> Stage:
         raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
@@ -66,13 +68,16 @@ class Suppressed(Stage):
         return self.of.needs_event_time
 
     def check(self, takes: Sequence[Relation]) -> None:
-        self.of.check_suppressed(takes, self.suppress)
+        self._own.check(takes)
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
-        self.of.check_stream_suppressed(takes, self.suppress)
+        self._own.check_stream(takes)
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        return self._held(self.of.gives(takes), takes)
+        gives = self._own.gives(takes)
+        return (
+            attrs.evolve(gives, follows=Follows.ONCE) if isinstance(self.suppress.until, UntilWindowCloses) else gives
+        )
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.of.asks(takes, number)
@@ -81,26 +86,17 @@ class Suppressed(Stage):
         return self.of.asks_whole_rows(takes, number)
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        inner = self.of.bind_suppressed(takes, self.suppress, shards=shards)
-        return self.of.refined(SuppressOperator(inner, self.suppress, self._held(inner.gives, takes)))
-
-    def _held(self, gives: Relation, takes: Sequence[Relation]) -> Relation:
-        """What comes out of the stage, and then of the suppress."""
-        once = isinstance(self.suppress.until, UntilWindowCloses)
-        follows = Follows.ONCE if once else gives.follows
-        behind_us = max(gives.behind_us, self.of.behind_us(takes, self.suppress))
-        return attrs.evolve(gives, behind_us=behind_us, follows=follows)
+        inner = self._own.bind(takes, shards=shards)
+        return SuppressOperator(inner, self.suppress, attrs.evolve(self.gives(takes), schema=inner.gives.schema))
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
-        operator = bare(operator)
         inner = operator.inner if isinstance(operator, SuppressOperator) else None
-        for subject, words in self.of.describe(takes, inner):
+        for subject, words in self._own.describe(takes, inner):
             waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
             yield (
                 subject,
                 "needed: a heartbeat row brings every shard the batch's clock, which ends waits" if waits else words,
             )
-        yield "held", f"{self.suppress.until.describe()}{self.of.measured(takes, self.suppress)}"
         if self.suppress.holds:
             yield "buffer", _buffer(self.suppress.buffer, None if operator is None else operator.shards)
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.operator import Operator
 from beamish.contract.pane_columns import MERGED_KIND, PANE_KIND, Block
-from beamish.contract.updates import Updates, UpdatingOperator
+from beamish.contract.updates import Updates
 from beamish.kernels.arrays import NO_ENTRY, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.suppress.held_table import PANE_COLUMNS, HeldTable
 from beamish.triggers.trigger import NEVER_US
 
 
-def take_up(held: HeldTable, operator: UpdatingOperator, updates: Updates, key_at: Ints, clock_us: int) -> None:
+def take_up(held: HeldTable, operator: Operator, updates: Updates, key_at: Ints, clock_us: int) -> None:
     """Take updates up in order.
 
     Args:
@@ -29,8 +30,6 @@ def take_up(held: HeldTable, operator: UpdatingOperator, updates: Updates, key_a
         clock_us: the processing-time clock of the step, microseconds.
     """
     kind = updates.columns["kind"]
-    if not len(kind):
-        return
     values_at = held.values.append(updates.values)
     merges = kind == MERGED_KIND
     edges = np.flatnonzero(np.diff(merges)) + 1
@@ -44,9 +43,7 @@ def take_up(held: HeldTable, operator: UpdatingOperator, updates: Updates, key_a
             _take(held, operator, columns, slot, values_at[entries], clock_us=clock_us)
 
 
-def _take(
-    held: HeldTable, operator: UpdatingOperator, columns: Block, slot: Ints, values_at: Ints, *, clock_us: int
-) -> None:
+def _take(held: HeldTable, operator: Operator, columns: Block, slot: Ints, values_at: Ints, *, clock_us: int) -> None:
     """Take up panes and retractions; ``slot`` and ``values_at`` are int64, one per update."""
     at, of = np.unique(slot, return_inverse=True)
     groups = Groups(of, len(at))
@@ -73,7 +70,7 @@ def _take(
     held["touched"][slot] = True
 
 
-def _add_parts(held: HeldTable, operator: UpdatingOperator, slot: Ints, values_at: Ints) -> None:
+def _add_parts(held: HeldTable, operator: Operator, slot: Ints, values_at: Ints) -> None:
     """Add accumulators to those that slots have; ``slot`` and ``values_at`` are int64, one per accumulator."""
     at, of = np.unique(slot, return_inverse=True)
     had = np.flatnonzero(held["values_at"][at] != NO_ENTRY)
@@ -82,9 +79,7 @@ def _add_parts(held: HeldTable, operator: UpdatingOperator, slot: Ints, values_a
     held["values_at"][at] = held.values.append(operator.combine(all_values, groups))
 
 
-def _merge(
-    held: HeldTable, operator: UpdatingOperator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int
-) -> None:
+def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int) -> None:
     """Windows became part of others: what is held of them passes on (docs/semantics.md#suppress-merging)."""
     known = len(held)
     gone = held.find(keys, key_at, columns)

@@ -25,7 +25,7 @@ def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
             note,
             changes,
             NO_WATERMARK_US,
-            drops=Drops(pa.schema([]), note.dropped),
+            drops=Drops(None, note.dropped),
             keys={},
             latest_only=latest_only,
         )

@@ -45,7 +45,7 @@ class VersionsOperator(Operator):
             yield from pack_changes(self.plan.table, wanted(self.takes[number], rows), number, self.shards)
 
     def open(self, store: Store) -> Shard:
-        return VersionsShard(self.plan, store, self.policy)
+        return VersionsShard(self, self.plan, store, self.policy)
 
     def kept(self, store: Store) -> dict[str, Kept]:
         """What a shard keeps as records of keys."""

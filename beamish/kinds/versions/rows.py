@@ -1,4 +1,4 @@
-"""Versions that went and came as rows of output (docs/semantics.md#versions-rows)."""
+"""Versions that went and came as updates (docs/semantics.md#versions-rows)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from beamish.contract.pane_columns import (
     PANE_KIND,
     RETRACTION_KIND,
     make_block,
-    pane_column,
     timestamp_column,
-    window_column,
 )
 from beamish.contract.schemas import TIMESTAMP
+from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.buffers import plain
 from beamish.kernels.order import sort_keys, sort_order
 from beamish.kinds.versions.folding import Folded
+from beamish.kinds.versions.options import VALID_FROM, VALID_TO
 from beamish.kinds.versions.plan import VersionsPlan
 
 
-def version_rows(plan: VersionsPlan, folded: Folded) -> pa.Table:
-    """The rows of a step: per key what is taken back, by time, and then what comes."""
+def version_rows(plan: VersionsPlan, folded: Folded) -> Updates:
+    """The updates of a step: per key what is taken back, by time, and then what comes."""
     went, came, then, now = folded.went, folded.came, folded.then, folded.now
     at = np.concatenate([then.at[went], now.at[came]])
     cells = folded.both.cells.take(pa.array(at))
@@ -45,14 +45,11 @@ def version_rows(plan: VersionsPlan, folded: Folded) -> pa.Table:
         on_time_index=index,
         is_first=index == 0,
         is_last=plan.is_final,
+        pane_time_us=from_us,
     )
-    none = np.zeros(len(order), dtype=bool)
-    columns = [cells[f"key.{field.name}"] for field in plan.table.key_schema]
-    columns += [cells[f"value.{field.name}"] for field in plan.table.value_schema]
-    columns += [timestamp_column(from_us, none), pa.array(to_us, mask=to_us == END_OF_TIME_US).cast(TIMESTAMP)]
-    columns += [window_column(block), pane_column(block), timestamp_column(from_us, none)]
-    schema = plan.gives.schema
-    assert schema is not None  # noqa: S101 - it is bound
-    if plan.table.with_dropped:
-        columns.append(pa.nulls(len(order), schema.field("dropped").type))
-    return pa.table(columns, schema=schema)
+    table = plan.table
+    keys = {field.name: cells[f"key.{field.name}"] for field in table.key_schema}
+    values = {field.name: cells[f"value.{field.name}"] for field in table.value_schema}
+    values[VALID_FROM] = timestamp_column(from_us, np.zeros(len(order), dtype=bool))
+    values[VALID_TO] = pa.array(to_us, mask=to_us == END_OF_TIME_US).cast(TIMESTAMP)
+    return Updates(block, pa.table(keys), pa.table(values))

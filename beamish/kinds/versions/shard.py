@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
-from beamish.contract.drops import Drops, concat
+from beamish.contract.drops import Drops
+from beamish.contract.operator import Operator
 from beamish.contract.store import Store
+from beamish.contract.updates import Updates
 from beamish.kinds.versions.arrival import arrive
 from beamish.kinds.versions.packing import unpack
 from beamish.kinds.versions.plan import VersionsPlan
@@ -22,20 +22,20 @@ from beamish.kinds.versions.table_shard import TableShard
 class VersionsShard(TableShard):
     """Some of the keys of a versions stage (see ``contract/operator.py``)."""
 
-    def __init__(self, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
-        super().__init__(plan.table, plan.identity, store, policy, inputs=1)
+    def __init__(self, operator: Operator, plan: VersionsPlan, store: Store, policy: TablePolicy) -> None:
+        super().__init__(operator, plan.table, store, policy, inputs=1)
         self._plan = plan
 
     @property
     def next_due_us(self) -> int | None:
         return self._table.next_due_us
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
         table, plan, clocks = self._plan.table, self._plan, self.clocks
         before_us, _ = clocks.step([table.takes.policy], sources_us, clock_us)
-        schema = plan.gives.schema
-        assert schema is not None  # noqa: S101 - it is bound
-        drops, out = Drops(schema, self._note.dropped), []
+        drops, out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
         if not table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
         for changes in unpack(payloads).values():
@@ -54,6 +54,4 @@ class VersionsShard(TableShard):
                 out.append(version_rows(plan, folded))
         if table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
-        self._table.save(clocks.watermark_us)
-        self._write_note()
-        return concat(schema, [*drops.tables, *out])
+        return [*drops.updates, *out]

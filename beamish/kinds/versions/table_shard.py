@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from beamish.contract.operator import Shard
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
 from beamish.kinds.versions.arrival import begin
 from beamish.kinds.versions.note import read_note
@@ -17,8 +17,8 @@ class TableShard(Shard):
     """A shard that keeps a versioned table.
 
     Args:
+        operator: of the stage.
         plan: the table's.
-        identity: of the stage: what may not change.
         store: the shard's.
         policy: how the table is cut into segments.
         inputs: number of inputs whose watermark counts.
@@ -27,9 +27,8 @@ class TableShard(Shard):
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(
-        self, plan: TablePlan, identity: Mapping[str, Any], store: Store, policy: TablePolicy, *, inputs: int
-    ) -> None:
+    def __init__(self, operator: Operator, plan: TablePlan, store: Store, policy: TablePolicy, *, inputs: int) -> None:
+        self.operator, identity = operator, operator.identity
         self._note = read_note(store, identity, plan, inputs)
         self.clocks = self._note.clocks
         self._table = VersionTable(plan, store, policy)
@@ -38,6 +37,10 @@ class TableShard(Shard):
     @property
     def dropped(self) -> Mapping[str, int]:
         return dict(self._note.dropped)
+
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        self._table.save(self.clocks.watermark_us)
+        self._write_note()
 
     def begin(self, payloads: Sequence[bytes]) -> None:
         begin(self._table, self._note, payloads)

@@ -10,18 +10,19 @@ import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
 from beamish.contract.conditions import columns_of_where
-from beamish.contract.operator import Cadence
+from beamish.contract.operator import Cadence, Operator, Shard
 from beamish.contract.pane_columns import Block
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
-from beamish.contract.updates import Updates, UpdatingOperator, UpdatingShard
+from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
+from beamish.kinds.refine.refinement import Refinement
 from beamish.kinds.window.firing import extract, repeats
 from beamish.kinds.window.joining import joined
 from beamish.kinds.window.merging import combine_states
-from beamish.kinds.window.output import pane_table
-from beamish.kinds.window.packing import pack_rows, shard_of
+from beamish.kinds.window.output import exploded
+from beamish.kinds.window.packing import pack_rows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.several import SeveralShards, pack_each
@@ -32,22 +33,27 @@ from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
 
 
 @attrs.define(slots=False, eq=False)
-class WindowOperator(UpdatingOperator):
+class WindowOperator(Operator):
     """The operator of a window stage, under one windowing or several (see ``contract/operator.py``).
 
     Attributes:
         plan: the stage's plan.
         policy: how its shards' windows are cut into segments.
+        refinement: what is computed of its panes, and left out; None: nothing.
         waits_for_pane: under a suppress, whether what a merged window takes back waits for its next pane.
     """
 
     plan: WindowPlan
     policy: SegmentPolicy = DEFAULT_POLICY
+    refinement: Refinement | None = attrs.field(default=None, kw_only=True)
     waits_for_pane: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         plan = self.plan
-        self.takes, self.gives, self.shards = plan.takes, plan.gives, plan.shards
+        self.takes, self.shards = plan.takes, plan.shards
+        self.gives = plan.gives if self.refinement is None else self.refinement.gives
+        self.key_schema, self.adds_up = plan.output_key_schema, plan.gives_accumulators
+        self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
         self.needs_clock = plan.options.trigger.needs_clock or any(policy.needs_clock for policy in plan.policies)
         # idle_timeout counts steps.
         counts = any(policy.idle_timeout is not None for policy in plan.policies)
@@ -89,32 +95,28 @@ class WindowOperator(UpdatingOperator):
         for plan in (self.plan, *self.plan.windowings.values()):
             plan.observed = True
 
-    def open(self, store: Store) -> UpdatingShard:
+    def open(self, store: Store) -> Shard:
         shard_kind = SeveralShards if self.plan.windowings else WindowShard
-        shard = shard_kind(self.plan, store, self.policy)
+        shard = shard_kind(self, self.plan, store, self.policy)
         if not self.plan.suppressed:
             check_held(shard.held, None)
         return shard
 
-    # Updates for a suppress (contract/updates.py)
+    def rows(self, updates: Sequence[Updates]) -> pa.Table:
+        rows = self.panes(updates)
+        return rows if self.refinement is None else self.refinement.refine(rows)
 
-    @property
-    def adds_up(self) -> bool:  # type: ignore[override]
-        """Whether panes hold only what is new."""
-        return self.plan.gives_accumulators
+    def panes(self, updates: Sequence[Updates]) -> pa.Table:
+        schema = self.plan.pane_schema
+        return pa.concat_tables([self._whole(part).rows(schema) for part in updates] or [schema.empty_table()])
 
-    @property
-    def key_schema(self) -> pa.Schema:
-        """The key columns of updates."""
-        return self.plan.output_key_schema
-
-    def shard_of(self, keys: pa.Table) -> int:
-        return shard_of(self.plan, keys)
-
-    @property
-    def value_schema(self) -> pa.Schema:
-        """What an update holds."""
-        return self.plan.state_schema if self.adds_up else self.plan.value_schema
+    def _whole(self, updates: Updates) -> Updates:
+        """Updates with the values of the output."""
+        if not updates.values.num_columns:
+            return updates
+        if self.adds_up:
+            updates = attrs.evolve(updates, values=extract(self.plan, updates.values))
+        return updates if self.plan.join is None else exploded(self.plan, updates)
 
     def combine(self, values: pa.Table, groups: Groups) -> pa.Table:
         return combine_states(self.plan, values, groups)
@@ -124,7 +126,3 @@ class WindowOperator(UpdatingOperator):
 
     def replaces_unseen(self, columns: Block) -> Flags:
         return repeats(self.plan, columns["index"])
-
-    def rows(self, updates: Updates) -> pa.Table:
-        values = extract(self.plan, updates.values) if self.adds_up else updates.values
-        return pane_table(self.plan, updates.columns, updates.keys, values)

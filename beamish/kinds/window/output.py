@@ -1,4 +1,4 @@
-"""What a step gives: panes, retractions and dropped rows, gathered as blocks of rows and made into one table, or updates."""
+"""What a step gives: panes, retractions and dropped rows, gathered as blocks and given as updates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from beamish.contract.pane_columns import (
     DROPPED_KIND,
     Block,
     make_block,
-    pane_column,
-    timestamp_column,
-    window_column,
 )
 from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
@@ -25,7 +22,7 @@ from beamish.tables.pool import Pool
 
 
 class Output:
-    """Rows of output in the order in which they come out."""
+    """Updates in the order in which they come out."""
 
     def __init__(self, plan: WindowPlan, drops: Drops) -> None:
         self._plan, self._drops = plan, drops
@@ -48,66 +45,31 @@ class Output:
         """Forget what was added since."""
         del self._blocks[mark:]
 
-    def table(self, keys: Pool, values: Pool) -> pa.Table:
-        """All rows in the plan's ``pane_schema``."""
-        if not self._blocks:
-            return self._plan.pane_schema.empty_table()
-        column = self._columns()
-        rows = keys.take(column["key_at"]), values.take(column["values_at"])
-        return pane_table(self._plan, column, *rows, self._drops)
-
-    def updates(self, keys: Pool, values: Pool) -> Updates:
-        """All rows as updates; dropped rows in the plan's ``pane_schema`` beside them.
+    def updates(self, keys: Pool, values: Pool) -> list[Updates]:
+        """All of it.
 
         Args:
             keys: the window table's keys.
             values: what ``values_at`` of panes and retractions points to: values, or accumulators.
         """
-        column = self._columns() if self._blocks else make_block(0)
-        dropped = column["kind"] == DROPPED_KIND
-        of_dropped = self._plan.pane_schema.empty_table()
-        if dropped.any():
-            own = {name: entries[dropped] for name, entries in column.items()}
-            none = Pool(self._plan.value_schema).take(own["values_at"])
-            of_dropped = pane_table(self._plan, own, keys.take(own["key_at"]), none, self._drops)
-            column = {name: entries[~dropped] for name, entries in column.items()}
+        if not self._blocks:
+            return []
+        column = {name: np.concatenate([block[name] for block in self._blocks]) for name in COLUMNS}
         column["pane_time_us"] = pane_times(self._plan, column["pane_time_us"], column["end_us"])
-        return Updates(column, keys.take(column["key_at"]), values.take(column["values_at"]), of_dropped)
-
-    def _columns(self) -> Block:
-        return {name: np.concatenate([block[name] for block in self._blocks]) for name in COLUMNS}
+        dropped = self._drops.column(column["dropped_at"]) if self._drops.lists else None
+        return [Updates(column, keys.take(column["key_at"]), values.take(column["values_at"]), dropped)]
 
 
-def pane_table(
-    plan: WindowPlan, column: Block, keys: pa.Table, values: pa.Table, drops: Drops | None = None
-) -> pa.Table:
-    """Rows of output in the plan's ``pane_schema``.
-
-    Args:
-        plan: the stage's plan.
-        column: n rows.
-        keys: their key columns, n rows.
-        values: their values, n rows; null for dropped rows.
-        drops: lists the dropped rows; None: none is one.
-    """
-    dropped = column["kind"] == DROPPED_KIND
-    if plan.join is not None:
-        row, pairs = plan.join.explode(values.column(0).combine_chunks(), dropped)
-        column, dropped = {name: entries[row] for name, entries in column.items()}, dropped[row]
-        # A pane is rows in any number, none of which stands for another (docs/semantics.md#pane-change).
-        column["replaces"] = column["replaces"] & (not plan.options.retracts)
-        keys, values = keys.take(pa.array(row)), pa.table([pairs], schema=plan.output_schema)
-    columns = [
-        *keys.columns,
-        window_column(column, plan.window_type),
-        *values.columns,
-        pane_column(column),
-        timestamp_column(pane_times(plan, column["pane_time_us"], column["end_us"]), dropped),
-    ]
-    if plan.options.lists_dropped:
-        drops = drops or Drops(plan.pane_schema, {})
-        columns.append(drops.column(column["dropped_at"]))
-    return pa.table(columns, schema=plan.pane_schema)
+def exploded(plan: WindowPlan, updates: Updates) -> Updates:
+    """Panes of a join as a row per pair."""
+    assert plan.join is not None  # noqa: S101 - asked only of one
+    columns = updates.columns
+    row, pairs = plan.join.explode(updates.values.column(0).combine_chunks(), columns["kind"] == DROPPED_KIND)
+    columns, at = {name: entries[row] for name, entries in columns.items()}, pa.array(row)
+    # A pane is rows in any number, none of which stands for another (docs/semantics.md#pane-change).
+    columns["replaces"] = columns["replaces"] & (not plan.options.retracts)
+    dropped = None if updates.dropped is None else updates.dropped.take(at)
+    return Updates(columns, updates.keys.take(at), pa.table([pairs], schema=plan.output_schema), dropped)
 
 
 def pane_times(plan: WindowPlan, pane_time_us: Ints, end_us: Ints) -> Ints:

@@ -125,12 +125,6 @@ def unpack(payloads: Sequence[bytes]) -> tuple[pa.Table, int, int]:
     return table, untimed, out_of_range
 
 
-def shard_of(plan: WindowPlan, keys: pa.Table) -> int:
-    """The shard of a key, which is one row."""
-    columns = [column.combine_chunks() for column in keys.select(plan.key_schema.names).columns]
-    return int(shards_of_keys(columns, Groups.each(1), plan.shards)[0])
-
-
 def _aggregate(
     plan: WindowPlan,
     rows: pa.Table,

@@ -11,12 +11,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
+import attrs
 import pyarrow as pa
 
 from beamish.contract.counts import Counts
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
-from beamish.contract.updates import Updates, UpdatingShard
+from beamish.contract.updates import Updates
 from beamish.errors import StateError
 from beamish.kinds.window.drops import dropped_of_windowings
 from beamish.kinds.window.packing import about, pack_rows
@@ -24,7 +25,7 @@ from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.shard import WindowShard
 from beamish.tables.notes import check_new
 from beamish.tables.prefixed import StoreUnder
-from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
+from beamish.tables.segment_policy import SegmentPolicy
 from beamish.tables.stored_tables import INDEX, WINDOWINGS
 from beamish.windows.windowings import WINDOWING
 
@@ -48,7 +49,7 @@ def _deliveries(windowings: Mapping[str, WindowPlan]) -> Iterator[tuple[list[int
         yield numbers, plans[numbers[0]]
 
 
-class SeveralShards(UpdatingShard):
+class SeveralShards(Shard):
     """Some of the keys of a stage with several windowings (see ``contract/operator.py``).
 
     Raises:
@@ -56,36 +57,29 @@ class SeveralShards(UpdatingShard):
             was written by another pipeline.
     """
 
-    def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
+    def __init__(self, operator: Operator, plan: WindowPlan, store: Store, policy: SegmentPolicy) -> None:
         note_names(plan, store)
-        self._place = len(plan.key_schema)
-        self._shards = {name: WindowShard(of, StoreUnder(name, store), policy) for name, of in plan.windowings.items()}
+        self.operator, self._place = operator, len(plan.key_schema)
+        self._shards = {
+            name: WindowShard(operator, of, StoreUnder(name, store), policy) for name, of in plan.windowings.items()
+        }
         # One that is added begins where those that are there stand; these know what is held under a suppress.
         there = [name for name in self._shards if StoreUnder(name, store).get(INDEX) is not None]
         self._first = self._shards[there[0] if there else next(iter(self._shards))]
         for name in self._shards.keys() - there:
             self._shards[name].stand_at(self._first.clocks)
-        self.clocks = self._first.clocks
+        self.clocks, self.held = self._first.clocks, self._first.held
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        each = self._each(payloads)
-        return pa.concat_tables([self._named(name, shard.step(sources_us, clock_us, own)) for name, shard, own in each])
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
+        return [
+            attrs.evolve(updates, keys=self._named(name, updates.keys))
+            for name, shard, own in self._each(payloads)
+            for updates in shard.updates(sources_us, clock_us, own)
+        ]
 
-    def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
-        each = [(name, shard.updates(sources_us, clock_us, own)) for name, shard, own in self._each(payloads)]
-        columns = [updates.columns for _, updates in each]
-        return Updates(
-            {name: np.concatenate([own[name] for own in columns]) for name in columns[0]},
-            pa.concat_tables([self._named(name, updates.keys) for name, updates in each]),
-            pa.concat_tables([updates.values for _, updates in each]),
-            pa.concat_tables([self._named(name, updates.dropped) for name, updates in each]),
-        )
-
-    @property
-    def held(self) -> Mapping[str, Any] | None:
-        return self._first.held
-
-    def save(self, held: Mapping[str, Any]) -> None:
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
         for shard in self._shards.values():
             shard.save(held)
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.counts import Counts
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
-from beamish.contract.updates import Updates, UpdatingShard
+from beamish.contract.updates import Updates
 from beamish.kinds.window.arrival import add_rows
 from beamish.kinds.window.clock_moves import move_clock, move_watermark, take_up_changes
 from beamish.kinds.window.error_context import naming_window
@@ -24,40 +24,33 @@ from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.state import State
 from beamish.kinds.window.step import Step
 from beamish.kinds.window.unusable import drop_unusable
-from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
+from beamish.tables.segment_policy import SegmentPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
 
-class WindowShard(UpdatingShard):
+class WindowShard(Shard):
     """Some of the keys of a window stage (see ``contract/operator.py``).
 
     Raises:
         StateError: the state was written by another stage, number of shards or format.
     """
 
-    def __init__(self, plan: WindowPlan, store: Store, policy: SegmentPolicy = DEFAULT_POLICY) -> None:
-        self._plan = plan
+    def __init__(self, operator: Operator, plan: WindowPlan, store: Store, policy: SegmentPolicy) -> None:
+        self.operator, self._plan = operator, plan
         self._state = State.open(plan, store, policy)
-        self.clocks = self._state.clocks
+        self.clocks, self.held = self._state.clocks, self._state.held
         self._counts = Counts()
 
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        step = self._step(sources_us, clock_us, payloads)
-        table = step.output.table(step.table.keys, step.table.values)
-        self._state.save(step.table, step.inherited_panes, step.progress)
-        return table
-
-    def updates(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Updates:
+    def updates(
+        self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
+    ) -> Sequence[Updates]:
         self._unsaved = step = self._step(sources_us, clock_us, payloads)
         values = step.table.state if self._plan.gives_accumulators else step.table.values
         return step.output.updates(step.table.keys, values)
 
-    @property
-    def held(self) -> Mapping[str, Any] | None:
-        return self._state.held
-
-    def save(self, held: Mapping[str, Any]) -> None:
-        self._state.held = dict(held)
+    def save(self, held: Mapping[str, Any] | None = None) -> None:
+        if held is not None:
+            self._state.held = dict(held)
         self._state.save(self._unsaved.table, self._unsaved.inherited_panes, self._unsaved.progress)
 
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:

@@ -11,14 +11,13 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
-from beamish.contract.updates import UpdatingOperator
+from beamish.contract.stage import Stage
 from beamish.errors import PipelineError
 from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.kinds.deduplicate.words import check_deduplication
-from beamish.kinds.refine.operator import RefinedOperator, bare
+from beamish.kinds.refine.refinement import Refinement
 from beamish.kinds.suppress.option import Suppress
-from beamish.kinds.suppress.suppressible import Suppressible
 from beamish.kinds.window.check_pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.check_row_windows import check_numbering
 from beamish.kinds.window.check_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
@@ -35,14 +34,16 @@ from beamish.windows.within import Within, WithinInput
 
 
 @attrs.frozen
-class WindowStage(Suppressible):
+class WindowStage(Stage):
     """What becomes of rows in windows (see ``contract/stage.py``).
 
     Attributes:
         options: what is declared of it.
+        suppress: what takes its updates; None: nothing does.
     """
 
     options: WindowOptions = WindowOptions()
+    suppress: Suppress | None = attrs.field(default=None, repr=False)
 
     @property
     def with_dropped(self) -> bool:
@@ -94,10 +95,19 @@ class WindowStage(Suppressible):
                 WindowStage(windowing).check(takes)
             except PipelineError as error:
                 raise PipelineError(f"windowing {name!r}: {error}") from None
+        if self.suppress is not None:
+            check_suppress(options, self.suppress)
+            check_pairs_once_suppressed(self.options, self.suppress)
 
     def check_stream(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
         _check_ids_go(options)
+        self._check_fires(options)
+        if self.suppress is not None:
+            check_closes(options, self.suppress)
+
+    @staticmethod
+    def _check_fires(options: WindowOptions) -> None:
         if options.trigger.can_fire_before_end() or options.forget_after is not None:
             return
         for windowing in options.windowings.values() or (options,):
@@ -110,7 +120,13 @@ class WindowStage(Suppressible):
                 )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        return gives(self._with_inherited(takes), takes)
+        relation = gives(self._with_inherited(takes), takes)
+        if self.suppress is None:
+            return relation
+        return attrs.evolve(relation, behind_us=max(relation.behind_us, behind_us(self.options, self.suppress)))
+
+    def suppressed_by(self, suppress: Suppress) -> WindowStage:
+        return attrs.evolve(self, suppress=suppress)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         options, name = self.options, takes[number].name
@@ -132,8 +148,14 @@ class WindowStage(Suppressible):
         )
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
-        plan = make_plan(self._with_inherited(takes), takes, self._shards(takes, shards))
-        return self.refined(WindowOperator(plan))
+        options, suppress = self._with_inherited(takes), self.suppress
+        waits_for_pane = suppress is not None and options.retracts and not options.retracts_at_merge
+        if suppress is not None and suppress.holds:
+            options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
+        plan = make_plan(options, takes, self._shards(takes, shards), suppressed=suppress is not None)
+        refines = options.derived or options.having is not None
+        refinement = Refinement(plan.gives, options.derived, options.having) if refines else None
+        return WindowOperator(plan, refinement=refinement, waits_for_pane=waits_for_pane)
 
     def _shards(self, takes: Sequence[Relation], shards: int) -> int:
         """Into how many it can be cut: one where all rows are of one key, or are counted together."""
@@ -143,36 +165,6 @@ class WindowStage(Suppressible):
         ]
         together = any(numbering is not None and numbering.over_stream for numbering in numberings)
         return shards if takes[0].keys and not together else 1
-
-    def refined(self, operator: Operator) -> Operator:
-        options = self.options
-        refines = options.derived or options.having is not None
-        return RefinedOperator(operator, options.derived, options.having) if refines else operator
-
-    # With a suppress (kinds/suppress/stage.py)
-
-    def check_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
-        self.check(takes)
-        check_suppress(self._with_inherited(takes), suppress)
-        check_pairs_once_suppressed(self.options, suppress)
-
-    def check_stream_suppressed(self, takes: Sequence[Relation], suppress: Suppress) -> None:
-        self.check_stream(takes)
-        check_closes(self._with_inherited(takes), suppress)
-
-    def bind_suppressed(self, takes: Sequence[Relation], suppress: Suppress, *, shards: int) -> UpdatingOperator:
-        options = self._with_inherited(takes)
-        waits_for_pane = options.retracts and not options.retracts_at_merge
-        if suppress.holds:
-            options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
-        plan = make_plan(options, takes, self._shards(takes, shards), suppressed=True)
-        return WindowOperator(plan, waits_for_pane=waits_for_pane)
-
-    def behind_us(self, takes: Sequence[Relation], suppress: Suppress) -> int:
-        return behind_us(self.options, suppress)
-
-    def measured(self, takes: Sequence[Relation], suppress: Suppress) -> str:
-        return measured(self._with_inherited(takes), suppress)
 
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
         """The options, and what follows from the stages before: their windows, and panes that hold all where they retract."""
@@ -191,9 +183,10 @@ class WindowStage(Suppressible):
         return options
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
-        operator = bare(operator)
-        plan = operator.plan if isinstance(operator, WindowOperator) else None
-        return describe(self._with_inherited(takes), takes, plan)
+        options, plan = self._with_inherited(takes), operator.plan if isinstance(operator, WindowOperator) else None
+        yield from describe(options, takes, plan)
+        if self.suppress is not None:
+            yield "held", f"{self.suppress.until.describe()}{measured(options, self.suppress)}"
 
 
 def _is_timeless(options: WindowOptions) -> bool:

@@ -13,7 +13,6 @@ from beamish.contract.input_schemas import with_schemas
 from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.flow import Flow
-from beamish.kinds.refine.operator import bare
 from beamish.kinds.suppress.held_store import INDEX, entry_name
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.reading import held_rows, held_schema
@@ -52,7 +51,7 @@ def _operator(flow: Flow, name: str, shard: DictStore) -> SuppressOperator:
     assert stored is not None  # noqa: S101 - it was found by it
     with pa.ipc.open_stream(pa.py_buffer(stored)) as reader:
         about = json.loads(reader.schema.metadata[b"beamish"])
-    operator = bare(of.stage.bind(with_schemas(of.takes, about["takes"]), shards=noted_shards(shard)))
+    operator = of.stage.bind(with_schemas(of.takes, about["takes"]), shards=noted_shards(shard))
     assert isinstance(operator, SuppressOperator)  # noqa: S101 - a suppressed stage binds to one
     return operator
 

@@ -18,6 +18,7 @@ from beamish.addresses import printable
 from beamish.at_rest.stage_plans import window_plan
 from beamish.contract.input_schemas import TAKES, noted_takes
 from beamish.contract.operator import Operator
+from beamish.contract.sharding import shard_of
 from beamish.contract.store import DictStore, Store
 from beamish.errors import BeamishError, StateError
 from beamish.flow import Flow
@@ -26,7 +27,6 @@ from beamish.kernels.buffers import cast
 from beamish.kinds.suppress.stage import unsuppressed
 from beamish.kinds.window.kept_rows import kept_rows, rows_schema
 from beamish.kinds.window.kept_windows import check_key, kept_schema, kept_windows, key_names
-from beamish.kinds.window.packing import shard_of
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.stage import WindowStage
 from beamish.kinds.window.stored_windows import read_index
@@ -203,7 +203,7 @@ def _plan_of(of: Flow, names: list[str], notes: Mapping[int, DictStore]) -> Wind
 def shard_of_key(plan: WindowPlan, key: Mapping[str, Any]) -> int:
     """The id of the shard of a key."""
     columns = [cast(pa.array([key[field.name]]), field.type) for field in plan.key_schema]
-    return shard_ids(plan.shards)[shard_of(plan, pa.table(columns, schema=plan.key_schema))]
+    return shard_ids(plan.shards)[shard_of(pa.table(columns, schema=plan.key_schema), plan.shards)]
 
 
 def plans_of(flow: Flow, notes: Mapping[int, DictStore]) -> Iterator[WindowPlan]:

@@ -21,7 +21,6 @@ from beamish.contract.store import DictStore
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
 from beamish.kinds.as_of.operator import AsOfOperator
-from beamish.kinds.refine.operator import RefinedOperator, bare
 from beamish.kinds.window.operator import WindowOperator
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
@@ -43,9 +42,12 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         frames: the rows of each source.
     """
     operator = flow.operator
-    panes = _of_windowings(attrs.evolve(flow, operator=bare(operator)), frames)
-    if isinstance(operator, RefinedOperator):
-        panes = panes.mapInArrow(operator.refined_batches, spark_schema(operator.gives.schema))
+    refinement = operator.refinement if isinstance(operator, WindowOperator) else None
+    if isinstance(operator, WindowOperator):
+        flow = attrs.evolve(flow, operator=attrs.evolve(operator, refinement=None))
+    panes = _of_windowings(flow, frames)
+    if refinement is not None:
+        panes = panes.mapInArrow(refinement.refined_batches, spark_schema(refinement.gives.schema))
     return panes.withMetadata("pane", Ledger.of(operator.gives, final=True).metadata)
 
 
@@ -63,14 +65,13 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     for subject, words in flow.stage.describe(flow.operator.takes, None):
         if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "columns", "having"):
             yield subject, words
-    bare_operator = bare(flow.operator)
-    if not isinstance(bare_operator, WindowOperator):
-        why_not = _why_not_native(bare_operator)
+    if not isinstance(flow.operator, WindowOperator):
+        why_not = _why_not_native(flow.operator)
         by = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own window function"
         yield "batch", f"final rows, by {by}; what waits for a watermark is not asked"
         return
     how = []
-    for name, operator in _windowings(bare_operator).items():
+    for name, operator in _windowings(flow.operator).items():
         why_not = _why_not_native(operator)
         words = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own aggregation"
         how.append(words if name is None else f"{name}: {words}")

@@ -1,23 +1,19 @@
 """What a stage gives, with columns computed from it and without the panes that a condition leaves out.
 
-It is worked out in the stage's shards, after their step, and holds no state: a retraction has the values of the pane that it
-takes back, so it is left out where that pane was.
+It is worked out of the rows of a step and holds no state: a retraction has the values of the pane that it takes back, so it
+is left out where that pane was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.counts import Counts
-from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
-from beamish.contract.store import Store
 from beamish.errors import ColumnError
 from beamish.kernels.arrays import Flags
 from beamish.kernels.formulas import ANOTHER, NO_OTHER, Formula, check_condition
@@ -25,26 +21,26 @@ from beamish.pane import PaneChange, PaneKind
 
 
 @attrs.define(slots=False, eq=False)
-class RefinedOperator(Operator):
-    """An operator whose output is refined (see ``contract/operator.py``).
+class Refinement:
+    """How the rows that a stage gives are refined.
 
     Attributes:
-        inner: the stage's own operator.
+        of: what the stage gives.
         derived: columns that are computed, by name.
         having: which panes come out; None: all.
         gives: what comes out.
+
+    Raises:
+        ColumnError: a formula names a column that is missing, or is of the wrong type.
     """
 
-    inner: Operator
+    of: Relation
     derived: Mapping[str, Formula]
     having: Formula | None
     gives: Relation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        inner = self.inner
-        self.takes, self.shards, self.identity, self.cadence = inner.takes, inner.shards, inner.identity, inner.cadence
-        self.needs_clock, self.holds_watermark = inner.needs_clock, inner.holds_watermark
-        schema = inner.gives.schema
+        schema = self.of.schema
         assert schema is not None  # noqa: S101 - a bound stage knows it
         for name, formula in self.derived.items():
             type_ = formula.type_in(f"with_columns({name}={formula!r})", schema)
@@ -53,19 +49,7 @@ class RefinedOperator(Operator):
             schema = schema.insert(schema.get_field_index("pane"), pa.field(name, type_))
         if self.having is not None:
             check_condition(f"having({self.having!r})", self.having, schema)
-        self.gives = attrs.evolve(inner.gives, schema=schema)
-
-    def reads(self, number: int) -> Sequence[str]:
-        return self.inner.reads(number)
-
-    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        return self.inner.pack(number, rows)
-
-    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
-        return self.inner.pack_pieces(number, pieces)
-
-    def open(self, store: Store) -> Shard:
-        return RefinedShard(self, self.inner.open(store))
+        self.gives = attrs.evolve(self.of, schema=schema)
 
     def refine(self, panes: pa.Table) -> pa.Table:
         """The output of the stage as it comes out; dropped rows as they are."""
@@ -105,37 +89,3 @@ def _apart(panes: pa.Table, kept: Flags) -> pa.Table:
     fields[at] = pa.array(words, pa.string())
     shown = pa.StructArray.from_arrays(fields, fields=list(column.type))
     return panes.set_column(panes.schema.get_field_index("pane"), "pane", shown)
-
-
-class RefinedShard(Shard):
-    """A shard whose output is refined."""
-
-    def __init__(self, operator: RefinedOperator, inner: Shard) -> None:
-        self._operator, self._inner, self.clocks = operator, inner, inner.clocks
-
-    @property
-    def next_due_us(self) -> int | None:
-        return self._inner.next_due_us
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return self._inner.dropped
-
-    @property
-    def counts(self) -> Counts:
-        return self._inner.counts
-
-    def begin(self, payloads: Sequence[bytes]) -> None:
-        self._inner.begin(payloads)
-
-    def step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> pa.Table:
-        return self._operator.refine(self._inner.step(sources_us, clock_us, payloads))
-
-
-@overload
-def bare(operator: Operator) -> Operator: ...
-@overload
-def bare(operator: Operator | None) -> Operator | None: ...
-def bare(operator: Operator | None) -> Operator | None:
-    """The stage's own operator, without what is refined of it."""
-    return operator.inner if isinstance(operator, RefinedOperator) else operator
