@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,7 +33,7 @@ from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
-from beamish.watermarks import known_us
+from beamish.watermarks import Watermark, known_us
 
 
 class Cadence(enum.Enum):
@@ -60,6 +61,7 @@ class Shard(Protocol):
 
     operator: Operator
     clocks: Clocks
+    dropped: Mapping[str, int] = MappingProxyType({})
     held: Mapping[str, Any] | None = None
 
     @property
@@ -68,10 +70,6 @@ class Shard(Protocol):
 
     @property
     def next_due_us(self) -> int | None: ...
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return {}
-
     @property
     def counts(self) -> Counts:
         return Counts()
@@ -137,6 +135,12 @@ class Operator(Protocol):
     adds_up: bool = False
     waits_for_pane: bool = False
     keeps_newest: bool = False
+
+    def moves_by(self, policies: Sequence[Watermark]) -> None:
+        """Say that its watermarks move by these: whether they need the clock, and whether one counts steps."""
+        self.needs_clock = any(policy.needs_clock for policy in policies)
+        counts = any(policy.idle_timeout is not None for policy in policies)
+        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
 
     def reads(self, number: int) -> Sequence[str]:
         """The columns of input ``number`` that ``pack`` must get, beside the event time."""

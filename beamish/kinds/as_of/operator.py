@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.conditions import columns_of_where, wanted
-from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
 from beamish.kinds.as_of.left_rows import pack_left
@@ -35,9 +35,7 @@ class AsOfOperator(Operator):
     def __attrs_post_init__(self) -> None:
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = plan.takes, plan.gives, plan.shards, plan.identity
-        self.needs_clock = any(policy.needs_clock for policy in plan.policies)
-        counts = any(policy.idle_timeout is not None for policy in plan.policies)
-        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
+        self.moves_by(plan.policies)
         self.holds_watermark = bool(plan.options.grace)
 
     def reads(self, number: int) -> Sequence[str]:

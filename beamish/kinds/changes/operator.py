@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import Block
 from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
@@ -34,8 +34,7 @@ class ChangesOperator(Operator):
     def __attrs_post_init__(self) -> None:
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
-        self.needs_clock = plan.takes.policy.needs_clock
-        self.cadence = Cadence.WHEN_DUE if plan.takes.policy.idle_timeout is None else Cadence.EVERY_STEP
+        self.moves_by([plan.takes.policy])
         self.key_schema, self.value_schema = plan.key_schema, plan.value_schema
 
     def reads(self, number: int) -> Sequence[str]:

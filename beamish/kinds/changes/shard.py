@@ -68,20 +68,18 @@ class ChangesShard(Shard):
         StateError: the state was written by another stage, number of shards or format.
     """
 
+    dropped: dict[str, int]
+
     def __init__(self, operator: Operator, plan: ChangesPlan, store: Store) -> None:
         self.operator, self._plan, self._store = operator, plan, store
-        self.clocks, self._dropped = Clocks.new(1), dict[str, int]()
+        self.clocks, self.dropped = Clocks.new(1), {}
         about = read_about(store, plan.identity)
         if about is not None:
-            self.clocks, self._dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about["held"]
+            self.clocks, self.dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about["held"]
 
     @property
     def next_due_us(self) -> int | None:
         return None
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return dict(self._dropped)
 
     def updates(
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
@@ -96,7 +94,7 @@ class ChangesShard(Shard):
         time_us = rows[EVENT_TIME].fill_null(0).to_numpy()
         outside = ~null & ~in_range(time_us)
         expired = ~null & ~outside & self._expired(windows)
-        drops = Drops(plan.gives.schema, self._dropped)
+        drops = Drops(plan.gives.schema, self.dropped)
         listed, sizes = structs(rows, plan.schema) if drops.lists else None, rows[ROWS].to_numpy()
         keys = {name: rows[name].combine_chunks() for name in plan.key_schema.names}
         for flags, reason in ((null, NULL_EVENT_TIME), (outside, EVENT_TIME_OUT_OF_RANGE), (expired, EXPIRED)):
@@ -132,7 +130,7 @@ class ChangesShard(Shard):
             "format": FORMAT,
             "identity": self._plan.identity,
             "clocks": attrs.asdict(self.clocks),
-            "dropped": self._dropped,
+            "dropped": self.dropped,
             "held": held,
         }
         self._store.put(ENTRY, json.dumps(about).encode())

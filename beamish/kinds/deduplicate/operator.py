@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 import pyarrow as pa
 
-from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
 from beamish.kinds.deduplicate.packing import pack_rows
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
@@ -32,8 +32,7 @@ class DuplicatesOperator(Operator):
     def __attrs_post_init__(self) -> None:
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
-        self.needs_clock = plan.takes.policy.needs_clock
-        self.cadence = Cadence.WHEN_DUE if plan.takes.policy.idle_timeout is None else Cadence.EVERY_STEP
+        self.moves_by([plan.takes.policy])
 
     def reads(self, number: int) -> Sequence[str]:
         return list(self.plan.schema.names)

@@ -55,22 +55,20 @@ class DuplicatesShard(Shard):
         StateError: the state was written by another stage, number of shards or format.
     """
 
+    dropped: dict[str, int]
+
     def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
         self.operator, self._plan, self._store = operator, plan, store
         self._remembered = remembered
-        self.clocks, self._dropped = Clocks.new(1), dict[str, int]()
+        self.clocks, self.dropped = Clocks.new(1), {}
         self._counts = Counts(0)
         about = read_about(store, plan.identity, plan.options.call)
         if about is not None:
-            self.clocks, self._dropped = Clocks.of(about["clocks"]), about["dropped"]
+            self.clocks, self.dropped = Clocks.of(about["clocks"]), about["dropped"]
 
     @property
     def next_due_us(self) -> int | None:
         return self._remembered.next_due_us
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return dict(self._dropped)
 
     @property
     def counts(self) -> Counts:
@@ -97,7 +95,7 @@ class DuplicatesShard(Shard):
         own = rows.take(pa.array(at))
         again = self._remembered.take(ids_of(own, plan.id_schema.names), time_us[at], watermark_us)
         why[at[again]] = DUPLICATE
-        drops = Drops(plan.gives.schema, self._dropped)
+        drops = Drops(plan.gives.schema, self.dropped)
         keys = {name: rows[name].combine_chunks() for name in plan.gives.keys}
         drops.add(why, time_us, watermark_us, keys, structs(rows, plan.schema) if drops.lists else None)
         late = (why[timed] == OUT_OF_RETENTION) & (watermark_us != END_OF_TIME_US)
@@ -112,6 +110,6 @@ class DuplicatesShard(Shard):
             "format": FORMAT,
             "identity": self._plan.identity,
             "clocks": attrs.asdict(self.clocks),
-            "dropped": self._dropped,
+            "dropped": self.dropped,
         }
         self._store.put(DUPLICATES, json.dumps(about).encode())

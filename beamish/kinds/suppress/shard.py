@@ -47,7 +47,7 @@ class SuppressShard(Shard):
         check_held(self._inner.held, suppress.name)
         self._store = HeldStore(store, suppress.name)
         self._store.about["takes"] = schema_texts(operator.takes)
-        self.clocks = self._inner.clocks
+        self.clocks, self.dropped = self._inner.clocks, self._inner.dropped
         self._due = Due(suppress, operator, self.clocks)
 
     def updates(
@@ -191,11 +191,6 @@ class SuppressShard(Shard):
     def next_due_us(self) -> int | None:
         due = (self._inner.next_due_us, self._due.next_us(self._store))
         return min((us for us in due if us is not None), default=None)
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Number of rows dropped so far, by reason."""
-        return dict(self._inner.dropped)
 
     @property
     def counts(self) -> Counts:

@@ -74,10 +74,8 @@ class Suppressed(Stage):
         self._own.check_stream(takes)
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
-        gives = self._own.gives(takes)
-        return (
-            attrs.evolve(gives, follows=Follows.ONCE) if isinstance(self.suppress.until, UntilWindowCloses) else gives
-        )
+        gives, once = self._own.gives(takes), isinstance(self.suppress.until, UntilWindowCloses)
+        return attrs.evolve(gives, follows=Follows.ONCE if once else gives.follows)
 
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         return self.of.asks(takes, number)

@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.conditions import columns_of_where, wanted
-from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
 from beamish.kinds.versions.packing import pack_changes
@@ -31,10 +31,9 @@ class VersionsOperator(Operator):
     policy: TablePolicy = TablePolicy()
 
     def __attrs_post_init__(self) -> None:
-        plan, policy = self.plan, self.plan.table.takes.policy
+        plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.table.takes,), plan.gives, plan.shards, plan.identity
-        self.needs_clock = policy.needs_clock
-        self.cadence = Cadence.WHEN_DUE if policy.idle_timeout is None else Cadence.EVERY_STEP
+        self.moves_by([plan.table.takes.policy])
 
     def reads(self, number: int) -> Sequence[str]:
         columns = (*self.plan.table.columns, *columns_of_where(self.takes[number]))

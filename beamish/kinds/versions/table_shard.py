@@ -30,13 +30,9 @@ class TableShard(Shard):
     def __init__(self, operator: Operator, plan: TablePlan, store: Store, policy: TablePolicy, *, inputs: int) -> None:
         self.operator, identity = operator, operator.identity
         self._note = read_note(store, identity, plan, inputs)
-        self.clocks = self._note.clocks
+        self.clocks, self.dropped = self._note.clocks, self._note.dropped
         self._table = VersionTable(plan, store, policy)
         self._store, self._identity = store, identity
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        return dict(self._note.dropped)
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         self._table.save(self.clocks.watermark_us)

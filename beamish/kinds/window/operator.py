@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
 from beamish.contract.conditions import columns_of_where
-from beamish.contract.operator import Cadence, Operator, Shard
+from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import Block
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
@@ -54,10 +54,8 @@ class WindowOperator(Operator):
         self.gives = plan.gives if self.refinement is None else self.refinement.gives
         self.key_schema, self.adds_up = plan.output_key_schema, plan.gives_accumulators
         self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
-        self.needs_clock = plan.options.trigger.needs_clock or any(policy.needs_clock for policy in plan.policies)
-        # idle_timeout counts steps.
-        counts = any(policy.idle_timeout is not None for policy in plan.policies)
-        self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
+        self.moves_by(plan.policies)
+        self.needs_clock |= plan.options.trigger.needs_clock
         self.identity = plan.identity
         if plan.windowings:
             self.identity = {"windowings": {name: one.identity for name, one in plan.windowings.items()}}

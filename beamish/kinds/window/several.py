@@ -57,6 +57,8 @@ class SeveralShards(Shard):
             was written by another pipeline.
     """
 
+    dropped: dict[str, int]
+
     def __init__(self, operator: Operator, plan: WindowPlan, store: Store, policy: SegmentPolicy) -> None:
         note_names(plan, store)
         self.operator, self._place = operator, len(plan.key_schema)
@@ -69,19 +71,27 @@ class SeveralShards(Shard):
         for name in self._shards.keys() - there:
             self._shards[name].stand_at(self._first.clocks)
         self.clocks, self.held = self._first.clocks, self._first.held
+        self.dropped = {}
+        self._add_up_drops()
 
     def updates(
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
     ) -> Sequence[Updates]:
-        return [
+        parts = [
             attrs.evolve(updates, keys=self._named(name, updates.keys))
             for name, shard, own in self._each(payloads)
             for updates in shard.updates(sources_us, clock_us, own)
         ]
+        self._add_up_drops()
+        return parts
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         for shard in self._shards.values():
             shard.save(held)
+
+    def _add_up_drops(self) -> None:
+        """Rows dropped from windows of all windowings; a row in none of them counts once."""
+        self.dropped |= dropped_of_windowings(shard.dropped for shard in self._shards.values())
 
     def _each(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, WindowShard, list[bytes]]]:
         """Each windowing, its shard and the payloads that are for it."""
@@ -96,11 +106,6 @@ class SeveralShards(Shard):
     @property
     def next_due_us(self) -> int | None:
         return min((due for shard in self._shards.values() if (due := shard.next_due_us) is not None), default=None)
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Number of rows dropped so far, by reason: from windows of all windowings; a row in none of them once."""
-        return dropped_of_windowings(shard.dropped for shard in self._shards.values())
 
     @property
     def counts(self) -> Counts:

@@ -29,7 +29,7 @@ from beamish.watermarks import NO_WATERMARK_US
 
 
 class WindowShard(Shard):
-    """Some of the keys of a window stage (see ``contract/operator.py``).
+    """Some of the keys of a window stage (see ``contract/operator.py``). A row dropped from two windows counts twice.
 
     Raises:
         StateError: the state was written by another stage, number of shards or format.
@@ -38,7 +38,7 @@ class WindowShard(Shard):
     def __init__(self, operator: Operator, plan: WindowPlan, store: Store, policy: SegmentPolicy) -> None:
         self.operator, self._plan = operator, plan
         self._state = State.open(plan, store, policy)
-        self.clocks, self.held = self._state.clocks, self._state.held
+        self.clocks, self.dropped, self.held = self._state.clocks, self._state.dropped, self._state.held
         self._counts = Counts()
 
     def updates(
@@ -102,11 +102,6 @@ class WindowShard(Shard):
     @property
     def next_due_us(self) -> int | None:
         return self._state.next_due_us
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """Number of rows dropped so far, by reason; a row dropped from two windows counts twice."""
-        return dict(self._state.dropped)
 
     @property
     def counts(self) -> Counts:

@@ -106,7 +106,8 @@ class Step:
         self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
         self.inherited_panes.columns = {name: column.copy() for name, column in mark.inherited.items()}
         self.output.go_back(mark.output)
-        self.state.dropped = self.drops.counted = dict(mark.dropped)
+        self.drops.counted.clear()
+        self.drops.counted.update(mark.dropped)
         self.taken, self.late_by_us = mark.taken, mark.late_by_us
 
     def _groups(self, reaches: Reaches, at: WindowIndices) -> Ints:

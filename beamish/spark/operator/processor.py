@@ -149,7 +149,7 @@ class ShardProcessor(Acknowledged, Travelling):
         store = note.sealed(self._store, number)
         sources_us = self._watermark.sources_us(store, timer_values.getCurrentWatermarkInMs(), reports)
         shard = self._operator.open(store)
-        dropped = shard.dropped
+        dropped = dict(shard.dropped)
         table = shard.step(sources_us, clock_us, payloads)
         table = came_out(table, note.rows, shard.watermark_us)
         counts = None
