@@ -67,6 +67,8 @@ def test_it_refuses_what_it_cannot_take_when_it_is_composed():
         held_back(5, retracting).then(COUNTS)
     with pytest.raises(bm.OptionError, match="must be above 0"):
         held_back(0, FIRST)
+    with pytest.raises(bm.PipelineError, match=r"only windows and changes\(\) are held back"):
+        held_back(5, FIRST).suppress(bm.UntilWindowCloses())
 
 
 def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():

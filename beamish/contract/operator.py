@@ -11,6 +11,7 @@ Laws (tests/laws/test_operators.py, for every operator):
 3. Reopening a shard from the bytes in its store, between two steps, changes nothing.
 4. A step of nothing - no payload, no clock that moves - gives nothing, and leaves the stored bytes as they are. (With
    ``EVERY_STEP`` the number of such steps may count; a shard's first step stores what it is.)
+5. ``updates`` writes nothing: ``save`` does, when rows are made of them; so a step that raises leaves the stored bytes as they were.
 """
 
 from __future__ import annotations

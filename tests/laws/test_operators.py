@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.contract.operator import Cadence
+from beamish.contract.operator import Cadence, Shard
 from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.kinds.window import joining
@@ -250,3 +250,20 @@ def test_a_step_of_nothing_gives_nothing_and_leaves_the_stored_bytes_as_they_are
         for shard in shards:
             assert shard.step([None] * len(operator.takes), None, []).num_rows == 0
     assert running.stores == before
+
+
+@given(flows, steps)
+def test_updates_writes_nothing(flow, steps):
+    running = Running(flow)
+
+    def step(shard, *came):
+        before = [[dict(store) for store in stores] for stores in running.stores]
+        updates = shard.updates(*came)
+        assert running.stores == before
+        rows = shard.operator.rows(updates)
+        shard.save()
+        return rows
+
+    with mock.patch.object(Shard, "step", step):
+        for one in steps:
+            running.step(*one)

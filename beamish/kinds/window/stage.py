@@ -102,22 +102,9 @@ class WindowStage(Stage):
     def check_stream(self, takes: Sequence[Relation]) -> None:
         options = self._with_inherited(takes)
         _check_ids_go(options)
-        self._check_fires(options)
+        _check_fires(options)
         if self.suppress is not None:
             check_closes(options, self.suppress)
-
-    @staticmethod
-    def _check_fires(options: WindowOptions) -> None:
-        if options.trigger.can_fire_before_end() or options.forget_after is not None:
-            return
-        for windowing in options.windowings.values() or (options,):
-            if windowing.window is not None and windowing.window.is_all_of_time:
-                raise PipelineError(
-                    f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
-                    "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
-                    "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
-                    "without rows, or use windows that end"
-                )
 
     def gives(self, takes: Sequence[Relation]) -> Relation:
         relation = gives(self._with_inherited(takes), takes)
@@ -187,6 +174,20 @@ class WindowStage(Stage):
         yield from describe(options, takes, plan)
         if self.suppress is not None:
             yield "held", f"{self.suppress.until.describe()}{measured(options, self.suppress)}"
+
+
+def _check_fires(options: WindowOptions) -> None:
+    """Something comes out before the end of time."""
+    if options.trigger.can_fire_before_end() or options.forget_after is not None:
+        return
+    for windowing in options.windowings.values() or (options,):
+        if windowing.window is not None and windowing.window.is_all_of_time:
+            raise PipelineError(
+                f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
+                "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
+                "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
+                "without rows, or use windows that end"
+            )
 
 
 def _is_timeless(options: WindowOptions) -> bool:
