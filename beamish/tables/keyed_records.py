@@ -15,8 +15,8 @@ from beamish.contract.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.tables.records import Records
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Segmented
+from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segmented_records import Columns, SegmentedRecords
 
 R = TypeVar("R", bound=Records)
 
@@ -51,9 +51,8 @@ class KeyedRecords(Generic[R]):
         self._by_key = bool(keys.names)
         self._kind = kind
         self._schema = pa.schema([(f"key.{field.name}", field.type) for field in keys] or [("key", pa.int8())])
-        self._segments = SegmentStore(store, name, (DUE,))
-        self._stored = Segmented(self._segments, kind.none(self._schema))
-        self._touched: set[int] = set()
+        self._segments = SegmentStore(store, Layout(name, (DUE,)))
+        self._stored = SegmentedRecords(self._segments, kind.none(self._schema))
 
     @property
     def records(self) -> R:
@@ -130,20 +129,19 @@ class KeyedRecords(Generic[R]):
 
     def touch(self, at: Ints) -> None:
         """Records were changed."""
-        self._touched.update(at.tolist())
+        self._stored.rows["touched"][at] = True
 
     def remove(self, at: Ints) -> None:
         """Remove records."""
         self._stored.remove(at)
 
-    def save(self, kept: Callable[[R], Flags], due: Callable[[R], int]) -> None:
+    def save(self, kept: Callable[[R], Flags], due_us: Callable[[Columns], Ints]) -> None:
         """Write what the step has changed.
 
         Args:
             kept: which records are kept, of those that are written.
-            due: when something is due in the records of a segment.
+            due_us: when each of some records is due, of their columns.
         """
-        at = np.array(sorted(self._touched), dtype=np.int64)
-        self._stored.rewrite(np.unique(self.parts(at[self.alive[at]])).tolist())
-        self._stored.save(lambda records: parts_of_keys(records.cells), kept, lambda records: {DUE: due(records)})
-        self._touched.clear()
+        self._stored.save(
+            lambda records: parts_of_keys(records.cells), kept, lambda columns, runs: {DUE: runs.least(due_us(columns))}
+        )

@@ -1,158 +1,180 @@
-"""Records in segments, in one step of a shard: those that it has read, what it adds and removes, and writing that back."""
+"""A table in segments, in one step of a shard: what of it is in memory, what the step changes, and writing that back.
+
+Of rows in memory three columns say where they lie: ``segment``, int64, that which they were read from, NO_VALUE: none; ``touched``, bool: they
+differ from what is stored; ``gone``, bool: they are there no more, and are not written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from beamish.kernels.arrays import Flags, Ints
-from beamish.kernels.buffers import cast_table
-from beamish.tables.records import Records
+from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.tables.segment_store import SegmentStore
+from beamish.tables.stored_tables import naming_entry
 
-R = TypeVar("R", bound=Records)
 
-_NEW = 2**62
-"""Stands for the segment of records that are in none."""
+class Rows(Protocol):
+    """Rows in memory."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, column: str, /) -> NDArray[Any]: ...
+    def read(self, stored: pa.Table, segment: Ints) -> Ints:
+        """Append stored rows, of these segments; gives their indices."""
+        ...
+
+    def read_beside(self, stored: pa.Table, at: Ints) -> None:
+        """Append what belongs to the rows ``at`` of a segment."""
+        ...
+
+    def stored(self, at: Ints) -> pa.Table:
+        """Rows as they are stored."""
+        ...
+
+    def cut(self, at: Ints, first: Ints) -> Iterable[pa.Table]:
+        """Rows in order of their segments as they are stored, a table per segment; ``first``: where each begins."""
+        return map(self.stored, np.split(at, first[1:]))
+
+    def beside(self, at: Ints) -> pa.Table | None:
+        """What belongs to rows of a segment as it is stored; None: nothing does."""
+        ...
+
+
+R = TypeVar("R", bound=Rows)
+
+
+@attrs.frozen(eq=False)
+class Runs:
+    """Rows in order of their segments.
+
+    Attributes:
+        first: int64, one per segment: where its rows begin.
+    """
+
+    first: Ints
+
+    def least(self, values: Ints) -> Ints:
+        """The least value of each segment, of one per row."""
+        return np.minimum.reduceat(values, self.first)
+
+    def greatest(self, values: Ints) -> Ints:
+        """The greatest."""
+        return np.maximum.reduceat(values, self.first)
+
+    def total(self, values: Ints) -> Ints:
+        """Their sum."""
+        return np.add.reduceat(values, self.first)
 
 
 class Segmented(Generic[R]):
-    """Records of one kind.
+    """A table in segments.
 
     Args:
         segments: what is stored.
-        none: no records of this kind; what is stored may have narrower types than its cells (kernels/widening.py).
+        rows: none of its rows.
 
     Attributes:
         segments: what is stored.
+        rows: those that are in memory.
+        read: the numbers of the segments that these were read from.
     """
 
-    def __init__(self, segments: SegmentStore, none: R) -> None:
-        self.segments = segments
-        self._none = none
-        self._begin()
-
-    def _begin(self) -> None:
-        self._parts: list[R] = [self._none]
-        self._segment: list[Ints] = [np.empty(0, np.int64)]
-        self._alive: list[Flags] = [np.empty(0, dtype=bool)]
-        self._read: set[int] = set()
-        self._rewritten: set[int] = set()
+    def __init__(self, segments: SegmentStore, rows: R) -> None:
+        self.segments, self.rows, self.read = segments, rows, set[int]()
 
     def load(self, numbers: Iterable[int]) -> None:
         """Read segments; those that are in memory or not stored are skipped."""
-        for number in self.segments.known(numbers):
-            if number not in self._read:
-                self._read.add(number)
-                self._append(self._as_wide(self._none.of_stored(self.segments.read(number))), number)
+        wanted = [number for number in self.segments.known(dict.fromkeys(numbers)) if number not in self.read]
+        self.read.update(wanted)
+        stored = [(number, self.segments.read(number)) for number in wanted]
+        for _, alike in groupby(stored, key=lambda one: one[1].schema):  # an older one may lack columns
+            self._take_in(list(alike))
 
-    def _as_wide(self, records: R) -> R:
-        schema = self._none.cells.schema
-        return (
-            records
-            if records.cells.schema == schema
-            else attrs.evolve(records, cells=cast_table(records.cells, schema))
-        )
+    def _take_in(self, stored: Sequence[tuple[int, pa.Table]]) -> None:
+        """Take segments of one schema in at once: that costs much the same for one and for many."""
+        numbers, sizes = [number for number, _ in stored], [rows.num_rows for _, rows in stored]
+        layout = self.segments.layout
+        with naming_entry(layout.entry(numbers[0])):
+            rows = pa.concat_tables([rows for _, rows in stored])
+            at = self.rows.read(rows, np.repeat(np.array(numbers), sizes))
+        if layout.beside is None:
+            return
+        for number, own in zip(numbers, np.split(at, np.cumsum(sizes)[:-1]), strict=True):
+            beside = self.segments.read_beside(number)
+            if beside is not None:
+                with naming_entry(layout.entry(number, layout.beside[0])):
+                    self.rows.read_beside(beside, own)
 
     def load_where(self, wanted: Flags) -> None:
         """Read segments, of flags for the entries of the index."""
         self.load(self.segments.numbers(wanted))
 
-    def load_all(self) -> R:
-        """Read all segments; gives what they hold."""
+    def load_all(self) -> None:
+        """Read all segments."""
         self.load(self.segments.index["segment"].tolist())
-        return self.records
 
     def rewrite(self, numbers: Iterable[int]) -> None:
         """Have segments written anew though nothing in them changed."""
         numbers = list(numbers)
         self.load(numbers)
-        self._rewritten.update(numbers)
+        self.rows["touched"][np.isin(self.rows["segment"], numbers)] = True
 
-    def drop(self, gone: Flags) -> None:
+    def drop(self, dropped: Flags) -> None:
         """Remove segments without reading them, of flags for the entries of the index."""
-        if not gone.any():
-            return
-        dead = self.segments.numbers(gone)
-        self.alive[np.isin(self.segment, dead)] = False
-        self._read.update(dead)
-        self._rewritten.difference_update(dead)
-        self.segments.remove(gone)
+        if dropped.any():
+            self.rows["gone"][np.isin(self.rows["segment"], self.segments.numbers(dropped))] = True
+            self.segments.remove(dropped)
 
-    def _append(self, records: R, number: int) -> None:
-        if len(records):
-            self._parts.append(records)
-            self._segment.append(np.full(len(records), number))
-            self._alive.append(np.ones(len(records), dtype=bool))
-
-    @property
-    def records(self) -> R:
-        """All that are in memory, in the order in which they came there."""
-        if len(self._parts) > 1:
-            self._parts = [self._none.concat(self._parts)]
-        return self._parts[0]
-
-    @property
-    def segment(self) -> Ints:
-        """The segment that each was read from."""
-        if len(self._segment) > 1:
-            self._segment = [np.concatenate(self._segment)]
-        return self._segment[0]
-
-    @property
-    def alive(self) -> Flags:
-        """Whether each is still there; it may be written to."""
-        if len(self._alive) > 1:
-            self._alive = [np.concatenate(self._alive)]
-        return self._alive[0]
-
-    @property
-    def is_new(self) -> Flags:
-        """Whether each was added in this step."""
-        new: Flags = self.segment == _NEW
-        return new
-
-    def add(self, records: R) -> None:
-        """Add records."""
-        self._append(records, _NEW)
-
-    def remove(self, at: Ints) -> None:
-        """Remove records, by their indices in memory."""
-        self.alive[at] = False
-        self._rewritten.update(set(np.unique(self.segment[at]).tolist()) - {_NEW})
-
-    def save(
+    def write(
         self,
-        target: Callable[[R], Ints],
-        kept: Callable[[R], Flags],
-        entry: Callable[[R], Mapping[str, int]],
+        target: Callable[[], Ints],
+        entries: Callable[[Ints, Runs], Mapping[str, Ints]],
+        kept: Callable[[], Flags] | None = None,
     ) -> None:
-        """Write the segments in which something is another than it was, and the index; nothing is in memory after it.
+        """Write the segments in which something is another than it was; the index is to be saved.
 
         Args:
-            target: the segment that records belong to.
-            kept: whether records are kept, of those that are written.
-            entry: the further columns of the index for the records of a segment.
+            target: gives the segment that each row in memory belongs to.
+            entries: the further columns of the index for rows in order of their segments, their indices.
+            kept: gives whether each row in memory is kept, if it is written.
         """
-        of = target(self.records)
-        moved = (self.is_new | np.isin(self.segment, list(self._rewritten))) & self.alive
-        dirty = self._rewritten | set(np.unique(of[moved]).tolist())
-        before = len(of)
-        self.load(sorted(dirty))
-        if len(self.alive) > before:
-            of = target(self.records)
-        rows = np.flatnonzero(self.alive & np.isin(of, list(dirty)) & kept(self.records))
-        order = rows[np.argsort(of[rows], kind="stable")]
-        records, of = self.records.take(order), of[order]
-        numbers, starts = np.unique(of, return_index=True)
-        for number, own in zip(numbers.tolist(), np.split(np.arange(len(order)), starts[1:]), strict=False):
-            segment = records.take(own)
-            self.segments.write(number, segment.stored(), entry(segment))
-        for number in dirty - set(numbers.tolist()):
-            self.segments.write(number, pa.table({}), {})
-        self.segments.save()
-        self._begin()
+        rows = self.rows
+        if not rows["touched"].any():
+            return
+        of, dirty = self._targets(target)
+        self.load(dirty.tolist())
+        of = np.concatenate([of, rows["segment"][len(of) :]])
+        stays = ~rows["gone"] if kept is None else ~rows["gone"] & kept()
+        at = np.flatnonzero(stays & np.isin(of, dirty))
+        at = at[np.argsort(of[at], kind="stable")]
+        numbers, first = np.unique(of[at], return_index=True)
+        self.segments.remove(np.isin(self.segments.index["segment"], np.setdiff1d(dirty, numbers)))
+        if len(at):
+            new = {"segment": numbers, self.segments.layout.rows: np.diff(first, append=len(at))}
+            self.segments.list_anew(numbers, {**new, **entries(at, Runs(first))}, self._put(numbers, first, at))
+
+    def _targets(self, target: Callable[[], Ints]) -> tuple[Ints, Ints]:
+        """Where each row in memory is to lie, and the numbers of the segments that are to be written."""
+        segment, touched = self.rows["segment"], self.rows["touched"]
+        left = np.unique(segment[touched])
+        moves = touched | np.isin(segment, left)
+        of = np.where(moves, target(), segment)
+        dirty = np.unique(np.concatenate([left, of[moves & ~self.rows["gone"]]]))
+        return of, dirty[dirty != NO_VALUE]
+
+    def _put(self, numbers: Ints, first: Ints, at: Ints) -> list[bool]:
+        """Write rows in order of their segments; gives of which something belongs to rows."""
+        found = []
+        for number, own, stored in zip(
+            numbers.tolist(), np.split(at, first[1:]), self.rows.cut(at, first), strict=True
+        ):
+            beside = self.rows.beside(own)
+            self.segments.put(number, stored, beside)
+            found.append(beside is not None)
+        return found

@@ -11,8 +11,8 @@ from beamish.contract.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.as_of.left_rows import LeftRows, cells_schema
 from beamish.kinds.as_of.plan import AsOfPlan
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Segmented
+from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segmented_records import SegmentedRecords
 from beamish.tables.spans import SpanPolicy, Spans
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -31,7 +31,8 @@ class LeftTable:
     """
 
     def __init__(self, plan: AsOfPlan, store: Store, name: str, policy: SpanPolicy) -> None:
-        self._stored = Segmented(SegmentStore(store, name, ("start_us", "end_us")), LeftRows.none(cells_schema(plan)))
+        segments = SegmentStore(store, Layout(name, ("start_us", "end_us")))
+        self._stored = SegmentedRecords(segments, LeftRows.none(cells_schema(plan)))
         self._spans = Spans.of(policy, self._stored.segments.about.get("spans"))
 
     @property
@@ -75,7 +76,7 @@ class LeftTable:
 
     def stored(self) -> LeftRows:
         """All of them."""
-        return self._stored.load_all()
+        return self._stored.stored()
 
     def put(self, rows: LeftRows) -> None:
         """Keep rows that another shard had, and write them."""
@@ -90,5 +91,5 @@ class LeftTable:
         self._stored.save(
             lambda rows: self._spans.number(rows["time_us"]),
             lambda rows: rows["time_us"] >= below_us,
-            lambda rows: {"start_us": int(rows["time_us"].min()), "end_us": int(rows["time_us"].max())},
+            lambda rows, runs: {"start_us": runs.least(rows["time_us"]), "end_us": runs.greatest(rows["time_us"])},
         )

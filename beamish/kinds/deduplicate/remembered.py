@@ -10,7 +10,7 @@ cells: the columns of the id as ``id.<number>``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -26,8 +26,8 @@ from beamish.kernels.buffers import cast_table
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.kernels.widening import same_or_wider
 from beamish.tables.records import Records
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Segmented
+from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segmented_records import SegmentedRecords
 from beamish.tables.spans import SpanPolicy, Spans
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -51,7 +51,7 @@ class _HashedSegments(SegmentStore):
     def hashes(self) -> Iterator[tuple[int, Hashes]]:
         """The hashes of the ids of each segment, with its number."""
         for number in self.index["segment"].tolist():
-            stored = self._store.get(self._hashes_of(number))
+            stored = self.store.get(self._hashes_of(number))
             if stored is None or len(stored) % 8:
                 raise StateError(
                     f"the state store's entry {self._hashes_of(number)!r} is not what was written: restore the checkpoint from a "
@@ -59,19 +59,18 @@ class _HashedSegments(SegmentStore):
                 )
             yield number, np.frombuffer(stored, "<u8")
 
-    def write(self, number: int, rows: pa.Table, columns: Mapping[str, int]) -> None:
-        super().write(number, rows, columns)
-        if rows.num_rows:
-            ids = [rows[name] for name in rows.schema.names if name.startswith("id.")]
-            self._store.put(self._hashes_of(number), hash_rows(ids, rows.num_rows).astype("<u8").tobytes())
+    def put(self, number: int, rows: pa.Table, beside: pa.Table | None) -> None:
+        super().put(number, rows, beside)
+        ids = [rows[name] for name in rows.schema.names if name.startswith("id.")]
+        self.store.put(self._hashes_of(number), hash_rows(ids, rows.num_rows).astype("<u8").tobytes())
 
     def remove(self, gone: Flags) -> None:
         for number in self.numbers(gone):
-            self._store.remove(self._hashes_of(number))
+            self.store.remove(self._hashes_of(number))
         super().remove(gone)
 
     def _hashes_of(self, number: int) -> str:
-        return self.entry(f"h{number}")
+        return self.layout.entry(number, "h")
 
 
 class RememberedIds:
@@ -91,14 +90,14 @@ class RememberedIds:
         self._of = [f"{field.name} {field.type}" for field in schema]
         self._schema = pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(schema.types)])
         self._within_us = within_us
-        self._segments = _HashedSegments(store, NAME, ("until_us",))
+        self._segments = _HashedSegments(store, Layout(NAME, ("until_us",)))
         then = self._segments.about.get("of", self._of)
         if not same_or_wider(then, self._of, " "):
             raise StateError(
                 f"the checkpoint remembers rows by {', '.join(then)}, the pipeline now by {', '.join(self._of)}: keep the old one, or "
                 "start from a new checkpoint"
             )
-        self._stored = Segmented(self._segments, Ids.none(self._schema))
+        self._stored = SegmentedRecords(self._segments, Ids.none(self._schema))
         self._spans = Spans.of(policy, self._segments.about.get("spans"))
 
     @property
@@ -139,7 +138,7 @@ class RememberedIds:
 
     def stored(self) -> Ids:
         """All of them."""
-        return self._stored.load_all()
+        return self._stored.stored()
 
     def put(self, ids: Ids) -> None:
         """Remember ids that another shard had, none of which is here, and write them."""
@@ -168,7 +167,7 @@ class RememberedIds:
         self._stored.save(
             lambda ids: self._spans.number(ids["until_us"]),
             lambda ids: ids["until_us"] > watermark_us,
-            lambda ids: {"until_us": int(ids["until_us"].max())},
+            lambda ids, runs: {"until_us": runs.greatest(ids["until_us"])},
         )
 
 

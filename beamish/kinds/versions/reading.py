@@ -20,9 +20,9 @@ from beamish.kinds.versions.changes import Changes
 from beamish.kinds.versions.horizon import horizon_us
 from beamish.kinds.versions.note import ENTRY
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.kinds.versions.table import INDEX_COLUMNS, NAME
+from beamish.kinds.versions.table import LAYOUT
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Segmented
+from beamish.tables.segmented_records import SegmentedRecords
 from beamish.watermarks import NO_WATERMARK_US
 
 
@@ -62,9 +62,8 @@ class StoredTable:
         Args:
             as_of_us: those valid at this instant, microseconds; None: those valid at the oldest or a later one.
         """
-        stored = Segmented(SegmentStore(self._store, NAME, INDEX_COLUMNS), Changes.none(self.cells))
-        stored.load(stored.segments.index["segment"].tolist())
-        changes = stored.records.take(stored.records["counts"] & ~stored.records["deletes"])
+        changes = SegmentedRecords(SegmentStore(self._store, LAYOUT), Changes.none(self.cells)).stored()
+        changes = changes.take(changes["counts"] & ~changes["deletes"])
         code = factorize_rows(changes.keys, len(changes)).of
         order = sort_order([code, changes["from_us"]])
         changes, code = changes.take(order), code[order]

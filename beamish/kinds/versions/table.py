@@ -1,6 +1,6 @@
 """A versioned table in one step of a shard: the changes that it has read, and what becomes of them.
 
-Changes are stored in segments (``state/segmented.py``): those whose span has ended by that end, so that what is forgotten
+Changes are stored in segments (``tables/segmented.py``): those whose span has ended by that end, so that what is forgotten
 goes as a whole; those that are still open by a hash of their key, some 16,000 to a segment. A change in order reads its
 key's open segment, and writes that and the newest of the others.
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.versions.changes import Changes, cells_schema, hash_keys
 from beamish.kinds.versions.folding import Folded, fold
@@ -28,8 +28,9 @@ from beamish.kinds.versions.horizon import horizon_us
 from beamish.kinds.versions.lookup import codes_of_both, find_at
 from beamish.kinds.versions.packing import key_columns
 from beamish.kinds.versions.plan import TablePlan
-from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented import Segmented
+from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segmented import Runs
+from beamish.tables.segmented_records import Columns, SegmentedRecords
 from beamish.tables.spans import SpanPolicy, Spans
 from beamish.triggers.trigger import NEVER_US
 from beamish.watermarks import NO_WATERMARK_US
@@ -37,7 +38,7 @@ from beamish.watermarks import NO_WATERMARK_US
 NAME = "versions"
 LATEST = END_OF_TIME_US - 1
 """The time at which a key's latest change counts."""
-INDEX_COLUMNS = ("start_us", "end_us", "expires_us")
+LAYOUT = Layout(NAME, ("start_us", "end_us", "expires_us"))
 _FIRST_HASHED, _LAST_HASHED = -(2**62), -(2**62) + 2**32
 """The numbers of the segments of open changes; those of what has ended are above, since times are."""
 
@@ -74,7 +75,7 @@ class VersionTable:
     def __init__(self, plan: TablePlan, store: Store, policy: TablePolicy) -> None:
         self.plan, self._policy = plan, policy
         self.schema = cells_schema(plan)
-        self._stored = Segmented(SegmentStore(store, NAME, INDEX_COLUMNS), Changes.none(self.schema))
+        self._stored = SegmentedRecords(SegmentStore(store, LAYOUT), Changes.none(self.schema))
         about = self._stored.segments.about
         self._spans = Spans.of(policy.spans, about.get("spans"))
         self._hashed: int = about.get("hashed", 1)
@@ -195,7 +196,7 @@ class VersionTable:
         if expired.any():
             self._stored.rewrite(self._stored.segments.numbers(expired))
 
-    def expires_us(self, changes: Changes) -> Ints:
+    def expires_us(self, changes: Changes | Columns) -> Ints:
         """The watermark above which an open change is forgotten: int64, microseconds; NEVER_US: none."""
         history, tolerance = self.plan.options.history.us, self.plan.tolerance_us
         is_open, deletes = changes["to_us"] == END_OF_TIME_US, changes["deletes"]
@@ -217,7 +218,7 @@ class VersionTable:
 
     def stored(self) -> Changes:
         """All of them."""
-        return self._stored.load_all()
+        return self._stored.stored()
 
     def put(self, changes: Changes) -> None:
         """Take changes that another shard had, of keys that are not here, and write them."""
@@ -232,7 +233,7 @@ class VersionTable:
         self._stored.save(
             self._targets,
             lambda changes: (changes["to_us"] >= ended_below) & (self.expires_us(changes) >= watermark_us),
-            self._entry,
+            self._entries,
         )
 
     def _adapt(self) -> None:
@@ -252,11 +253,11 @@ class VersionTable:
         target[is_open] = self._segments_of(changes["hash"][is_open])
         return target
 
-    def _entry(self, changes: Changes) -> Mapping[str, int]:
+    def _entries(self, changes: Columns, runs: Runs) -> Mapping[str, Ints]:
         expires = self.expires_us(changes)
-        finite = expires[expires != NEVER_US]
+        finite = runs.greatest(np.where(expires == NEVER_US, NO_VALUE, expires))
         return {
-            "start_us": int(changes["from_us"].min()),
-            "end_us": int(changes["to_us"].max()),
-            "expires_us": int(finite.max()) if len(finite) else NEVER_US,
+            "start_us": runs.least(changes["from_us"]),
+            "end_us": runs.greatest(changes["to_us"]),
+            "expires_us": np.where(finite == NO_VALUE, NEVER_US, finite),
         }

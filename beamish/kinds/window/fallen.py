@@ -20,6 +20,7 @@ from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.window.plan import WindowPlan
 from beamish.tables.keyed_records import NOWHERE, KeyedRecords
 from beamish.tables.records import Records
+from beamish.tables.segmented_records import Columns
 
 NAME = "fallen"
 """Before the entries of what is noted in a shard's store."""
@@ -96,16 +97,16 @@ class FallenWindows:
             progress: the watermark, or how far the rows of the stream have come; of rows that are counted by key it says nothing.
         """
 
-        def expiry(fallen: Fallen) -> Ints:
+        def expiry(fallen: Fallen | Columns) -> Ints:
             if self._plan.counts_by_key:
-                return np.full(len(fallen), END_OF_TIME_US)
+                return np.full(len(fallen["end"]), END_OF_TIME_US)
             return self._plan.expiry_us(fallen["end"])  # type: ignore[no-any-return]
 
         if self._noted.next_due is not None and self._noted.next_due <= progress:
             self._noted.load_due(progress)
             over = np.flatnonzero(self._noted.alive & (expiry(self._noted.records) <= progress))
             self._noted.remove(over)
-        self._noted.save(lambda fallen: expiry(fallen) > progress, lambda fallen: int(expiry(fallen).min()))
+        self._noted.save(lambda fallen: expiry(fallen) > progress, expiry)
 
     @property
     def next_due_us(self) -> int | None:

@@ -155,10 +155,10 @@ class Reaches:
         self._groups.save(lambda groups: groups["reach"] != NONE, lambda groups: self._due_us(groups["latest_us"]))
         self._before = None
 
-    def _due_us(self, latest_us: Ints) -> int:
+    def _due_us(self, latest_us: Ints) -> Ints:
         if self._idle_us is None:
-            return END_OF_TIME_US
-        return int(np.where(latest_us == NONE, END_OF_TIME_US, _until_us(latest_us, self._idle_us)).min())
+            return np.full(len(latest_us), END_OF_TIME_US)
+        return np.where(latest_us == NONE, END_OF_TIME_US, _until_us(latest_us, self._idle_us))
 
 
 def _until_us(latest_us: Ints, idle_us: int) -> Ints:
