@@ -36,14 +36,7 @@ from beamish.kinds.suppress.carrying_over import held_entries, put_held_together
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.window import fallen, reaches
 from beamish.kinds.window.compatibility import Difference, all_refused
-from beamish.kinds.window.index import (
-    INDEX_COLUMNS,
-    IndexColumns,
-    empty_index,
-    read_index_entry,
-    with_rows,
-    write_index_entry,
-)
+from beamish.kinds.window.index import LAYOUT, read_index_entry
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.several import note_names
 from beamish.kinds.window.state import open_ids
@@ -51,14 +44,8 @@ from beamish.tables.notes import check_held, check_new, check_unnamed
 from beamish.tables.pool import columns_under
 from beamish.tables.prefixed import under
 from beamish.tables.repartition import Kept, entries_under, notes_together, put_by_key_together, split_by_key
-from beamish.tables.stored_tables import (
-    INDEX,
-    WINDOWINGS,
-    inherited_name,
-    read_entry,
-    segment_name,
-    write_entry,
-)
+from beamish.tables.segment_store import SegmentStore
+from beamish.tables.stored_tables import INDEX, WINDOWINGS
 
 _SEGMENTS = re.compile(r"[si]-?\d+")
 _OF_RUNNER = ("spark", "about", "reports")
@@ -175,30 +162,23 @@ def _beside(plan: WindowPlan) -> dict[str, Callable[[WindowPlan, Store], Kept]]:
 
 
 def _split(plan: WindowPlan, store: Store, parts: Sequence[Store]) -> None:
-    stored = read_index_entry(store)
-    if stored is None:
+    stored = SegmentStore(store, LAYOUT)
+    if stored.is_new:
         return
-    index, about = stored
     for opened in _beside(plan).values():
         kept, *of_parts = (opened(plan, one) for one in (store, *parts))
         split_by_key(kept, of_parts, range(len(plan.key_schema)), partial(_shards_of, plan.shards))
-    entries: list[list[tuple[int, ...]]] = [[] for _ in parts]
-    for at, number in enumerate(index["segment"].tolist()):
-        windows = read_entry(store, segment_name(number))
-        inherited = read_entry(store, inherited_name(number)) if index["inherited_panes"][at] else None
-        shard = _shards(plan, windows)
+    into = [SegmentStore(part, LAYOUT) for part in parts]
+    for at, number in enumerate(stored.index["segment"].tolist()):
+        windows, inherited = stored.read(number), stored.read_beside(number)
+        shard, entry = _shards(plan, windows), {name: int(stored.index[name][at]) for name in LAYOUT.columns}
         for to in np.unique(shard).tolist():
             rows = np.flatnonzero(shard == to)
-            write_entry(parts[to], segment_name(number), windows.take(pa.array(rows)))
             panes = None if inherited is None else _of_owners(inherited, rows, windows.num_rows)
-            if panes is not None:
-                write_entry(parts[to], inherited_name(number), panes)
-            entry = {name: int(column[at]) for name, column in index.items()}
-            entry |= {"windows": len(rows), "inherited_panes": int(panes is not None)}
-            entries[to].append(tuple(entry[name] for name in INDEX_COLUMNS))
-    for to, (part, rows_of) in enumerate(zip(parts, entries, strict=True)):
-        own = about if to == 0 else {**about, "dropped": {}}
-        write_index_entry(part, with_rows(empty_index(), rows_of), own)
+            into[to].write(number, windows.take(pa.array(rows)), entry, panes)
+    for to, part in enumerate(into):
+        part.about = stored.about if to == 0 else {**stored.about, "dropped": {}}
+        part.save()
 
 
 def _shards(plan: WindowPlan, windows: pa.Table) -> Ints:
@@ -237,11 +217,12 @@ def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     for name, of in plan.by_windowing.items():
         _put_together(of, [under(name, part) for part in parts], under(name, whole))
     own = [under(name, whole) for name in plan.by_windowing]
-    stored = [(store, *read) for store in own if (read := read_index_entry(store)) is not None]
+    stored = [segments for store in own if not (segments := SegmentStore(store, LAYOUT)).is_new]
     if suppress is not None and stored:
-        held = _held(suppress, parts, whole, stored[0][2]["clocks"])
-        for store, index, about in stored:
-            write_index_entry(store, index, about | held)
+        held = _held(suppress, parts, whole, stored[0].about["clocks"])
+        for segments in stored:
+            segments.about |= held
+            segments.save()
     if plan.windowings and whole:
         whole.put(WINDOWINGS, json.dumps(list(plan.windowings)).encode())
     return whole
@@ -256,25 +237,17 @@ def _held(
 
 
 def _put_together(plan: WindowPlan, parts: Sequence[Store], whole: Store) -> None:
-    stored = [(part, *read) for part in parts if (read := read_index_entry(part)) is not None]
+    stored = [segments for part in parts if not (segments := SegmentStore(part, LAYOUT)).is_new]
     if not stored:
         return
-    entries: list[tuple[int, ...]] = []
-    for part, index, _ in stored:
-        for at, number in enumerate(index["segment"].tolist()):
-            new = len(entries)
-            for entry_name in (segment_name, inherited_name):
-                value = part.get(entry_name(number))
-                if value is not None:
-                    whole.put(entry_name(new), value)
-            entries.append((new, *(int(index[name][at]) for name in INDEX_COLUMNS[1:])))
+    into = SegmentStore(whole, LAYOUT)
+    for segments in stored:
+        for at, number in enumerate(segments.index["segment"].tolist()):
+            entry = {name: int(segments.index[name][at]) for name in LAYOUT.columns}
+            into.write(len(into.index["segment"]), segments.read(number), entry, segments.read_beside(number))
     for opened in _beside(plan).values():
-        put_by_key_together([opened(plan, part) for part, _, _ in stored], opened(plan, whole))
-    abouts = [about for _, _, about in stored]
+        put_by_key_together([opened(plan, segments.store) for segments in stored], opened(plan, whole))
     by_key = not plan.retains  # so the first step cuts all segments anew
-    write_index_entry(whole, _index(entries), notes_together(abouts, plan.identity) | {"by_key": by_key})
+    into.about = notes_together([segments.about for segments in stored], plan.identity) | {"by_key": by_key}
+    into.save()
     note_takes(whole, plan.takes)
-
-
-def _index(entries: Sequence[tuple[int, ...]]) -> IndexColumns:
-    return with_rows(empty_index(), entries)

@@ -13,13 +13,14 @@ from beamish.contract.store import Store
 from beamish.kernels.arrays import Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kinds.suppress.due import Due
-from beamish.kinds.suppress.held_store import HeldStore, ends, entry_name
+from beamish.kinds.suppress.held_store import ends, entry_name, held_store, write_slots
 from beamish.kinds.suppress.held_table import HeldTable
 from beamish.kinds.suppress.newest import unite
 from beamish.kinds.suppress.newest_shard import RECENT
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.tables.repartition import ShardsOf
 from beamish.tables.segment_policy import DEFAULT_POLICY, segment_numbers
+from beamish.tables.segmented import Segmented
 
 
 def held_entries(operator: SuppressOperator, names: Iterable[str]) -> set[str]:
@@ -70,10 +71,9 @@ def _read(operator: SuppressOperator, stores: Sequence[Store]) -> tuple[HeldTabl
     """All that some stores hold, and what is noted about it: the shortest of their spans, and of the rest what one says."""
     held, abouts = HeldTable(operator.inner.key_schema, operator.inner.value_schema), []
     for store in stores:
-        own = HeldStore(store, operator.suppress.name)
-        for number in own.index["segment"].tolist():
-            own.read(number, held)
-        if own.about:
+        own = held_store(store, operator.suppress.name)
+        Segmented(own, held).load_all()
+        if not own.is_new:
             abouts.append(own.about)
     if operator.inner.keeps_newest:  # what came lately of a slot lies apart from what it was
         unite(held, operator.inner, np.flatnonzero(held["segment"] != RECENT))
@@ -85,12 +85,11 @@ def _read(operator: SuppressOperator, stores: Sequence[Store]) -> tuple[HeldTabl
 def _write(  # noqa: PLR0917 - one caller splits, the other puts together
     operator: SuppressOperator, store: Store, held: HeldTable, rows: Ints, about: dict[str, Any], due: Due
 ) -> None:
-    into = HeldStore(store, operator.suppress.name)
+    into = held_store(store, operator.suppress.name)
     into.about = dict(about)
     number = np.full(len(held), RECENT)
     if not operator.inner.keeps_newest:
         number = segment_numbers(about["span_us"], ends(held), held.keys, held["key_at"])
-    may_leave = due.may_leave(held)
     for segment in np.unique(number[rows]).tolist():
-        into.write(segment, held, rows[number[rows] == segment], may_leave)
+        write_slots(into, segment, held, rows[number[rows] == segment], due.may_leave)
     into.save()

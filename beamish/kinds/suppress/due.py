@@ -9,9 +9,10 @@ from beamish.contract.clocks import Clocks
 from beamish.contract.operator import Operator
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kinds.suppress.held_store import HeldStore, ends
+from beamish.kinds.suppress.held_store import ends
 from beamish.kinds.suppress.held_table import HeldTable
 from beamish.kinds.suppress.option import Suppress, UntilWindowCloses
+from beamish.tables.segment_store import SegmentStore
 from beamish.triggers.trigger import NEVER_US
 
 
@@ -67,7 +68,7 @@ class Due:
             leaves &= due
         return np.flatnonzero(leaves)
 
-    def first_us(self, store: HeldStore) -> Ints:
+    def first_us(self, store: SegmentStore) -> Ints:
         """The least time at which something in each segment is due, int64 microseconds."""
         index = store.index
         closes = self.operator.closes_us(np.minimum(index["end_us"], END_OF_TIME_US))
@@ -76,16 +77,16 @@ class Due:
             first = np.where(index["lasts"] > 0, 0, first)
         return np.where(index["since_us"] == NEVER_US, NEVER_US, first)
 
-    def segments(self, store: HeldStore) -> Flags:
+    def segments(self, store: SegmentStore) -> Flags:
         """Which segments have something that is due now: bool, one per entry of the index."""
         if self._all:
             return np.ones(len(store.index["segment"]), dtype=bool)
         due: Flags = self.first_us(store) <= self.now_us
         return due
 
-    def next_us(self, store: HeldStore) -> int | None:
+    def next_us(self, store: SegmentStore) -> int | None:
         """The least watermark at which something is due; None: nothing is by the watermark."""
         if self.suppress.until.by_clock:
-            return END_OF_TIME_US if store.slots else None
+            return END_OF_TIME_US if store.rows else None
         first = int(self.first_us(store).min(initial=NEVER_US))
         return None if first == NEVER_US else first

@@ -17,26 +17,21 @@ Due times are not stored but reckoned, so that what is waited for may change bet
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
-from beamish.kinds.suppress.held_table import STORED_COLUMNS, TAKEN_COLUMNS, HeldTable
-from beamish.tables.pool import columns_under
-from beamish.tables.stored_tables import entry_bytes, naming_entry, read_entry, table_of, write_entry
+from beamish.kinds.suppress.held_table import HeldTable
+from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segmented import Runs
 from beamish.triggers.trigger import NEVER_US
 
 FORMAT = 1
-INDEX = "index"
-_INDEX_COLUMNS = ("segment", "slots", "bytes", "since_us", "since_clock_us", "end_us", "lasts", "takes_back")
 
 
 def entry_name(suppress: str, name: str) -> str:
@@ -44,148 +39,67 @@ def entry_name(suppress: str, name: str) -> str:
     return f"held/{suppress}/{name}"
 
 
-class HeldStore:
-    """The entries of a suppress in a store.
+def layout_of(suppress: str) -> Layout:
+    """How what a suppress holds lies in its stage's store."""
 
-    Attributes:
-        index: the index's columns.
-        about: further notes about what is held, in terms of JSON.
-    """
-
-    def __init__(self, store: Store, name: str) -> None:
-        """Read the index.
-
-        Raises:
-            StateError: it is of another format, or cannot be read.
-        """
-        self._store, self._name = store, name
-        self._stored = store.get(self._entry(INDEX))
-        self.about: dict[str, Any] = {}
-        self.index: dict[str, NDArray[np.int64]] = {column: np.empty(0, np.int64) for column in _INDEX_COLUMNS}
-        if self._stored is None:
-            return
-        table = table_of(self._entry(INDEX), self._stored)
-        with naming_entry(self._entry(INDEX)):
-            self.about = json.loads(table.schema.metadata[b"beamish"])
-            self.index = {column: table[column].to_numpy().copy() for column in _INDEX_COLUMNS}
-        if self.about["format"] != FORMAT:
+    def check(about: Mapping[str, Any]) -> None:
+        if about["format"] != FORMAT:
             raise StateError(
-                f"the checkpoint holds updates of suppress {name!r} in format {self.about['format']}, this version of beamish "
+                f"the checkpoint holds updates of suppress {suppress!r} in format {about['format']}, this version of beamish "
                 f"writes {FORMAT}: start from a new checkpoint, or use the version that wrote it"
             )
 
-    def _entry(self, name: str) -> str:
-        return entry_name(self._name, name)
+    columns = ("bytes", "since_us", "since_clock_us", "end_us", "lasts")
+    return Layout(
+        entry_name(suppress, "").rstrip("/"),
+        columns,
+        rows="slots",
+        beside=("t", "takes_back"),
+        is_noted=True,
+        check=check,
+    )
 
-    @property
-    def slots(self) -> int:
-        """Number of slots held."""
-        return int(self.index["slots"].sum())
 
-    def read(self, number: int, held: HeldTable) -> Ints:
-        """Append a segment's slots to the held table; gives their indices."""
-        name = self._entry(f"s{number}")
-        stored = read_entry(self._store, name)
-        with naming_entry(name):
-            columns = {column: _to_numpy(stored[column], dtype) for column, (dtype, _) in STORED_COLUMNS.items()}
-            key_at = held.keys.append(columns_under(stored, "key.", held.keys.schema))
-            values_at = held.values.append(columns_under(stored, "value.", held.values.schema))
-            rows = held.append(
-                stored.num_rows,
-                **columns,
-                key_at=key_at,
-                values_at=values_at,
-                segment=number,
-                held_before=True,
-                touched=False,
-            )
-        if self.index["takes_back"][self.index["segment"] == number].any():
-            self._read_taken(number, held, rows)
-        return rows
+def held_store(store: Store, suppress: str) -> SegmentStore:
+    """What a suppress holds.
 
-    def _read_taken(self, number: int, held: HeldTable, rows: Ints) -> None:
-        name = self._entry(f"t{number}")
-        stored = read_entry(self._store, name)
-        with naming_entry(name):
-            columns = {column: _to_numpy(stored[column], STORED_COLUMNS[column][0]) for column in TAKEN_COLUMNS}
-            values_at = held.values.append(columns_under(stored, "value.", held.values.schema))
-            held.take_back(rows[stored["owner"].to_numpy()], columns, values_at)
+    Raises:
+        StateError: it is of another format, or cannot be read.
+    """
+    held = SegmentStore(store, layout_of(suppress))
+    held.about.setdefault("format", FORMAT)
+    return held
 
-    def write(self, number: int, held: HeldTable, rows: Ints, may_leave: Flags) -> None:
-        """Write slots as a segment, in place of what it was; none: it goes.
 
-        Args:
-            number: the segment's.
-            held: the held table.
-            rows: int64, the slots.
-            may_leave: bool, one per slot of the table: whether it can leave by itself.
-        """
-        had = self.index["segment"] == number
-        had_taken = bool(self.index["takes_back"][had].any())
-        self.index = {name: column[~had] for name, column in self.index.items()}
-        if not len(rows):
-            if had.any():
-                self._store.remove(self._entry(f"s{number}"))
-                self._remove_taken(number, had=had_taken)
-            return
-        stored = {name: pa.array(held[name][rows]) for name in STORED_COLUMNS}
-        keys, values = held.keys.take(held["key_at"][rows]), held.values.take(held["values_at"][rows])
-        stored |= {f"key.{name}": keys[name] for name in keys.schema.names}
-        stored |= {f"value.{name}": values[name] for name in values.schema.names}
-        write_entry(self._store, self._entry(f"s{number}"), pa.table(stored))
-        takes_back = self._write_taken(number, held, rows, had=had_taken)
-        leaves = rows[may_leave[rows]]
-        entry = {
-            "segment": number,
-            "slots": len(rows),
-            "bytes": int(held["bytes"][rows].sum()),
-            "since_us": int(held["since_us"][leaves].min(initial=NEVER_US)),
-            "since_clock_us": int(held["since_clock_us"][leaves].min(initial=NEVER_US)),
-            "end_us": int(ends(held)[leaves].min(initial=NEVER_US)),
-            "lasts": int((held["is_last"] & held["has_pane"])[leaves].sum()),
-            "takes_back": int(takes_back),
+def entries(held: HeldTable, may_leave: Callable[[HeldTable], Flags]) -> Callable[[Ints, Runs], Mapping[str, Ints]]:
+    """Gives the columns of the index of slots; ``may_leave``: whether each slot can leave by itself."""
+
+    def of(at: Ints, runs: Runs) -> Mapping[str, Ints]:
+        leaves = may_leave(held)[at]
+        since_us, since_clock_us, end_us = (
+            runs.least(np.where(leaves, us[at], NEVER_US))
+            for us in (held["since_us"], held["since_clock_us"], ends(held))
+        )
+        return {
+            "bytes": runs.total(held["bytes"][at]),
+            "since_us": since_us,
+            "since_clock_us": since_clock_us,
+            "end_us": end_us,
+            "lasts": runs.total((leaves & held["is_last"][at] & held["has_pane"][at]).astype(np.int64)),
         }
-        self.index = {name: np.append(column, entry[name]) for name, column in self.index.items()}
 
-    def _write_taken(self, number: int, held: HeldTable, rows: Ints, *, had: bool) -> bool:
-        mine = np.isin(held.taken["owner"], rows)
-        if not mine.any():
-            self._remove_taken(number, had=had)
-            return False
-        position = np.full(len(held), -1, dtype=np.int64)
-        position[rows] = np.arange(len(rows))
-        values = held.values.take(held.taken["values_at"][mine])
-        stored = {name: pa.array(held.taken[name][mine]) for name in TAKEN_COLUMNS}
-        stored["owner"] = pa.array(position[held.taken["owner"][mine]])
-        stored |= {f"value.{name}": values[name] for name in values.schema.names}
-        write_entry(self._store, self._entry(f"t{number}"), pa.table(stored))
-        return True
+    return of
 
-    def _remove_taken(self, number: int, *, had: bool) -> None:
-        if had:
-            self._store.remove(self._entry(f"t{number}"))
 
-    def save(self) -> None:
-        """Write the index, if it is another than before."""
-        about = json.dumps({"format": FORMAT, **self.about})
-        table = pa.table(self.index).replace_schema_metadata({"beamish": about})
-        stored = entry_bytes(table)
-        if stored != self._stored:
-            self._store.put(self._entry(INDEX), stored)
-            self._stored = stored
-
-    def segments(self, wanted: Flags | Iterable[int]) -> Sequence[int]:
-        """The numbers of segments: those of some entries of the index, or of some numbers those that are there."""
-        if isinstance(wanted, np.ndarray) and wanted.dtype == bool:
-            return self.index["segment"][wanted].tolist()  # type: ignore[no-any-return]
-        known = set(self.index["segment"].tolist())
-        return [number for number in dict.fromkeys(wanted) if number in known]
+def write_slots(
+    store: SegmentStore, number: int, held: HeldTable, slots: Ints, may_leave: Callable[[HeldTable], Flags]
+) -> None:
+    """Write slots as a segment, in place of what it was; none: it goes."""
+    of = entries(held, may_leave)(slots, Runs(np.zeros(1, np.int64))) if len(slots) else {}
+    columns = {name: int(column[0]) for name, column in of.items()}
+    store.write(number, held.stored(slots), columns, held.beside(slots))
 
 
 def ends(held: HeldTable) -> Ints:
     """The ends of slots' windows, int64 microseconds; of what is in no window the end of time."""
     return np.where(held["windowless"], END_OF_TIME_US, held["end_us"])
-
-
-def _to_numpy(column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
-    return np.array(column.to_numpy(), dtype=dtype)

@@ -24,24 +24,22 @@ working columns:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from beamish.contract.keyed_windows import keyed_windows
 from beamish.contract.pane_columns import Block
-from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
+from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.sizes import bytes_of_rows
 from beamish.tables.pool import Pool
+from beamish.tables.working_table import Columns, Declared, OwnedRows, WorkingTable
 from beamish.triggers.trigger import NEVER_US
 
 WINDOW_COLUMNS = ("start_us", "end_us", "windowless")
 TAKEN_COLUMNS = ("start_us", "end_us", "timing", "index", "on_time_index", "is_first", "is_last", "pane_time_us")
 PANE_COLUMNS = ("kind", *TAKEN_COLUMNS[2:])
 
-STORED_COLUMNS: dict[str, tuple[str, Any]] = {
+STORED_COLUMNS: Declared = {
     "start_us": ("int64", 0),
     "end_us": ("int64", 0),
     "windowless": ("bool", False),
@@ -58,44 +56,21 @@ STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "since_clock_us": ("int64", NEVER_US),
     "bytes": ("int64", 0),
 }
-_WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
-    "held_before": ("bool", False),
-    "segment": ("int64", NO_VALUE),
-    "touched": ("bool", True),
-    "gone": ("bool", False),
-    "key_at": ("int64", NO_ENTRY),
-    "values_at": ("int64", NO_ENTRY),
-}
-_COLUMNS = {**STORED_COLUMNS, **_WORKING_COLUMNS}
+_WORKING_COLUMNS: Declared = {"held_before": ("bool", False), "touched": ("bool", True)}
 
 
-class HeldTable:
+class HeldTable(WorkingTable):
     """The slots that a step works on."""
 
     def __init__(self, keys: pa.Schema, values: pa.Schema) -> None:
-        self.columns: Block = {name: np.empty(0, dtype) for name, (dtype, _) in _COLUMNS.items()}
-        self.taken: Block = {name: np.empty(0, STORED_COLUMNS[name][0]) for name in TAKEN_COLUMNS}
-        self.taken |= {name: np.empty(0, np.int64) for name in ("owner", "values_at")}
         self.keys, self.values = Pool(keys), Pool(values)
+        pools = {"key.": ("key_at", self.keys), "value.": ("values_at", self.values)}
+        super().__init__(STORED_COLUMNS, _WORKING_COLUMNS, pools)
+        declared = {name: STORED_COLUMNS[name] for name in TAKEN_COLUMNS}
+        self.owned = self.taken = OwnedRows(declared, "value.", self.values)
 
-    def __len__(self) -> int:
-        return len(self.columns["end_us"])
-
-    def __getitem__(self, column: str) -> NDArray[Any]:
-        return self.columns[column]
-
-    def append(self, rows: int, **columns: Any) -> Ints:
-        """Append slots; a column that is not given has its usual value. Gives their indices."""
-        first = len(self)
-        for name, (dtype, usual) in _COLUMNS.items():
-            new = np.broadcast_to(columns.get(name, usual), rows).astype(dtype, copy=False)
-            self.columns[name] = np.concatenate([self.columns[name], new])
-        return np.arange(first, first + rows)
-
-    def take_back(self, owner: Ints, columns: Block, values_at: Ints) -> None:
-        """Append panes that were let through and are retracted."""
-        own = {name: columns[name] for name in TAKEN_COLUMNS} | {"owner": owner, "values_at": values_at}
-        self.taken = {name: np.concatenate([column, own[name]]) for name, column in self.taken.items()}
+    def given(self, stored: pa.Table) -> Columns:
+        return {"held_before": np.ones(stored.num_rows, dtype=bool)}
 
     def find(self, keys: pa.Table, key_at: Ints, columns: Block) -> Ints:
         """The slots of updates, int64[n]; those that are not there yet are appended, as held from now on.
@@ -119,7 +94,7 @@ class HeldTable:
         new = np.flatnonzero((slot_of == NO_ENTRY) & (first != NO_ENTRY))
         new = new[np.argsort(first[new])]
         made = {name: columns[name][first[new]] for name in WINDOW_COLUMNS}
-        slot_of[new] = self.append(len(new), key_at=key_at[first[new]], **made)
+        slot_of[new] = self.append(len(new), {"key_at": key_at[first[new]], **made})
         return slot_of[own]
 
     def copy(self, at: Ints, to: HeldTable) -> Ints:
@@ -127,7 +102,7 @@ class HeldTable:
         key_at = to.keys.append(self.keys.take(self["key_at"][at]))
         values_at = to.values.append(self.values.take(self["values_at"][at]))
         columns = {name: self[name][at] for name in (*STORED_COLUMNS, "held_before", "segment", "touched")}
-        return to.append(len(at), **columns, key_at=key_at, values_at=values_at)
+        return to.append(len(at), {**columns, "key_at": key_at, "values_at": values_at})
 
     @property
     def takes_back(self) -> Flags:
@@ -165,6 +140,4 @@ class HeldTable:
         """Some slots hold nothing any more."""
         self["gone"][at] = True
         self["touched"][at] = True
-        if len(self.taken["owner"]):
-            kept = ~np.isin(self.taken["owner"], at)
-            self.taken = {name: column[kept] for name, column in self.taken.items()}
+        self.taken.remove(at)

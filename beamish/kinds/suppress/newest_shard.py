@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from beamish.contract.updates import Updates
+from beamish.kinds.suppress.held_store import entries, write_slots
 from beamish.kinds.suppress.held_table import HeldTable
 from beamish.kinds.suppress.limits import is_full
 from beamish.kinds.suppress.newest import take_newest, unite
@@ -35,7 +36,7 @@ class NewestShard(SuppressShard):
 
     def _hold(self, parts: Sequence[Updates]) -> HeldTable:
         held = self._new_table()
-        self._read(held, self._store.segments([RECENT]))
+        self._read(held, [RECENT])
         for updates in parts:
             take_newest(held, self.operator, updates, self.clocks.clock_us)
         return self._taken_in(held) if self._takes_in(held) else held
@@ -60,30 +61,32 @@ class NewestShard(SuppressShard):
 
         Small segments are written anew with the recent slots, so that there are few.
         """
-        store, most = self._store, self._most
+        store, recents, most = self._store, self._stored, self._most
         sizes = dict(zip(store.index["segment"].tolist(), store.index["slots"].tolist(), strict=True))
         sizes.pop(RECENT, None)
         for number, slots in sizes.items():
             if slots * _SMALL < most and int((~recent["gone"]).sum()) + slots <= most:
-                unite(recent, self.operator, store.read(number, recent))
-                store.write(number, recent, np.empty(0, dtype=np.int64), self._due.may_leave(recent))
+                known = len(recent)
+                recents.load([number])
+                unite(recent, self.operator, np.arange(known, len(recent)))
+                store.remove(store.index["segment"] == number)
                 continue
             held = self._new_table()
-            older = store.read(number, held)
-            at = np.flatnonzero(~recent["gone"])
+            self._stored.load([number])
+            older, at = np.arange(len(held)), np.flatnonzero(~recent["gone"])
             newer = recent.copy(at, held)
             unite(held, self.operator, older)
             recent["gone"][at[held["gone"][newer]]] = True
             if held["touched"][older].any():
                 held.count_bytes(older)
-                store.write(number, held, older, self._due.may_leave(held))
+                write_slots(store, number, held, older, self._due.may_leave)
         new = np.flatnonzero(~recent["gone"])
         new = new[np.argsort(self._due.due_us(recent)[new], kind="stable")]
         recent.count_bytes(new)
         next_ = int(store.index["segment"].max(initial=RECENT)) + 1
         for place, part in enumerate(np.split(new, np.arange(most, len(new), most))):
-            store.write(next_ + place, recent, part, self._due.may_leave(recent))
-        store.write(RECENT, recent, new[:0], self._due.may_leave(recent))
+            write_slots(store, next_ + place, recent, part, self._due.may_leave)
+        store.remove(store.index["segment"] == RECENT)
         return self._new_table()
 
     @property
@@ -101,8 +104,5 @@ class NewestShard(SuppressShard):
             unite(held, self.operator, older)
 
     def _save(self, held: HeldTable) -> None:
-        store, kept, may_leave = self._store, ~held["gone"], self._due.may_leave(held)
-        segment = np.maximum(held["segment"], RECENT)
-        for number in np.unique(segment[held["touched"]]).tolist():
-            store.write(number, held, np.flatnonzero(kept & (segment == number)), may_leave)
-        store.save()
+        self._stored.write(lambda: np.maximum(held["segment"], RECENT), entries(held, self._due.may_leave))
+        self._store.save()

@@ -10,12 +10,13 @@ from beamish.contract.store import Store
 from beamish.instants import LATEST_US
 from beamish.kernels.arrays import Ints
 from beamish.kinds.suppress.due import Due
-from beamish.kinds.suppress.held_store import HeldStore
+from beamish.kinds.suppress.held_store import held_store
 from beamish.kinds.suppress.held_table import HeldTable
 from beamish.kinds.suppress.leaving import net_changes
 from beamish.kinds.suppress.newest import unite
 from beamish.kinds.suppress.newest_shard import RECENT
 from beamish.kinds.suppress.operator import SuppressOperator
+from beamish.tables.segmented import Segmented
 
 _HIDDEN = ("pane", "dropped")
 
@@ -41,15 +42,14 @@ def held_rows(operator: SuppressOperator, store: Store) -> pa.Table:
         StateError: the state was written by another stage or format, or cannot be read.
     """
     shard = operator.inner.open(store)
-    entries = HeldStore(store, operator.suppress.name)
+    entries = held_store(store, operator.suppress.name)
     held = HeldTable(operator.inner.key_schema, operator.inner.value_schema)
-    for number in sorted(entries.index["segment"].tolist()):
-        read = entries.read(number, held)
-        if operator.inner.keeps_newest and number != RECENT:
-            unite(held, operator.inner, read)
+    Segmented(entries, held).load(sorted(entries.index["segment"].tolist()))
+    if operator.inner.keeps_newest:
+        unite(held, operator.inner, np.flatnonzero(held["segment"] != RECENT))
     held["has_pane"][:] |= held["has_parts"]  # parts of windows merged away wait for a pane
     # Each row has its slot's number in place of its pane's.
-    held["index"][:], held.taken["index"] = np.arange(len(held)), held.taken["owner"]
+    held["index"][:], held.taken["index"][:] = np.arange(len(held)), held.taken["owner"]
     at = np.flatnonzero(~held["gone"])
     rows = operator.inner.panes([net_changes(held, operator.inner, at, final=False)])
     pane = rows["pane"].combine_chunks()

@@ -19,9 +19,9 @@ from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import DROPPED_KIND, MERGED_KIND
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
-from beamish.kernels.arrays import NO_VALUE, Ints
+from beamish.kernels.arrays import Ints
 from beamish.kinds.suppress.due import Due
-from beamish.kinds.suppress.held_store import HeldStore, ends
+from beamish.kinds.suppress.held_store import ends, entries, held_store
 from beamish.kinds.suppress.held_table import HeldTable
 from beamish.kinds.suppress.leaving import in_order, net_changes
 from beamish.kinds.suppress.limits import evicted, full, is_full
@@ -30,6 +30,7 @@ from beamish.kinds.suppress.taking_up import take_up
 from beamish.modes import WhenFull
 from beamish.tables.notes import check_held
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
+from beamish.tables.segmented import Segmented
 
 
 class SuppressShard(Shard):
@@ -45,7 +46,7 @@ class SuppressShard(Shard):
         self.operator, self._suppress, self._policy = operator, suppress, policy
         self._inner = operator.open(store)
         check_held(self._inner.held, suppress.name)
-        self._store = HeldStore(store, suppress.name)
+        self._store = held_store(store, suppress.name)
         self._store.about["takes"] = schema_texts(operator.takes)
         self.clocks, self.dropped = self._inner.clocks, self._inner.dropped
         self._due = Due(suppress, operator, self.clocks)
@@ -63,15 +64,16 @@ class SuppressShard(Shard):
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         self._save(self._held)
-        self._inner.save({"name": self._suppress.name, "updates": self._store.slots})
+        self._inner.save({"name": self._suppress.name, "updates": self._store.rows})
 
     @property
     def _passes(self) -> bool:
         """Whether nothing is held; what was in an earlier run leaves, but for parts that wait for a pane."""
-        return not self._suppress.holds and not (self.operator.adds_up and self._store.slots)
+        return not self._suppress.holds and not (self.operator.adds_up and self._store.rows)
 
     def _new_table(self) -> HeldTable:
-        return HeldTable(self.operator.key_schema, self.operator.value_schema)
+        self._stored = Segmented(self._store, HeldTable(self.operator.key_schema, self.operator.value_schema))
+        return self._stored.rows
 
     def _hold(self, parts: Sequence[Updates]) -> HeldTable:
         """Take updates up; gives the slots that were read or made for it."""
@@ -89,24 +91,21 @@ class SuppressShard(Shard):
         if about.setdefault("waits_for_pane", waits) != waits:
             about["waits_for_pane"] = waits
             self._touch_all(held)
-        self._read(held, self._store.segments(self._due.segments(self._store)))
+        self._read(held, self._store.numbers(self._due.segments(self._store)))
 
     def _read(self, held: HeldTable, numbers: Iterable[int]) -> None:
         """Read segments; those already read are skipped."""
-        read = set(np.unique(held["segment"]).tolist())
-        for number in numbers:
-            if number not in read:
-                self._store.read(number, held)
+        self._stored.load(numbers)
 
     def _read_touched(self, held: HeldTable, updates: Updates, key_at: Ints) -> None:
         """Read the segments of the slots that updates are of, and of the windows that they merge into."""
         columns = updates.columns
-        if not self._store.slots:
+        if not self._store.rows:
             return
         numbers = segment_numbers(self._span_us, columns["end_us"], held.keys, key_at)
         merged = columns["kind"] == MERGED_KIND
         into = segment_numbers(self._span_us, columns["into_end_us"][merged], held.keys, key_at[merged])
-        self._read(held, self._store.segments(np.unique(np.concatenate([numbers, into])).tolist()))
+        self._read(held, np.unique(np.concatenate([numbers, into])).tolist())
 
     def _leave(self, held: HeldTable) -> list[Updates]:
         """What is due comes out."""
@@ -168,18 +167,13 @@ class SuppressShard(Shard):
         """Write the segments in which something was touched, and the index."""
         store = self._store
         segments = len(store.index["segment"])
-        span_us = self._policy.next_span_us(self._policy.shortest_us, self._span_us, segments, store.slots)
+        span_us = self._policy.next_span_us(self._policy.shortest_us, self._span_us, segments, store.rows)
         if span_us != self._span_us:
             self._touch_all(held)
             store.about["span_us"] = span_us
-        if held["touched"].any():
-            kept = ~held["gone"]
-            target = segment_numbers(span_us, ends(held), held.keys, held["key_at"])
-            touched = held["touched"]
-            dirty = np.unique(np.concatenate([held["segment"][touched], target[touched & kept]]))
-            may_leave = self._due.may_leave(held)
-            for number in dirty[dirty != NO_VALUE].tolist():
-                store.write(number, held, np.flatnonzero(kept & (target == number)), may_leave)
+        self._stored.write(
+            lambda: segment_numbers(span_us, ends(held), held.keys, held["key_at"]), entries(held, self._due.may_leave)
+        )
         store.save()
 
     def _touch_all(self, held: HeldTable) -> None:

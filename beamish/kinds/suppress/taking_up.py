@@ -52,7 +52,8 @@ def _take(held: HeldTable, operator: Operator, columns: Block, slot: Ints, value
     last[of] = np.arange(len(of))
     kept = ~sets[first] & ~held["has_pane"][at]
     taken = first[kept]
-    held.take_back(at[kept], {name: column[taken] for name, column in columns.items()}, values_at[taken])
+    own = {name: column[taken] for name, column in columns.items()}
+    held.taken.add({**own, "owner": at[kept], "values_at": values_at[taken]})
     first_pane = groups[sets].first()
     new = (held["since_us"][at] == NEVER_US) & (first_pane >= 0)
     held["since_us"][at[new]] = columns["pane_time_us"][sets][first_pane[new]]
@@ -93,9 +94,7 @@ def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, 
     if keys.num_columns:  # a table without columns has no rows to filter
         keys = keys.filter(pa.array(was_there))
     heir = held.find(keys, key_at[was_there], into)
-    passed_on = np.arange(len(held))
-    passed_on[gone] = heir
-    held.taken["owner"] = passed_on[held.taken["owner"]]
+    held.taken.pass_on(gone, heir, len(held))
     before = held["held_before"][gone]
     for name in ("since_us", "since_clock_us"):
         since = np.where(held["held_before"], held[name], NEVER_US)

@@ -15,9 +15,9 @@ from beamish.triggers.trigger import WindowIndices
 
 def move_watermark(step: Step) -> None:
     """Windows whose end or expiry the watermark passes, or has passed by a lateness that is less now, are asked, or give their last pane and go."""
-    step.watermark_us = step.state.clocks.watermark_us
+    step.watermark_us = step.state.note.clocks.watermark_us
     has_moved = step.watermark_us > step.watermark_before_us
-    if step.reaches is None and (has_moved or step.state.changed):
+    if step.reaches is None and (has_moved or step.state.changed.options):
         step.load(step.state.index["due_us"] <= step.watermark_us)
         pass_ends(step)
     elif step.reaches is not None and has_moved:
@@ -77,7 +77,7 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
 
 def move_clock(step: Step) -> None:
     """Windows with a wait that the processing-time clock has reached are asked."""
-    step.clock_us = step.state.clocks.clock_us
+    step.clock_us = step.state.note.clocks.clock_us
     if step.clock_us > step.clock_before_us and step.plan.options.trigger.needs_clock:
         step.load(step.state.index["wake_us"] <= step.clock_us)
         open_ = np.flatnonzero(~step.table["closed"] & ~step.table["gone"])
@@ -87,7 +87,7 @@ def move_clock(step: Step) -> None:
 
 def take_up_changes(step: Step) -> None:
     """The trigger or the lateness changed since the state was written: windows with another trigger wait as if their rows came now."""
-    if step.state.retriggered:
+    if step.state.changed.trigger:
         table = step.table
         waiting = np.flatnonzero(~table["closed"])
         table["asks_at_end"][waiting] = True

@@ -71,7 +71,7 @@ def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
     forgets = at if options.discards and step.plan.once is None else at[last]
     table["state_at"][forgets] = _new_states(step, len(forgets))
     table["values_at"][at[last]] = NO_ENTRY
-    step.inherited_panes.remove(at[last])
+    step.table.inherited.remove(at[last])
 
 
 def ask(step: Step, at: WindowIndices) -> None:
@@ -164,7 +164,7 @@ def _pane_times(step: Step, at: WindowIndices) -> Ints:
 
 def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
     """Retract the panes of windows merged away that these were to retract with their next pane, by (end, start)."""
-    inherited = step.inherited_panes.remove(at)
+    inherited = step.table.inherited.remove(at)
     order = np.lexsort((inherited["start_us"], inherited["end_us"]))
     inherited = {name: column[order] for name, column in inherited.items()}
     owners = inherited.pop("owner")

@@ -13,62 +13,31 @@ dropped so far by reason, how long a span of ends a segment holds, and how many 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
 from beamish.contract.store import Store
+from beamish.kernels.arrays import Ints
 from beamish.tables.notes import check_format
-from beamish.tables.stored_tables import INDEX, naming_entry, table_of, write_entry
+from beamish.tables.segment_store import Layout, SegmentStore
 from beamish.triggers.trigger import NEVER_US
 
-INDEX_COLUMNS = ("segment", "windows", "start_us", "end_us", "due_us", "wake_us", "keeps_until_us", "inherited_panes")
+LAYOUT = Layout(
+    "",
+    ("start_us", "end_us", "due_us", "wake_us", "keeps_until_us"),
+    rows="windows",
+    beside=("i", "inherited_panes"),
+    later={"keeps_until_us": NEVER_US},
+    is_noted=True,
+    check=lambda about: check_format(about["format"]),
+)
+"""How windows lie in a store."""
 
-IndexColumns = dict[str, NDArray[np.int64]]
 
-
-def empty_index() -> IndexColumns:
-    """The index of no segments."""
-    return {name: np.empty(0, dtype=np.int64) for name in INDEX_COLUMNS}
-
-
-def read_index_entry(store: Store) -> tuple[IndexColumns, dict[str, Any]] | None:
+def read_index_entry(store: Store) -> tuple[dict[str, Ints], dict[str, Any]] | None:
     """The index's columns and metadata; None: nothing was stored yet.
 
     Raises:
         StateError: its bytes are not what was written, or of another format.
     """
-    stored = store.get(INDEX)
-    if stored is None:
-        return None
-    table = table_of(INDEX, stored)
-    with naming_entry(INDEX):
-        about: dict[str, Any] = json.loads(table.schema.metadata[b"beamish"])
-        check_format(about["format"])
-        if "keeps_until_us" not in table.schema.names:  # as it was before
-            table = table.append_column("keeps_until_us", pa.array(np.full(table.num_rows, NEVER_US)))
-        return {name: table[name].to_numpy().copy() for name in INDEX_COLUMNS}, about
-
-
-def write_index_entry(store: Store, index: IndexColumns, about: Mapping[str, Any]) -> None:
-    """Write the index."""
-    table = pa.table(dict(index)).replace_schema_metadata({"beamish": json.dumps(about)})
-    write_entry(store, INDEX, table)
-
-
-def without(index: IndexColumns, segments: NDArray[np.int64]) -> IndexColumns:
-    """The index without some segments."""
-    kept = ~np.isin(index["segment"], segments)
-    return {name: column[kept] for name, column in index.items()}
-
-
-def with_rows(index: IndexColumns, rows: Sequence[Sequence[int]]) -> IndexColumns:
-    """The index with further segments, one row each."""
-    if not rows:
-        return index
-    new = np.array(rows, dtype=np.int64)
-    return {name: np.concatenate([index[name], new[:, i]]) for i, name in enumerate(INDEX_COLUMNS)}
+    segments = SegmentStore(store, LAYOUT)
+    return None if segments.is_new else (segments.index, segments.about)

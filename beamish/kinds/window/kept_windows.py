@@ -14,7 +14,6 @@ from beamish.errors import OptionError
 from beamish.kernels.buffers import plain
 from beamish.kernels.order import sort_keys, sort_order
 from beamish.kinds.window.firing import extract
-from beamish.kinds.window.inherited_panes import InheritedPanes
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.state import State
 from beamish.kinds.window.window_table import WindowTable
@@ -86,11 +85,9 @@ def of_each_windowing(plan: WindowPlan, store: Store, read: Callable[[WindowPlan
 def open_windows(plan: WindowPlan, store: Store, span: tuple[int, int]) -> WindowTable:
     """The windows of the segments of a shard that overlap a span (microseconds, or numbers of rows), as a table of windows."""
     state = State.open(plan, store)
-    table = WindowTable(plan)
-    index = state.index
-    overlaps = (index["start_us"] < span[1]) & (index["end_us"] > span[0])
-    state.load(index["segment"][overlaps].tolist(), table, InheritedPanes())
-    return table
+    windows, index = state.windows(), state.index
+    windows.load_where((index["start_us"] < span[1]) & (index["end_us"] > span[0]))
+    return windows.rows
 
 
 def _kept(plan: WindowPlan, store: Store, since_us: int, until_us: int) -> pa.Table:

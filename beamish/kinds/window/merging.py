@@ -111,7 +111,7 @@ def load_what_may_merge(step: Step, entries: Entries) -> None:
     """Read the segments in which a window may merge with an entry's."""
     index = step.state.index
     if step.plan.window.merges_by_overlap:
-        step.load(_overlap(step.state.span_us, entries, index["start_us"], index["end_us"]))
+        step.load(_overlap(step.state.note.span_us, entries, index["start_us"], index["end_us"]))
     else:
         step.load(np.ones(len(index["segment"]), dtype=bool))
 
@@ -173,7 +173,7 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     gone, heir = m.part[vanish], m.into[m.of][vanish]
     table["gone"][gone] = True
     table["touched"][gone] = True
-    step.inherited_panes.pass_on(gone, heir, len(table))
+    step.table.inherited.pass_on(gone, heir, len(table))
     if options.retracts:
         _retract_vanished(step, gone, heir)
     if step.plan.suppressed:
@@ -211,4 +211,4 @@ def _retract_vanished(step: Step, gone: WindowIndices, heir: WindowIndices) -> N
     if step.plan.options.retracts_at_merge:
         step.output.add(len(gone), kind=RETRACTION_KIND, key_at=table["key_at"][gone], **panes)
     else:
-        step.inherited_panes.add({"owner": heir, **panes})
+        step.table.inherited.add({"owner": heir, **panes})

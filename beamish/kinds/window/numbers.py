@@ -133,7 +133,7 @@ def load_passed(step: Step, reaches: Reaches, groups: Ints) -> None:
         return
     part = reaches.parts(groups)
     wanted = [part * 2]
-    late, span = step.plan.lateness, step.state.span_us
+    late, span = step.plan.lateness, step.state.note.span_us
     before, now = reaches.before(groups), reaches.of(groups)
     if late and not step.plan.retains:
         had = before != NONE

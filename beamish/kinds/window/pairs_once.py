@@ -25,8 +25,8 @@ from beamish.triggers.trigger import NEVER_US, WindowIndices
 def with_columns_of_pairs(step: Step, bundle: Bundle) -> Bundle:
     """The bundle, with what a join must know of its rows: numbers that no other row of the shard has, and by which time they are kept."""
     if step.plan.numbers_rows:
-        first, rows = step.state.numbered, bundle.table.num_rows
-        step.state.numbered += rows
+        first, rows = step.state.note.numbered, bundle.table.num_rows
+        step.state.note.numbered += rows
         bundle.table = bundle.table.append_column(NUMBER, pa.array(np.arange(first, first + rows, dtype=np.int64)))
     if step.plan.once is not None and step.plan.once.dated:
         bundle.table = bundle.table.append_column(KEPT_BY, pa.array(_kept_by_us(bundle)))

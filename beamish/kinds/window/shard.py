@@ -38,7 +38,7 @@ class WindowShard(Shard):
     def __init__(self, operator: Operator, plan: WindowPlan, store: Store, policy: SegmentPolicy) -> None:
         self.operator, self._plan = operator, plan
         self._state = State.open(plan, store, policy)
-        self.clocks, self.dropped, self.held = self._state.clocks, self._state.dropped, self._state.held
+        self.clocks, self.dropped, self.held = self._state.note.clocks, self._state.note.dropped, self._state.note.held
         self._counts = Counts()
 
     def updates(
@@ -50,11 +50,11 @@ class WindowShard(Shard):
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         if held is not None:
-            self._state.held = dict(held)
-        self._state.save(self._unsaved.table, self._unsaved.inherited_panes, self._unsaved.progress)
+            self._state.note.held = dict(held)
+        self._state.save(self._unsaved.windows, self._unsaved.progress)
 
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
-        before = self._state.clocks.step(self._plan.policies, sources_us, clock_us)
+        before = self._state.note.clocks.step(self._plan.policies, sources_us, clock_us)
         step = Step(self._plan, self._state, *before)
         if self._plan.has_several_inputs:
             self._note_latest(payloads)
@@ -66,7 +66,7 @@ class WindowShard(Shard):
             payloads = apart[False]
         panes, rows = self._split(payloads)
         with naming_window(step.table):
-            if self._state.changed:
+            if self._state.changed.options:
                 take_up_changes(step)
             for payload in unusable:
                 drop_unusable(step, payload)
@@ -82,7 +82,7 @@ class WindowShard(Shard):
     def _note_latest(self, payloads: Sequence[bytes]) -> None:
         """Note the latest event time of each input."""
         for of_payload in map(about, payloads):
-            progress = self._state.clocks.inputs[of_payload["input"]]
+            progress = self._state.note.clocks.inputs[of_payload["input"]]
             progress.latest_us = max(progress.latest_us, of_payload.get("latest_us", NO_WATERMARK_US))
 
     def _split(self, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[bytes]]:
@@ -97,7 +97,7 @@ class WindowShard(Shard):
 
     def stand_at(self, clocks: Clocks) -> None:
         """Begin where other clocks stand."""
-        self.clocks = self._state.clocks = Clocks.of(attrs.asdict(clocks))
+        self.clocks = self._state.note.clocks = Clocks.of(attrs.asdict(clocks))
 
     @property
     def next_due_us(self) -> int | None:
@@ -105,4 +105,4 @@ class WindowShard(Shard):
 
     @property
     def counts(self) -> Counts:
-        return attrs.evolve(self._counts, windows=int(self._state.index["windows"].sum()))
+        return attrs.evolve(self._counts, windows=self._state.segments.rows)

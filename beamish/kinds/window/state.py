@@ -1,12 +1,8 @@
-"""A shard's state: the index of its segments, the segments through it, and its clocks.
-
-What is stored where: stored_tables.py; what the index says: index.py; how windows are cut into segments: segments.py.
-"""
+"""A shard's state: its windows in segments, what lies beside them, and what it notes about itself (docs: note.py, index.py, segments.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -17,39 +13,26 @@ from beamish.contract.clocks import Clocks
 from beamish.contract.input_schemas import note_takes
 from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import NO_VALUE, Ints
-from beamish.kernels.codes import factorize_values
-from beamish.kernels.identity import same_identity
-from beamish.kernels.order import run_starts
+from beamish.kernels.arrays import Ints
 from beamish.kinds.deduplicate.remembered import RememberedIds
 from beamish.kinds.window.compatibility import check_identity
 from beamish.kinds.window.fallen import FallenWindows
-from beamish.kinds.window.index import (
-    IndexColumns,
-    empty_index,
-    read_index_entry,
-    with_rows,
-    without,
-    write_index_entry,
-)
-from beamish.kinds.window.inherited_panes import InheritedPanes
+from beamish.kinds.window.index import LAYOUT
+from beamish.kinds.window.note import Changed, Note
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import Reaches
-from beamish.kinds.window.segments import append_stored, counted_segments, part_of_counted, to_stored
+from beamish.kinds.window.segments import counted_segments, part_of_counted
+from beamish.kinds.window.trigger_tree import trigger_columns
 from beamish.kinds.window.window_table import LATEST, WindowTable
 from beamish.tables.keyed_records import parts_of_keys
-from beamish.tables.notes import FORMAT, check_new, check_unnamed
+from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.pool import Pool
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
-from beamish.tables.stored_tables import (
-    INDEX,
-    inherited_name,
-    naming_entry,
-    read_entry,
-    segment_name,
-    write_entry,
-)
+from beamish.tables.segment_store import INDEX, SegmentStore
+from beamish.tables.segmented import Runs, Segmented
 from beamish.triggers.trigger import NEVER_US, WindowIndices
+
+Windows = Segmented[WindowTable]
 
 
 @attrs.define
@@ -58,42 +41,24 @@ class State:
 
     Attributes:
         plan: the stage's plan.
-        store: where the bytes are.
         policy: how windows are cut into segments.
-        index: the index's columns.
-        clocks: where they stand.
-        dropped: number of rows dropped so far, by reason.
-        span_us: how long a span of ends a segment holds.
-        numbered: number of rows that were given a number so far, where they are numbered.
+        segments: the windows that are stored.
+        note: what is noted beside them.
+        changed: what is another than when it was written.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
         fallen: where keys keep only so much, or did, the latest window of each that fell out; else None.
-        held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
-        changed: whether the trigger or the lateness is another than the one the state was written with.
-        retriggered: whether the trigger is.
-        is_new: whether nothing was stored yet.
-        retyped: whether types are wider than those it was written with, an accumulation is new, or other panes come out.
-        relaid: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
     plan: WindowPlan
-    store: Store
     policy: SegmentPolicy
-    index: IndexColumns
-    clocks: Clocks
-    dropped: dict[str, int]
-    span_us: int
-    numbered: int = 0
-    remembered: RememberedIds | None = None
-    reaches: Reaches | None = None
-    fallen: FallenWindows | None = None
-    held: dict[str, Any] | None = None
-    changed: bool = False
-    retriggered: bool = False
-    is_new: bool = False
-    retyped: bool = False
-    relaid: bool = False
+    segments: SegmentStore
+    note: Note
+    changed: Changed
+    remembered: RememberedIds | None
+    reaches: Reaches | None
+    fallen: FallenWindows | None
     rewrites: bool = False
 
     @classmethod
@@ -103,50 +68,45 @@ class State:
         Raises:
             StateError: it was written by another format, shard count or pipeline, or cannot be read.
         """
-        stored = read_index_entry(store)
-        remembered = None if plan.ids_within_us is None else open_ids(plan, store)
-        reaches = Reaches(plan, store) if plan.counts_rows else None
-        fallen = _open_fallen(plan, store, {} if stored is None else stored[1])
-        if stored is None:
+        segments = SegmentStore(store, LAYOUT)
+        about = segments.about
+        beside = (
+            None if plan.ids_within_us is None else open_ids(plan, store),
+            Reaches(plan, store) if plan.counts_rows else None,
+            _open_fallen(plan, store, about),
+        )
+        if segments.is_new:
             check_unnamed(store)
             check_new(store, INDEX)
-            clocks, span_us = Clocks.new(len(plan.takes)), _least_span_us(policy, plan)
-            return cls(
-                plan,
-                store,
-                policy,
-                empty_index(),
-                clocks,
-                {},
-                span_us,
-                remembered=remembered,
-                reaches=reaches,
-                fallen=fallen,
-                is_new=True,
-            )
-        index, about = stored
+            note = Note(Clocks.new(len(plan.takes)), {}, _least_span_us(policy, plan))
+            return cls(plan, policy, segments, note, Changed(takes=True), *beside)
         check_identity(about["identity"], plan)
-        changed = not same_identity(about["changeable"], plan.changeable)
-        clocks = Clocks.of(about["clocks"])
-        dropped, span_us, held = about["dropped"], about["span_us"], about.get("held")
-        numbered = about.get("numbered", 0)
-        state = cls(
-            plan, store, policy, index, clocks, dropped, span_us, numbered, remembered, reaches, fallen, held, changed
-        )
-        state.retriggered = not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"])
-        state.retyped = not same_identity(about["identity"], plan.identity)
-        state.relaid = about.get("by_key", False) != plan.retains
-        state.relaid |= about.get("forget_after_us") != plan.forget_after_us
-        return state
+        return cls(plan, policy, segments, Note.of(about), Changed.since(about, plan), *beside)
 
-    def begin_step(self) -> None:
-        """Decide how windows are cut into segments in this step."""
-        before = self.span_us
-        segments, windows = len(self.index["segment"]), int(self.index["windows"].sum())
-        self.span_us = _least_span_us(self.policy, self.plan)
+    @property
+    def index(self) -> dict[str, Ints]:
+        """The index's columns."""
+        return self.segments.index
+
+    def begin_step(self) -> Windows:
+        """Decide how windows are cut into segments in this step; gives those in memory."""
+        before = self.note.span_us
+        self.note.span_us = _least_span_us(self.policy, self.plan)
         if not (self.plan.counts_by_key or self.plan.retains):
-            self.span_us = self.policy.next_span_us(self.span_us, before, segments, windows)
-        self.rewrites = self.changed or self.relaid or self.span_us != before
+            count = len(self.index["segment"])
+            self.note.span_us = self.policy.next_span_us(self.note.span_us, before, count, self.segments.rows)
+        self.rewrites = self.changed.options or self.changed.lies or self.note.span_us != before
+        return self.windows()
+
+    def windows(self) -> Windows:
+        """None of them is in memory yet."""
+        instead: dict[str, Any] = {"touched": self.rewrites}
+        if self.changed.trigger:
+            columns = trigger_columns(self.plan.options.trigger)
+            instead |= {name: np.array(value, dtype) for name, (dtype, value) in columns}
+        # When the last row of a window came that was stored without it is not known: as if it came now.
+        missing = {LATEST: self.note.clocks.watermark_us}
+        return Segmented(self.segments, WindowTable(self.plan, instead=instead, missing=missing))
 
     @property
     def next_due_us(self) -> int | None:
@@ -169,120 +129,51 @@ class State:
         if self.plan.retains:
             return parts_of_keys(keys.take(key_at)) * 2
         if self.plan.counts_by_key:
-            return counted_segments(self.span_us, end_us, parts_of_keys(keys.take(key_at)), end_us <= progress)
-        return segment_numbers(self.span_us, end_us, keys, key_at)
+            return counted_segments(self.note.span_us, end_us, parts_of_keys(keys.take(key_at)), end_us <= progress)
+        return segment_numbers(self.note.span_us, end_us, keys, key_at)
 
     @property
     def part_of_segments(self) -> Ints:
         """Of windows that lie by key the part of the keys of each segment: int64, one per entry of the index."""
         return part_of_counted(self.index["segment"])
 
-    def load(self, segments: Iterable[int], table: WindowTable, inherited: InheritedPanes) -> None:
-        """Read segments into the window table; those already in it or not stored are skipped."""
-        loaded = set(np.unique(table["segment"]).tolist())
-        wanted = set(self.index["segment"].tolist()) - loaded
-        stored = [(number, read_entry(self.store, segment_name(number))) for number in segments if number in wanted]
-        for _, alike in groupby(stored, key=lambda one: one[1].schema):  # an older one may lack columns
-            self._append(list(alike), table, inherited)
-
-    def _append(self, stored: Sequence[tuple[int, pa.Table]], table: WindowTable, inherited: InheritedPanes) -> None:
-        """Put segments of one schema into the window table, at once: that costs much the same for one and for many."""
-        numbers, sizes = [number for number, _ in stored], [segment.num_rows for _, segment in stored]
-        given = {
-            name: value for name, (_, value) in table.stored.items() if self.retriggered and name.startswith("trigger")
-        }
-        with naming_entry(segment_name(numbers[0])):
-            windows = pa.concat_tables([segment for _, segment in stored])
-            if LATEST in table.stored and LATEST not in windows.schema.names:
-                given[LATEST] = self.clocks.watermark_us  # when their last row came is not known: as if it came now
-            of = np.repeat(np.array(numbers), sizes)
-            rows = append_stored(self.plan, windows, table, touched=self.rewrites, segment=of, **given)
-        had_inherited = self._with_inherited_panes()
-        for number, own in zip(numbers, np.split(rows, np.cumsum(sizes)[:-1]), strict=True):
-            if number in had_inherited:
-                panes = read_entry(self.store, inherited_name(number))
-                with naming_entry(inherited_name(number)):
-                    inherited.read(panes, own, table)
-
-    def save(
-        self, table: WindowTable, inherited: InheritedPanes, progress: Callable[[WindowIndices], int | Ints]
-    ) -> None:
-        """Write back the segments in which something was touched, and the index.
+    def save(self, windows: Windows, progress: Callable[[WindowIndices], int | Ints]) -> None:
+        """Write back the segments in which something was touched, what lies beside them, and the index.
 
         Args:
-            table: the windows in memory.
-            inherited: their inherited panes.
-            progress: how far windows of the table have come.
+            windows: those in memory.
+            progress: how far these have come.
         """
-        kept = ~table["gone"]
-        reached = progress(np.arange(len(table)))
-        target = self.segments_of(table["end_us"], table.keys, table["key_at"], reached)
-        touched = table["touched"]
-        dirty = np.unique(np.concatenate([table["segment"][touched], target[touched & kept]]))
-        dirty = dirty[dirty != NO_VALUE]
-        # A window may have moved into a segment that was not read: read it, since it is written as a whole.
-        before = len(table)
-        self.load(dirty.tolist(), table, inherited)
-        if len(table) > before:
-            kept = ~table["gone"]
-            target = np.concatenate([target, table["segment"][before:]])
-        known, had_inherited = set(self.index["segment"].tolist()), self._with_inherited_panes()
-        rows = np.flatnonzero(kept & np.isin(target, dirty))
-        by_segment = factorize_values(target[rows])
-        rows = rows[np.argsort(by_segment.of, kind="stable")]
-        entries = self._write(target[rows], rows, table, inherited, progress(rows))
-        written = {entry[0] for entry in entries}
-        for segment in known.intersection(dirty.tolist()) - written:
-            self.store.remove(segment_name(segment))
-        for segment in had_inherited.intersection(dirty.tolist()) - {entry[0] for entry in entries if entry[-1]}:
-            self.store.remove(inherited_name(segment))
-        self.index = with_rows(without(self.index, dirty), entries)
+        table = windows.rows
+
+        def target() -> Ints:
+            return self.segments_of(table["end_us"], table.keys, table["key_at"], progress(np.arange(len(table))))
+
+        windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
         if self.remembered is not None:
-            self.remembered.save(self.clocks.watermark_us)
+            self.remembered.save(self.note.clocks.watermark_us)
         together = None if self.reaches is None else self.reaches.of_stream()
         if self.reaches is not None:
             self.reaches.save()
         if self.fallen is not None:
-            self.fallen.save(self.clocks.watermark_us if together is None else together)
-        if self.is_new or self.retyped:
-            note_takes(self.store, self.plan.takes)
-        self.changed = self.retriggered = self.is_new = self.retyped = self.relaid = self.rewrites = False
-        self._save_index()
+            self.fallen.save(self.note.clocks.watermark_us if together is None else together)
+        if self.changed.takes:
+            note_takes(self.segments.store, self.plan.takes)
+        self.changed, self.rewrites = Changed(), False
+        fell_out = self.fallen is not None and not self.fallen.is_empty
+        self.segments.about = self.note.about(self.plan, fell_out=fell_out)
+        self.segments.save()
 
-    def _write(
-        self,
-        segment: Ints,
-        rows: WindowIndices,
-        table: WindowTable,
-        inherited: InheritedPanes,
-        progress: int | Ints,
-    ) -> list[tuple[int, ...]]:
-        """Write segments; gives their rows of the index.
-
-        Args:
-            segment: the segment of each window, those of one together.
-            rows: the windows.
-            table: they are of.
-            inherited: their inherited panes.
-            progress: how far they have come.
-        """
-        if not len(rows):
-            return []
-        stored = to_stored(self.plan, table, rows)
-        first = np.flatnonzero(run_starts([segment]))
-        least = [
-            np.minimum.reduceat(each, first) for each in (table["start_us"][rows], *self._due(rows, table, progress))
-        ]
-        latest = np.maximum.reduceat(table["end_us"][rows], first)
-        about = [segment[first], first, np.append(first[1:], len(rows)), least[0], latest, *least[1:]]
-        entries: list[tuple[int, ...]] = []
-        for number, begin, stop, *of_windows in zip(*(each.tolist() for each in about), strict=True):
-            write_entry(self.store, segment_name(number), stored.slice(begin, stop - begin))
-            panes = inherited.of(rows[begin:stop], table)
-            if panes is not None:
-                write_entry(self.store, inherited_name(number), panes)
-            entries.append((number, stop - begin, *of_windows, int(panes is not None)))
-        return entries
+    def _entries(self, table: WindowTable, at: WindowIndices, runs: Runs, progress: int | Ints) -> Mapping[str, Ints]:
+        """The columns of the index, of windows in order of their segments."""
+        due, wake, kept = self._due(at, table, progress)
+        return {
+            "start_us": runs.least(table["start_us"][at]),
+            "end_us": runs.greatest(table["end_us"][at]),
+            "due_us": runs.least(due),
+            "wake_us": runs.least(wake),
+            "keeps_until_us": runs.least(kept),
+        }
 
     def _due(self, rows: WindowIndices, table: WindowTable, progress: int | Ints) -> tuple[Ints, Ints, Ints]:
         """At what something is due in each of these windows: the watermark, or reach; the clock; the watermark, where it goes by reach."""
@@ -301,25 +192,6 @@ class State:
             open_ = np.flatnonzero(~table["closed"][rows])
             wake[open_] = self.plan.options.trigger.wakes_at_columns(table.trigger, rows[open_])
         return due, wake, kept
-
-    def _with_inherited_panes(self) -> set[int]:
-        return set(self.index["segment"][self.index["inherited_panes"] > 0].tolist())
-
-    def _save_index(self) -> None:
-        about = {
-            "format": FORMAT,
-            "identity": self.plan.identity,
-            "changeable": self.plan.changeable,
-            "clocks": attrs.asdict(self.clocks),
-            "dropped": self.dropped,
-            "span_us": self.span_us,
-            **({} if self.held is None else {"held": self.held}),
-            **({"by_key": True} if self.plan.retains else {}),
-            **({"fell_out": True} if self.fallen is not None and not self.fallen.is_empty else {}),
-            **({"numbered": self.numbered} if self.plan.numbers_rows else {}),
-            **({"forget_after_us": self.plan.forget_after_us} if self.plan.forgets else {}),
-        }
-        write_index_entry(self.store, self.index, about)
 
 
 def _open_fallen(plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> FallenWindows | None:

@@ -15,13 +15,12 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_ENTRY, Ints
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.inherited_panes import InheritedPanes
 from beamish.kinds.window.output import Output
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.state import State
-from beamish.kinds.window.trigger_tree import Columns, TriggerNow
-from beamish.kinds.window.window_table import WindowTable
+from beamish.kinds.window.trigger_tree import TriggerNow
+from beamish.tables.working_table import Columns
 from beamish.triggers.trigger import WindowIndices
 
 
@@ -31,6 +30,7 @@ class Mark:
 
     columns: Columns
     inherited: Columns
+    read: frozenset[int]
     output: int
     dropped: dict[str, int]
     taken: int
@@ -41,8 +41,8 @@ class Step:
     """What a step works on.
 
     Attributes:
-        table: the windows it has read, changed and made.
-        inherited_panes: panes of windows merged away that are still to be retracted.
+        windows: those it has read, changed and made.
+        table: the same as a table.
         drops: the rows that it drops.
         output: what comes out of it.
         watermark_us, clock_us: where the clocks stand now.
@@ -54,9 +54,9 @@ class Step:
 
     def __init__(self, plan: WindowPlan, state: State, watermark_before_us: int, clock_before_us: int) -> None:
         self.plan, self.state = plan, state
-        self.table = WindowTable(plan)
-        self.inherited_panes = InheritedPanes()
-        self.drops = Drops(plan.pane_schema, state.dropped)
+        self.windows = state.begin_step()
+        self.table = self.windows.rows
+        self.drops = Drops(plan.pane_schema, state.note.dropped)
         self.output = Output(plan, self.drops)
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
@@ -66,9 +66,8 @@ class Step:
         if self.reaches is not None and watermark_before_us == END_OF_TIME_US:
             self.reaches.end()
             self.reaches.begin_part()
-        state.begin_step()
         if state.rewrites:
-            self.load(np.ones(len(state.index["segment"]), dtype=bool))
+            self.windows.load_all()
 
     def now(self) -> TriggerNow:
         """The clocks, for the windows in the table at this moment."""
@@ -97,15 +96,16 @@ class Step:
     def mark(self) -> Mark:
         """Where it stands, for ``go_back``; pools only grow, and are left as they are."""
         columns = {name: column.copy() for name, column in self.table.columns.items()}
-        inherited = {name: column.copy() for name, column in self.inherited_panes.columns.items()}
-        counts = dict(self.state.dropped), self.taken, self.late_by_us
-        return Mark(columns, inherited, self.output.mark(), *counts)
+        inherited = {name: column.copy() for name, column in self.table.inherited.columns.items()}
+        counts = dict(self.state.note.dropped), self.taken, self.late_by_us
+        return Mark(columns, inherited, frozenset(self.windows.read), self.output.mark(), *counts)
 
     def go_back(self, mark: Mark) -> None:
         """Be as it was; also what was read since is not read any more."""
         self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
-        self.inherited_panes.columns = {name: column.copy() for name, column in mark.inherited.items()}
+        self.table.inherited.columns = {name: column.copy() for name, column in mark.inherited.items()}
         self.output.go_back(mark.output)
+        self.windows.read = set(mark.read)
         self.drops.counted.clear()
         self.drops.counted.update(mark.dropped)
         self.taken, self.late_by_us = mark.taken, mark.late_by_us
@@ -130,4 +130,4 @@ class Step:
         Args:
             wanted: bool, one per entry of the index.
         """
-        self.state.load(self.state.index["segment"][wanted].tolist(), self.table, self.inherited_panes)
+        self.windows.load_where(wanted)

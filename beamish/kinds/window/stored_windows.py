@@ -8,7 +8,8 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.store import Store
-from beamish.kinds.window.index import empty_index, read_index_entry
+from beamish.kinds.window.index import LAYOUT
+from beamish.tables.segment_store import SegmentStore
 from beamish.tables.stored_tables import inherited_name, read_entry, segment_name
 
 
@@ -31,8 +32,8 @@ def read_index(store: Store) -> StoredIndex:
     Raises:
         StateError: it was written in another format, or cannot be read.
     """
-    columns, about = read_index_entry(store) or (empty_index(), {})
-    return StoredIndex(pa.table(dict(columns)), about)
+    segments = SegmentStore(store, LAYOUT)
+    return StoredIndex(pa.table(segments.index), segments.about)
 
 
 def read_segment(store: Store, number: int) -> pa.Table:

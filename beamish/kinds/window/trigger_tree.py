@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -117,8 +117,3 @@ class TriggerMerge:
         number = np.cumsum(results) - 1
         kept = results[self.of]
         return TriggerMerge(self.part[kept], number[self.of[kept]], self.into[results])
-
-
-def new_columns(declared: Mapping[str, tuple[str, Any]], rows: int) -> Columns:
-    """The declared columns for windows that are new."""
-    return {name: np.full(rows, value, dtype=dtype) for name, (dtype, value) in declared.items()}

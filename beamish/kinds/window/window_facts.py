@@ -39,10 +39,11 @@ from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.read_identity import ReadPlan
 from beamish.kinds.window.stored_windows import read_index, read_segment
-from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, new_columns, trigger_columns
+from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
 from beamish.tables.pool import columns_under
 from beamish.tables.prefixed import under
 from beamish.tables.stored_tables import naming_entry, segment_name
+from beamish.tables.working_table import new_columns
 from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING

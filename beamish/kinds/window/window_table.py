@@ -36,19 +36,24 @@ that does not come.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.errors import UserFunctionError
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import NO_ENTRY, NO_VALUE
+from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Ints
+from beamish.kernels.codec import ALLOWED, decode, encode
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.trigger_tree import Columns, TriggerState, new_columns, trigger_columns
+from beamish.kinds.window.trigger_tree import TriggerState, trigger_columns
 from beamish.tables.pool import Pool
+from beamish.tables.working_table import Columns, Declared, OwnedRows, WorkingTable
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
-STORED_COLUMNS: dict[str, tuple[str, Any]] = {
+STORED_COLUMNS: Declared = {
     "start_us": ("int64", 0),
     "end_us": ("int64", 0),
     "closed": ("bool", False),
@@ -63,62 +68,99 @@ STORED_COLUMNS: dict[str, tuple[str, Any]] = {
     "last_pane_time_us": ("int64", NO_VALUE),
     "asks_at_end": ("bool", False),
 }
-_CUT_COLUMNS: dict[str, tuple[str, Any]] = {"keeps_until_us": ("int64", NEVER_US)}
+_CUT_COLUMNS: Declared = {"keeps_until_us": ("int64", NEVER_US)}
 LATEST = "latest_us"
-_FORGOTTEN_COLUMNS: dict[str, tuple[str, Any]] = {LATEST: ("int64", NO_VALUE)}
-_WORKING_COLUMNS: dict[str, tuple[str, Any]] = {
-    "gone": ("bool", False),
-    "touched": ("bool", False),
-    "segment": ("int64", NO_VALUE),
+_FORGOTTEN_COLUMNS: Declared = {LATEST: ("int64", NO_VALUE)}
+_WORKING_COLUMNS: Declared = {
     "group": ("int64", NO_ENTRY),
-    "key_at": ("int64", NO_ENTRY),
-    "state_at": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
     "ids_at": ("int64", NO_ENTRY),
 }
+_INHERITED_COLUMNS: Declared = {
+    "start_us": ("int64", 0),
+    "end_us": ("int64", 0),
+    "timing": ("int8", 0),
+    "index": ("int64", 0),
+    "on_time_index": ("int64", 0),
+    "is_first": ("bool", False),
+    "pane_time_us": ("int64", 0),
+}
 
 
-class WindowTable:
-    """The windows a step works on."""
+class WindowTable(WorkingTable):
+    """The windows a step works on.
 
-    def __init__(self, plan: WindowPlan) -> None:
-        trigger = plan.options.trigger
-        kept: dict[str, tuple[str, Any]] = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
-        kept |= _CUT_COLUMNS if plan.cuts else {}
-        kept |= _FORGOTTEN_COLUMNS if plan.forgets else {}
-        self._forget_after_us = plan.forget_after_us
-        self.stored: dict[str, tuple[str, Any]] = {**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}
-        self._declared = {**self.stored, **_WORKING_COLUMNS}
-        self.columns: Columns = new_columns(self._declared, 0)
-        self.trigger = TriggerState(trigger, self.columns)
+    Args:
+        plan: the stage's plan.
+        instead: values that stored windows have in columns, whatever was stored.
+        missing: values that they have in columns that were not stored yet.
+
+    Attributes:
+        inherited: panes of windows merged away, which still stand, each of the window that its own was merged into: retracted right before
+            that window's next pane.
+    """
+
+    def __init__(
+        self, plan: WindowPlan, *, instead: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None
+    ) -> None:
+        self._plan, self._instead, self._missing = plan, instead or {}, {"rows": 0, **(missing or {})}
+        kept: Declared = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
+        kept = {**kept, **(_CUT_COLUMNS if plan.cuts else {}), **(_FORGOTTEN_COLUMNS if plan.forgets else {})}
         self.keys, self.state = Pool(plan.key_schema), Pool(plan.state_schema)
         self.values, self.ids = Pool(plan.value_schema), Pool(plan.ids_schema)
+        pools = {"key.": ("key_at", self.keys), "state.": ("state_at", self.state)}
+        pools |= {"ids.": ("ids_at", self.ids)} if plan.windows_have_ids else {}
+        pools |= {"live.": ("values_at", self.values)} if plan.keeps_values else {}
+        trigger = plan.options.trigger
+        super().__init__({**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}, _WORKING_COLUMNS, pools)
+        self.trigger = TriggerState(trigger, self.columns)
+        self.owned = self.inherited = OwnedRows(_INHERITED_COLUMNS, "live.", self.values)
 
-    def __len__(self) -> int:
-        return len(self.columns["start_us"])
+    def read(self, stored: pa.Table, segment: Ints) -> Ints:
+        at = super().read(stored, segment)
+        plan, names = self._plan, stored.schema.names
+        if plan.keeps_values and not plan.options.retracts and not any(name.startswith("live.") for name in names):
+            self["has_pane"][at] = False  # what it held was not kept, so the next one is as good as the first
+        return at
 
-    def __getitem__(self, column: str) -> NDArray[Any]:
-        return self.columns[column]  # type: ignore[no-any-return]
+    def given(self, stored: pa.Table) -> Columns:
+        given = {**self._instead, **{name: v for name, v in self._missing.items() if name not in stored.schema.names}}
+        return {name: np.full(stored.num_rows, value) for name, value in given.items()}
+
+    def new_entry(self, prefix: str) -> pa.Table | None:
+        return self._plan.new_state if prefix == "state." else None
+
+    def of_stored(self, column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
+        if dtype != "object":
+            return super().of_stored(column, dtype)
+        cells = np.empty(len(column), dtype=object)
+        cells[:] = [None if cell is None else decode(cell) for cell in column.to_pylist()]
+        return cells
+
+    def to_stored(self, column: NDArray[Any]) -> pa.Array:
+        if column.dtype != object:
+            return super().to_stored(column)
+        try:
+            return pa.array([None if cell is None else encode(cell) for cell in column.tolist()], pa.binary())
+        except TypeError as error:
+            raise UserFunctionError(
+                f"a trigger of your own: its state is or holds {error}, which cannot be kept in the checkpoint; make it of {ALLOWED}"
+            ) from error
+
+    def cut(self, at: Ints, first: Ints) -> Iterator[pa.Table]:
+        stored = self.stored(at)  # at once: that costs much the same for one segment and for many
+        yield from (stored.slice(own, size) for own, size in zip(first, np.diff(first, append=len(at)), strict=True))
 
     def forgotten_us(self, at: WindowIndices) -> NDArray[np.int64]:
         """The watermark at which the keys of windows are forgotten: int64; END_OF_TIME_US: only then."""
-        span = self._forget_after_us
+        span = self._plan.forget_after_us
         if span is None:
             return np.full(len(at), END_OF_TIME_US)
         latest = self.columns[LATEST][at]
         return np.where(latest == NO_VALUE, END_OF_TIME_US, np.minimum(latest, END_OF_TIME_US - span) + span)
 
-    def append(self, columns: Columns, rows: int) -> WindowIndices:
-        """Append windows; a column that is not given has its value for new windows. Gives their indices."""
-        first = len(self)
-        if rows:
-            new = new_columns({name: column for name, column in self._declared.items() if name not in columns}, rows)
-            for name, column in self.columns.items():
-                self.columns[name] = np.concatenate([column, columns[name] if name in columns else new[name]])
-        return np.arange(first, first + rows)
-
     def append_windows(
         self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], key_at: NDArray[np.int64]
     ) -> WindowIndices:
         """Append new windows. Gives their indices."""
-        return self.append({"start_us": start_us, "end_us": end_us, "key_at": key_at}, len(start_us))
+        return self.append(len(start_us), {"start_us": start_us, "end_us": end_us, "key_at": key_at})

@@ -13,13 +13,14 @@ from beamish.contract.input_schemas import with_schemas
 from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.flow import Flow
-from beamish.kinds.suppress.held_store import INDEX, entry_name
+from beamish.kinds.suppress.held_store import entry_name
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.reading import held_rows, held_schema
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.spark.checkpoint.entries import shard_with, state_errors, stateful_operators, store_of
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.types import spark_schema
+from beamish.tables.segment_store import INDEX
 
 
 @state_errors()

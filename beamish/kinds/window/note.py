@@ -1,0 +1,86 @@
+"""What a shard of windows notes about itself, in the metadata of its index; and what of the pipeline is another than what was noted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from beamish.contract.clocks import Clocks
+from beamish.kernels.identity import same_identity
+from beamish.kinds.window.plan import WindowPlan
+from beamish.tables.notes import FORMAT
+
+
+@attrs.define
+class Note:
+    """What is noted.
+
+    Attributes:
+        clocks: where they stand.
+        dropped: number of rows dropped so far, by reason.
+        span_us: how long a span of ends a segment holds.
+        numbered: number of rows that were given a number so far, where they are numbered.
+        held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
+    """
+
+    clocks: Clocks
+    dropped: dict[str, int]
+    span_us: int
+    numbered: int = 0
+    held: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, about: Mapping[str, Any]) -> Note:
+        """From terms of JSON."""
+        clocks = Clocks.of(about["clocks"])
+        return cls(clocks, about["dropped"], about["span_us"], about.get("numbered", 0), about.get("held"))
+
+    def about(self, plan: WindowPlan, *, fell_out: bool) -> dict[str, Any]:
+        """In terms of JSON.
+
+        Args:
+            plan: the stage's.
+            fell_out: whether it is noted what fell out of keys.
+        """
+        return {
+            "format": FORMAT,
+            "identity": plan.identity,
+            "changeable": plan.changeable,
+            "clocks": attrs.asdict(self.clocks),
+            "dropped": self.dropped,
+            "span_us": self.span_us,
+            **({} if self.held is None else {"held": self.held}),
+            **({"by_key": True} if plan.retains else {}),
+            **({"fell_out": True} if fell_out else {}),
+            **({"numbered": self.numbered} if plan.numbers_rows else {}),
+            **({"forget_after_us": plan.forget_after_us} if plan.forgets else {}),
+        }
+
+
+@attrs.frozen
+class Changed:
+    """What is another than what the state was written with.
+
+    Attributes:
+        options: whether the trigger or the lateness is.
+        trigger: whether the trigger is.
+        takes: whether types are wider, an accumulation is new, or other panes come out; or nothing was stored.
+        lies: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
+    """
+
+    options: bool = False
+    trigger: bool = False
+    takes: bool = False
+    lies: bool = False
+
+    @classmethod
+    def since(cls, about: Mapping[str, Any], plan: WindowPlan) -> Changed:
+        """Since this was noted."""
+        return cls(
+            not same_identity(about["changeable"], plan.changeable),
+            not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"]),
+            not same_identity(about["identity"], plan.identity),
+            about.get("by_key", False) != plan.retains or about.get("forget_after_us") != plan.forget_after_us,
+        )
