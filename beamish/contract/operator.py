@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.counts import DROPPED, Counts, counts_of_output
+from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.pane_columns import Block
 from beamish.contract.relation import Relation
 from beamish.contract.sharding import shard_of
@@ -164,6 +165,14 @@ class Operator(Protocol):
         """Pack rows that come piece by piece, as ``pack`` does; payloads may wait for further pieces, to be fewer and smaller."""
         for rows in pieces:
             yield from self.pack(number, rows)
+
+    def tables(self) -> Sequence[KeyedTable]:
+        """The keyed tables of its shards; rows are partitioned by the key of the first."""
+        return ()
+
+    def notes(self) -> Sequence[Note]:
+        """The metadata of its shards; empty: they cannot be rescaled."""
+        return ()
 
     def observe(self) -> None:
         """Have its shards count what they only do where somebody looks; said before rows are packed."""

@@ -11,11 +11,12 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.kept import Layout
 from beamish.contract.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.tables.records import Records
-from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented_records import Columns, SegmentedRecords
 
 R = TypeVar("R", bound=Records)
@@ -28,13 +29,28 @@ DUE = "due_us"
 """The index's column of when something in a segment is due."""
 
 
+def keyed_schema(keys: pa.Schema) -> pa.Schema:
+    """Key columns as cells."""
+    return pa.schema([(f"key.{field.name}", field.type) for field in keys])
+
+
+def cells_of_keys(keys: pa.Schema) -> pa.Schema:
+    """The cells of records of keys; without key columns one that is the same in all."""
+    return keyed_schema(keys) if keys.names else pa.schema([("key", pa.int8())])
+
+
+def keyed_layout(name: str) -> Layout:
+    """How records of keys lie in a store under a name."""
+    return Layout(name, (DUE,))
+
+
 def parts_of_keys(keys: pa.Table) -> Ints:
     """The part of each key (normalised), by the lower bits of its hash; the upper ones say its shard."""
     hashes = hash_rows(keys.columns, keys.num_rows)
     return (hashes % np.uint64(HASHED)).astype(np.int64)
 
 
-class KeyedRecords(Generic[R]):
+class KeyedRecords(SegmentedRecords[R], Generic[R]):
     """The records of a shard, those that a step has read.
 
     Args:
@@ -48,39 +64,17 @@ class KeyedRecords(Generic[R]):
     """
 
     def __init__(self, keys: pa.Schema, kind: type[R], store: Store, name: str) -> None:
-        self._by_key = bool(keys.names)
-        self._kind = kind
-        self._schema = pa.schema([(f"key.{field.name}", field.type) for field in keys] or [("key", pa.int8())])
-        self._segments = SegmentStore(store, Layout(name, (DUE,)))
-        self._stored = SegmentedRecords(self._segments, kind.none(self._schema))
-
-    @property
-    def records(self) -> R:
-        """Those in memory; their columns may be written to."""
-        return self._stored.records
-
-    @property
-    def alive(self) -> Flags:
-        """Whether each is still there."""
-        return self._stored.alive
+        self._by_key, self._cells_schema = bool(keys.names), cells_of_keys(keys)
+        super().__init__(SegmentStore(store, keyed_layout(name)), kind.none(self._cells_schema))
 
     @property
     def next_due(self) -> int | None:
         """The least of the entries ``due``; None: there is none."""
-        return min(self._segments.index[DUE].tolist(), default=None)
-
-    def every(self) -> R:
-        """All of them."""
-        self._stored.load_where(self._segments.index["rows"] > 0)
-        return self.records
-
-    def put(self, records: R) -> None:
-        """Records that another shard had, of keys of which there is none here."""
-        self._stored.add(records)
+        return min(self.segments.index[DUE].tolist(), default=None)
 
     def load_due(self, at: int) -> None:
         """Read the segments in which something is due."""
-        self._stored.load_where(self._segments.index[DUE] <= at)
+        self.load_where(self.segments.index[DUE] <= at)
 
     def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
         """The record of each key.
@@ -95,7 +89,7 @@ class KeyedRecords(Generic[R]):
         cells = self._cells(keys)
         by_key = factorize_rows(cells.columns, cells.num_rows)
         one = cells.take(pa.array(by_key.first()))
-        self._stored.load(np.unique(parts_of_keys(one)).tolist())
+        self.load(np.unique(parts_of_keys(one)).tolist())
         known = np.flatnonzero(self.alive)
         have = self.records.cells.take(pa.array(known))
         both = [
@@ -108,13 +102,13 @@ class KeyedRecords(Generic[R]):
         if new and not there.all():
             first = len(self.alive)
             at[~there] = np.arange(first, first + int((~there).sum()))
-            self._stored.add(self._kind.new(one.take(pa.array(np.flatnonzero(~there)))))
+            self.add(self._none.new(one.take(pa.array(np.flatnonzero(~there)))))
         return at[by_key.of]
 
     def _cells(self, keys: pa.Table) -> pa.Table:
         if self._by_key:
-            return pa.table(keys.columns, schema=self._schema)
-        return pa.table([pa.array(np.zeros(keys.num_rows, np.int8))], schema=self._schema)
+            return pa.table(keys.columns, schema=self._cells_schema)
+        return pa.table([pa.array(np.zeros(keys.num_rows, np.int8))], schema=self._cells_schema)
 
     def keys(self, at: Ints) -> pa.Table:
         """The keys of records."""
@@ -127,21 +121,13 @@ class KeyedRecords(Generic[R]):
         """The parts of the keys of records."""
         return parts_of_keys(self.records.cells.take(pa.array(at)))
 
-    def touch(self, at: Ints) -> None:
-        """Records were changed."""
-        self._stored.rows["touched"][at] = True
-
-    def remove(self, at: Ints) -> None:
-        """Remove records."""
-        self._stored.remove(at)
-
-    def save(self, kept: Callable[[R], Flags], due_us: Callable[[Columns], Ints]) -> None:
+    def save_due(self, kept: Callable[[R], Flags], due_us: Callable[[Columns], Ints]) -> None:
         """Write what the step has changed.
 
         Args:
             kept: which records are kept, of those that are written.
             due_us: when each of some records is due, of their columns.
         """
-        self._stored.save(
+        self.write_back(
             lambda records: parts_of_keys(records.cells), kept, lambda columns, runs: {DUE: runs.least(due_us(columns))}
         )

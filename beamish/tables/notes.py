@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from beamish.contract.kept import Note
 from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
@@ -124,3 +125,23 @@ def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
             f"{now}: they would be lost; run once with .suppress(bm.UntilTimeLimit(0, clock='event'), name={held['name']!r}), "
             "which lets all of them through, or keep it"
         )
+
+
+def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., object]) -> Note:
+    """Declare metadata that is an entry of its own.
+
+    Args:
+        entry: its name.
+        identity: the identity of the stage.
+        check: ``check(store, identity=...)`` raises StateError if a stage of this identity cannot continue from the store.
+    """
+
+    def read(store: Store) -> dict[str, Any] | None:
+        stored = store.get(entry)
+        return None if stored is None else json.loads(stored)
+
+    def write(store: Store, about: Mapping[str, Any]) -> None:
+        store.put(entry, json.dumps(about).encode())
+
+    stays = {what: value for what, value in identity.items() if what != "shards"}
+    return Note(identity, frozenset([entry]), read, write, lambda store: check(store, identity=stays))

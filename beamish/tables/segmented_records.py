@@ -1,8 +1,8 @@
-"""Records in segments (segmented.py)."""
+"""Tables of records in segments (segmented.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -10,21 +10,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.contract.kept import KeyedTable, Layout, Segments
+from beamish.contract.store import Store
 from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.kernels.buffers import cast_table
 from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented import Rows, Runs, Segmented
+from beamish.watermarks import NO_WATERMARK_US
 
 R = TypeVar("R", bound=Records)
 Columns = Mapping[str, NDArray[Any]]
 
 
+def read_records(none: R, stored: pa.Table) -> R:
+    """Stored records, with cells widened to the types of ``none``."""
+    records, schema = none.of_stored(stored), none.cells.schema
+    return records if records.cells.schema == schema else attrs.evolve(records, cells=cast_table(records.cells, schema))
+
+
 class RecordRows(Rows, Generic[R]):
-    """Records of one kind in memory.
+    """Records in memory.
 
     Args:
-        none: no records of this kind; what is stored may have narrower types than its cells (kernels/widening.py).
+        none: an empty table of these records; stored cells may have narrower types (kernels/widening.py).
     """
 
     def __init__(self, none: R) -> None:
@@ -39,13 +48,13 @@ class RecordRows(Rows, Generic[R]):
 
     @property
     def records(self) -> R:
-        """All that are in memory, in the order in which they came there."""
+        """The records in memory, in the order in which they were added."""
         if len(self._parts) > 1:
             self._parts = [self._none.concat(self._parts)]
         return self._parts[0]
 
     def add(self, records: R, segment: int | Ints = NO_VALUE, *, touched: bool = True) -> Ints:
-        """Append records; gives their indices."""
+        """Append records; returns their indices."""
         first, count = len(self), len(records)
         if count:
             self._parts.append(records)
@@ -55,27 +64,24 @@ class RecordRows(Rows, Generic[R]):
         return np.arange(first, first + count)
 
     def read(self, stored: pa.Table, segment: Ints) -> Ints:
-        records, schema = self._none.of_stored(stored), self._none.cells.schema
-        if records.cells.schema != schema:
-            records = attrs.evolve(records, cells=cast_table(records.cells, schema))
-        return self.add(records, segment, touched=False)
+        return self.add(read_records(self._none, stored), segment, touched=False)
 
-    def read_beside(self, stored: pa.Table, at: Ints) -> None:
-        raise NotImplementedError  # nothing belongs to records
+    def read_companions(self, stored: pa.Table, at: Ints) -> None:
+        raise NotImplementedError  # records have no companions
 
     def stored(self, at: Ints) -> pa.Table:
         return self.records.take(at).stored()
 
-    def beside(self, at: Ints) -> None:
+    def companions(self, at: Ints) -> None:
         return None
 
 
 class SegmentedRecords(Segmented[RecordRows[R]], Generic[R]):
-    """Records of one kind, from step to step: after each nothing is in memory.
+    """A segmented table of records; after each step its memory is empty.
 
     Args:
-        segments: what is stored.
-        none: no records of this kind; what is stored may have narrower types than its cells (kernels/widening.py).
+        segments: the stored segments.
+        none: an empty table of these records; stored cells may have narrower types (kernels/widening.py).
     """
 
     def __init__(self, segments: SegmentStore, none: R) -> None:
@@ -84,23 +90,23 @@ class SegmentedRecords(Segmented[RecordRows[R]], Generic[R]):
 
     @property
     def records(self) -> R:
-        """All that are in memory, in the order in which they came there."""
+        """The records in memory, in the order in which they were added."""
         return self.rows.records
 
     @property
     def alive(self) -> Flags:
-        """Whether each is still there."""
+        """Whether each record is not removed."""
         alive: Flags = ~self.rows["gone"]
         return alive
 
     @property
     def is_new(self) -> Flags:
-        """Whether each was added in this step."""
+        """Whether each record was added in this step."""
         new: Flags = self.rows["segment"] == NO_VALUE
         return new
 
     def stored(self) -> R:
-        """All of them."""
+        """All records."""
         self.load_all()
         return self.records
 
@@ -112,18 +118,31 @@ class SegmentedRecords(Segmented[RecordRows[R]], Generic[R]):
         """Remove records, by their indices in memory."""
         self.rows["gone"][at] = self.rows["touched"][at] = True
 
-    def save(
+    def put(self, records: R) -> None:
+        """Add and write records of other shards, whose keys this shard does not have."""
+        self.add(records)
+        self.save(NO_WATERMARK_US)
+
+    def save(self, watermark_us: int) -> None:
+        """Write what the step has changed; subclasses drop what has expired at the watermark."""
+        raise NotImplementedError
+
+    def touch(self, at: Ints) -> None:
+        """Mark records as changed."""
+        self.rows["touched"][at] = True
+
+    def write_back(
         self,
         target: Callable[[R], Ints],
         kept: Callable[[R], Flags],
         entries: Callable[[Columns, Runs], Mapping[str, Ints]],
     ) -> None:
-        """Write what the step has changed, and the index.
+        """Write the changed segments and the index.
 
         Args:
-            target: the segment that records belong to.
-            kept: whether records are kept, of those that are written.
-            entries: the further columns of the index, of records' columns in order of their segments.
+            target: returns the segment that each record belongs to.
+            kept: returns whether each record is kept when it is written.
+            entries: returns the additional index columns, from the columns of records ordered by segment.
         """
         self.write(
             lambda: target(self.records),
@@ -132,3 +151,22 @@ class SegmentedRecords(Segmented[RecordRows[R]], Generic[R]):
         )
         self.segments.save()
         self.rows, self.read = RecordRows(self._none), set()
+
+
+def record_table(
+    layout: Layout, none: Records, key: Iterable[str], opened: Callable[[Store], SegmentedRecords[Any]]
+) -> KeyedTable:
+    """Declare a table of records.
+
+    Args:
+        layout: its entries in a shard's store.
+        none: an empty table of its records.
+        key: names of the cells that records are partitioned by.
+        opened: opens the table in a store.
+    """
+
+    def restore(store: Store, parts: Sequence[Segments]) -> None:
+        stored = [part.read(number) for part in parts for number in part.index["segment"].tolist()]
+        opened(store).put(none.concat([none, *(read_records(none, rows) for rows in stored)]))
+
+    return KeyedTable(layout, pa.schema([none.cells.schema.field(name) for name in key]), restore)

@@ -1,6 +1,6 @@
-"""Rows that a step works on: small numbers as numpy columns, and what is Arrow in pools.
+"""Working tables: the rows of a step as numpy columns, with Arrow values in pools.
 
-A row points at its entries in the pools, so that a change is an entry appended and a pointer moved.
+A row points at its entries in the pools: a change appends an entry and moves the pointer.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from beamish.tables.pool import Pool, columns_under
 from beamish.tables.segmented import Rows
 
 Declared = Mapping[str, tuple[str, Any]]
-"""Columns by name: their dtype, and the value in a new row."""
+"""Dtype and initial value of columns, by name."""
 Columns = dict[str, NDArray[Any]]
 
-_LIES: Declared = {"gone": ("bool", False), "touched": ("bool", False), "segment": ("int64", NO_VALUE)}
+_TRACKING: Declared = {"gone": ("bool", False), "touched": ("bool", False), "segment": ("int64", NO_VALUE)}
 
 
 def new_columns(declared: Declared, rows: int) -> Columns:
-    """The declared columns for rows that are new."""
+    """The declared columns of new rows."""
     return {name: np.full(rows, value, dtype=dtype) for name, (dtype, value) in declared.items()}
 
 
 class WorkingTable(Rows):
-    """Rows that a step works on.
+    """The rows of a step.
 
     Args:
-        stored: the columns that are stored.
-        working: the columns that are not, beside those of ``segmented.py``.
-        pools: by what the names of its columns begin with when they are stored: the column that points into it, and it.
+        stored: the stored columns.
+        working: columns that are not stored, besides those of ``segmented.py``.
+        pools: by prefix of their stored columns: the column that points into the pool, and the pool.
 
     Attributes:
-        columns: by name, one entry per row.
-        owned: what belongs to rows; None: nothing can.
+        columns: by name, one value per row.
+        companion_rows: companions of the rows; None: they have none.
     """
 
-    owned: OwnedRows | None = None
+    companion_rows: Companions | None = None
 
     def __init__(self, stored: Declared, working: Declared, pools: Mapping[str, tuple[str, Pool]]) -> None:
         self._stored, self._pools = stored, pools
         pointers = {pointer: ("int64", NO_ENTRY) for pointer, _ in pools.values()}
-        self._declared = {**stored, **_LIES, **pointers, **working}
+        self._declared = {**stored, **_TRACKING, **pointers, **working}
         self.columns = new_columns(self._declared, 0)
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class WorkingTable(Rows):
         return self.columns[column]
 
     def append(self, rows: int, columns: Mapping[str, Any]) -> Ints:
-        """Append rows; a column that is not given has its value for new rows. Gives their indices."""
+        """Append rows; columns that are not given have their initial value. Returns their indices."""
         first = len(self)
         if rows:
             new = new_columns({name: column for name, column in self._declared.items() if name not in columns}, rows)
@@ -74,19 +74,19 @@ class WorkingTable(Rows):
         return self.append(stored.num_rows, columns)
 
     def given(self, stored: pa.Table) -> Columns:
-        """Columns of stored rows that are not read."""
+        """Columns of stored rows that are set instead of read."""
         return {}
 
     def new_entry(self, prefix: str) -> pa.Table | None:
-        """The values, one row, of columns of a pool that were not stored yet; None: null."""
+        """One row with the values of pool columns that are missing in stored rows; None: null."""
         return None
 
     def of_stored(self, column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
-        """A column that was stored."""
+        """A stored column as numpy."""
         return np.array(column.to_numpy(), dtype=dtype)
 
     def to_stored(self, column: NDArray[Any]) -> pa.Array:
-        """A column to be stored."""
+        """A column in its stored form."""
         return pa.array(column)
 
     def stored(self, at: Ints) -> pa.Table:
@@ -96,24 +96,24 @@ class WorkingTable(Rows):
             columns |= {prefix + name: taken[name] for name in taken.schema.names}
         return pa.table(columns)
 
-    def read_beside(self, stored: pa.Table, at: Ints) -> None:
-        assert self.owned is not None  # noqa: S101 - it was stored
-        self.owned.read(stored, at)
+    def read_companions(self, stored: pa.Table, at: Ints) -> None:
+        assert self.companion_rows is not None  # noqa: S101 - it was stored
+        self.companion_rows.read(stored, at)
 
-    def beside(self, at: Ints) -> pa.Table | None:
-        return None if self.owned is None else self.owned.stored(at, len(self))
+    def companions(self, at: Ints) -> pa.Table | None:
+        return None if self.companion_rows is None else self.companion_rows.stored(at, len(self))
 
 
-class OwnedRows:
-    """Rows that belong to rows of a table, stored beside these.
+class Companions:
+    """Companions: rows that each belong to a row of a working table and are stored next to its segment.
 
     Args:
-        declared: their columns; with ``owner``, the index of the row they belong to, and ``values_at``, where their values are in the pool.
-        prefix: what the names of the values' columns begin with when they are stored.
-        pool: of values, that of the table.
+        declared: the stored columns; ``owner``, the index of the owning row, and ``values_at``, the entry in the pool, are added.
+        prefix: prefix of the stored value columns.
+        pool: the value pool of the table.
 
     Attributes:
-        columns: by name, one entry per row.
+        columns: by name, one value per row.
     """
 
     def __init__(self, declared: Declared, prefix: str, pool: Pool) -> None:
@@ -124,24 +124,24 @@ class OwnedRows:
         return self.columns[column]
 
     def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Add some, all columns given; others are ignored."""
+        """Add companions; columns that are not declared are ignored."""
         self.columns = {name: np.concatenate([column, columns[name]]) for name, column in self.columns.items()}
 
     def pass_on(self, parts: Ints, results: Ints, rows: int) -> None:
-        """Of a table of so many rows ``parts[i]`` became ``results[i]``, which takes over what belongs to them."""
+        """Move the companions of ``parts[i]`` to ``results[i]``; ``rows``: the number of rows of the table."""
         heir = np.arange(rows)
         heir[parts] = results
         self.columns["owner"] = heir[self.columns["owner"]]
 
     def remove(self, owners: Ints) -> Columns:
-        """Take out those of these rows; gives their columns."""
+        """Remove the companions of some rows; returns their columns."""
         taken = np.isin(self.columns["owner"], owners)
         out = {name: column[taken] for name, column in self.columns.items()}
         self.columns = {name: column[~taken] for name, column in self.columns.items()}
         return out
 
     def stored(self, at: Ints, rows: int) -> pa.Table | None:
-        """Those of the rows ``at`` of a table of so many, the owner as a place in ``at``; None: there are none."""
+        """The companions of ``at`` in their stored form, owners as places in ``at``; ``rows``: the number of rows of the table."""
         mine = np.isin(self.columns["owner"], at) if len(self.columns["owner"]) else np.empty(0, bool)
         if not mine.any():
             return None
@@ -153,7 +153,7 @@ class OwnedRows:
         return pa.table({**stored, **{self._prefix + name: values[name] for name in values.schema.names}})
 
     def read(self, stored: pa.Table, at: Ints) -> None:
-        """Take up stored ones, whose owners are places in ``at``."""
+        """Append stored companions, whose owners are places in ``at``."""
         columns = {name: np.array(stored[name].to_numpy(), dtype) for name, (dtype, _) in self._declared.items()}
         owner = at[stored["owner"].to_numpy()]
         values_at = self._pool.append(columns_under(stored, self._prefix, self._pool.schema))

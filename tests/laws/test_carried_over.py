@@ -26,10 +26,12 @@ from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Repeatedly
+from tests import test_hold_back as hold_back
 from tests.agreement import differences
 from tests.cost import cost
 from tests.laws.test_retention import retaining
 from tests.laws.test_windows_of_rows import counted, keyed
+from tests.own.hold_back_operator import HoldBackOperator
 from tests.said import evolve
 from tests.seconds import S
 from tests.strategies import changes, merges, versions
@@ -219,6 +221,22 @@ def test_other_shards_change_nothing_of_changes(data):
 
 
 @pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
+@pytest.mark.parametrize("name", hold_back.PIPELINES)
+def test_a_custom_kind_is_rescaled_by_its_declaration(name, shards):
+    pipeline, script = hold_back.PIPELINES[name], hold_back.SCRIPT
+    for first in range(1, len(script.events)):
+        both = [*chain(*carried(pipeline, pipeline, script, first, shards))]
+        assert not differences(pipeline.run(script), both, pipeline)
+
+
+def test_a_kind_that_declares_no_state_is_not_rescaled(monkeypatch):
+    monkeypatch.setattr(HoldBackOperator, "notes", lambda _: ())
+    pipeline = hold_back.PIPELINES["rows held back"]
+    with pytest.raises(StateError, match="HoldBackOperator does not declare the state of its shards"):
+        carried(pipeline, pipeline, hold_back.SCRIPT, 1, (1, 2))
+
+
+@pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
 def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
     """Some lie among the recent ones and in another segment too."""
     for name, value in {"_FEWEST": 3, "_SHARE": 1, "_LARGEST": 2}.items():
@@ -228,7 +246,7 @@ def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
         script = script.add([{"ts": float(ts), "k": key, "v": ts} for key in "abcdef"[: 6 - ts % 4]])
         script = script.advance_watermark_to(ts)
     script = script.advance_watermark_to(60).advance_watermark_to(70)
-    for first in range(1, len(script.events), 3):
+    for first in range(1, len(script.events), 5):
         both = [*chain(*carried(CHANGES, CHANGES, script, first, shards))]
         assert not differences(CHANGES.run(script), both, CHANGES)
 

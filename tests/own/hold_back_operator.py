@@ -1,19 +1,63 @@
-"""The operator of ``HoldBack``: what is held is one table of rows in the store."""
+"""The operator of ``HoldBack``: rows that are held are a table by key in the store, cut into segments by their times."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any, ClassVar
+
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.contract.clocks import Clocks
+from beamish.contract.kept import Layout
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW
 from beamish.contract.sharding import times_of, to_shards
 from beamish.contract.updates import Updates
 from beamish.instants import NO_TIME_US
 from beamish.kernels.codes import normalise
-from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.kernels.ipc import from_bytes
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.tables.notes import entry_note, read_note
+from beamish.tables.records import Records
+from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segmented_records import SegmentedRecords, record_table
+from beamish.watermarks import NO_WATERMARK_US
+
+_LAYOUT = Layout("held_back", ("first_us",))
+_SPAN_US = 4_000_000
+_check = partial(read_note, entry="held_back", format_=1, holds="rows", by="held_back(...)")
+_note = partial(entry_note, "held_back", check=_check)
+
+
+@attrs.frozen(eq=False)
+class Held(Records):
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {EVENT_TIME: ("int64", 0)}
+
+
+class HeldRows(SegmentedRecords[Held]):
+    def __init__(self, none, store):
+        super().__init__(SegmentStore(store, _LAYOUT), none)
+
+    @property
+    def first_us(self):
+        return min(self.segments.index["first_us"].tolist(), default=None)
+
+    def take(self, until_us):
+        """Take out what is due at a time, read only where there is something."""
+        self.load_where(self.segments.index["first_us"] <= until_us)
+        due = np.flatnonzero(self.records[EVENT_TIME] <= until_us)
+        self.remove(due)
+        return self.records.take(due).stored()
+
+    def save(self, watermark_us):
+        self.write_back(
+            lambda held: held[EVENT_TIME] // _SPAN_US,
+            lambda held: np.ones(len(held), bool),
+            lambda columns, runs: {"first_us": runs.least(columns[EVENT_TIME])},
+        )
 
 
 class HoldBackOperator(Operator):
@@ -22,7 +66,7 @@ class HoldBackOperator(Operator):
     def __init__(self, takes, gives, shards, span_us):
         self.takes, self.shards, self.span_us = takes, shards, span_us
         self.identity = {"shards": shards, "span": span_us}
-        self.held = pa.schema([(EVENT_TIME, pa.int64()), *takes[0].columns])
+        self.none = Held.none(takes[0].columns)
         columns = [*takes[0].columns, ("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
         self.gives = attrs.evolve(gives, schema=pa.schema(columns))
 
@@ -31,8 +75,18 @@ class HoldBackOperator(Operator):
 
     def pack(self, source, rows):
         keys = [normalise(rows[name].combine_chunks()) for name in self.takes[0].keys]
-        columns = [times_of(self.takes[0], rows), *rows.select(self.reads(0)).columns]
-        yield from to_shards(pa.table(columns, schema=self.held), keys, source, self.shards)
+        yield from to_shards(
+            rows.select(self.reads(0)).append_column(EVENT_TIME, times_of(self.takes[0], rows)),
+            keys,
+            source,
+            self.shards,
+        )
+
+    def tables(self):
+        return [record_table(_LAYOUT, self.none, self.takes[0].keys, partial(HeldRows, self.none))]
+
+    def notes(self):
+        return [_note(self.identity)]
 
     def open(self, store):
         return HoldBackShard(self, store)
@@ -40,26 +94,31 @@ class HoldBackOperator(Operator):
 
 class HoldBackShard(Shard):
     def __init__(self, operator, store):
-        self.operator, self._store, self._w_us = operator, store, int(store.get("watermark") or -1)
-        self._held = from_bytes(store.get("held") or to_bytes(operator.held.empty_table()))
+        self.operator, self._store, self._held = operator, store, HeldRows(operator.none, store)
+        about = _check(store, identity=operator.identity)
+        self.clocks = Clocks.new(1) if about is None else Clocks.of(about["clocks"])
 
     def updates(self, sources_us, clock_us, payloads):
-        self._w_us = max([self._w_us, *(us for us in sources_us if us is not None)])
-        rows = pa.concat_tables([self._held, *map(from_bytes, payloads)])
-        rows = rows.sort_by([(name, "ascending") for name in rows.schema.names])
-        waits = pc.fill_null(pc.greater(rows[EVENT_TIME], self._w_us - self.operator.span_us), False)  # noqa: FBT003
-        out, self._held = rows.filter(pc.invert(waits)), rows.filter(waits)
-        return [Updates.of_rows(out, pc.fill_null(out[EVENT_TIME], NO_TIME_US).to_numpy())]
+        self.clocks.watermark_us = max([self.clocks.watermark_us, *(us for us in sources_us if us is not None)])
+        came = [rows.replace_schema_metadata(None) for rows in map(from_bytes, payloads)]
+        for rows in came:
+            self._held.add(Held.of_stored(rows.filter(rows[EVENT_TIME].is_valid())))
+        due = self._held.take(self.clocks.watermark_us - self.operator.span_us)
+        rows = pa.concat_tables([due, *(rows.filter(rows[EVENT_TIME].is_null()) for rows in came)])
+        rows = rows.sort_by([(name, "ascending") for name in (EVENT_TIME, *self.operator.reads(0))])
+        return [Updates.of_rows(rows, pc.fill_null(rows[EVENT_TIME], NO_TIME_US).to_numpy())]
 
     def save(self, held=None):
-        self._store.put("held", to_bytes(self._held))
-        self._store.put("watermark", str(self._w_us).encode())
+        self._held.save(self.clocks.watermark_us)
+        about = {"identity": self.operator.identity, "clocks": attrs.asdict(self.clocks), "dropped": {}, "format": 1}
+        _note(self.operator.identity).write(self._store, about)
 
     @property
     def watermark_us(self):
-        return None if self._w_us < 0 else self._w_us - self.operator.span_us
+        now = self.clocks.watermark_us
+        return None if now == NO_WATERMARK_US else now - self.operator.span_us
 
     @property
     def next_due_us(self):
-        least = pc.min(self._held[EVENT_TIME]).as_py()
+        least = self._held.first_us
         return None if least is None else least + self.operator.span_us

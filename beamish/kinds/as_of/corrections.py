@@ -29,10 +29,10 @@ def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int
     """
     both, old = folded.both, folded.old
     since_us = folded.by_key[old:].least(both["from_us"][old:])
-    at = kept.load(int(both["from_us"][old:].min()), LATEST_US)
+    at = kept.between(int(both["from_us"][old:].min()), LATEST_US)
     if not len(at):
         return []
-    rows = kept.rows.take(at)
+    rows = kept.records.take(at)
     # Their keys by the numbers that they have in the table; those that nothing changed of are left out.
     known, of = codes_of_both(both.keys, rows.keys, len(both), len(rows))
     code_of = np.full(known.count, -1, dtype=np.int64)

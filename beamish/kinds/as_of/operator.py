@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import attrs
 import pyarrow as pa
 
 from beamish.contract.conditions import columns_of_where, wanted
+from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
 from beamish.kinds.as_of.left_rows import pack_left
-from beamish.kinds.as_of.left_table import KEPT, WAITING, LeftTable
+from beamish.kinds.as_of.left_table import KEPT, WAITING, left_table
 from beamish.kinds.as_of.plan import LEFT, AsOfPlan
 from beamish.kinds.as_of.shard import AsOfShard
+from beamish.kinds.versions.note import ENTRY, read_note
 from beamish.kinds.versions.packing import pack_changes
-from beamish.kinds.versions.table import NAME, TablePolicy, VersionTable
-from beamish.tables.repartition import Kept
+from beamish.kinds.versions.table import TablePolicy, versions_table
+from beamish.tables.notes import entry_note
 
 
 @attrs.define(slots=False, eq=False)
@@ -54,7 +57,10 @@ class AsOfOperator(Operator):
     def open(self, store: Store) -> Shard:
         return AsOfShard(self, self.plan, store, self.policy)
 
-    def kept(self, store: Store) -> dict[str, Kept]:
-        """What a shard keeps as records of keys."""
-        rows = {name: LeftTable(self.plan, store, name, self.policy.spans) for name in (WAITING, KEPT)}
-        return {NAME: VersionTable(self.plan.table, store, self.policy), **rows}
+    def tables(self) -> Sequence[KeyedTable]:
+        rows = [left_table(self.plan, name, self.policy.spans) for name in (WAITING, KEPT)]
+        return [versions_table(self.plan.table, self.policy), *rows]
+
+    def notes(self) -> Sequence[Note]:
+        check = partial(read_note, table=self.plan.table, inputs=len(self.takes))
+        return [entry_note(ENTRY, self.identity, check)]

@@ -110,9 +110,9 @@ class AsOfShard(TableShard):
     def _let_go(self, watermark_us: int) -> None:
         """Rows that the watermark is past now come out; what is too old is forgotten."""
         due_below_us = horizon_us(watermark_us, self._grace_us)
-        at = self._waiting.load(_EVER.min, due_below_us - 1) if due_below_us > _EVER.min else np.empty(0, np.int64)
+        at = self._waiting.between(_EVER.min, due_below_us - 1) if due_below_us > _EVER.min else np.empty(0, np.int64)
         if len(at):
-            rows = self._waiting.rows.take(at)
+            rows = self._waiting.records.take(at)
             self._waiting.remove(at)
             self._come_out(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
         self._table.forget(watermark_us)

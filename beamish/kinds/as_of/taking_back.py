@@ -40,15 +40,15 @@ def taken_back(removes: LeftRows, waiting: LeftTable, kept: LeftTable) -> tuple[
     if not len(removes):
         return removes, none
     least, greatest = int(removes["time_us"].min()), int(removes["time_us"].max())
-    waits, keeps = waiting.load(least, greatest), kept.load(least, greatest)
-    keeps = kept.rows.by_panes(keeps)
-    there = LeftRows.concat([waiting.rows.take(waits), kept.rows.take(keeps), removes])
+    waits, keeps = waiting.between(least, greatest), kept.between(least, greatest)
+    keeps = kept.records.by_panes(keeps)
+    there = LeftRows.concat([waiting.records.take(waits), kept.records.take(keeps), removes])
     equal = _equal(there)
     count = len(waits) + len(keeps)
     found = np.arange(count)[_places(equal[:count]) < equal[count:].sizes()[equal.of[:count]]]
     waiting.remove(waits[found[found < len(waits)]])
     gone = keeps[found[found >= len(waits)] - len(waits)]
-    return kept.rows.take(gone), gone
+    return kept.records.take(gone), gone
 
 
 def _equal(rows: LeftRows) -> Groups:

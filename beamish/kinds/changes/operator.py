@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.kept import Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import Block
 from beamish.contract.store import Store
@@ -17,7 +18,8 @@ from beamish.kernels.order import Key
 from beamish.kinds.changes.order import newest_keys
 from beamish.kinds.changes.packing import pack_changes
 from beamish.kinds.changes.plan import ChangesPlan
-from beamish.kinds.changes.shard import ChangesShard, replaces
+from beamish.kinds.changes.shard import ENTRY, ChangesShard, read_about, replaces
+from beamish.tables.notes import entry_note
 
 
 @attrs.define(slots=False, eq=False)
@@ -42,6 +44,9 @@ class ChangesOperator(Operator):
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         return pack_changes(self.plan, rows)
+
+    def notes(self) -> Sequence[Note]:
+        return [entry_note(ENTRY, self.identity, read_about)]
 
     def open(self, store: Store) -> Shard:
         return ChangesShard(self, self.plan, store)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import attrs
 import pyarrow as pa
 
+from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
 from beamish.kinds.deduplicate.packing import pack_rows
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
-from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, NAME, RememberedIds
-from beamish.kinds.deduplicate.shard import DuplicatesShard
-from beamish.tables.repartition import Kept
+from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, RememberedIds, ids_table
+from beamish.kinds.deduplicate.shard import DuplicatesShard, read_about
+from beamish.tables.notes import entry_note
 from beamish.tables.spans import SpanPolicy
+from beamish.tables.stored_tables import DUPLICATES
 
 
 @attrs.define(slots=False, eq=False)
@@ -44,9 +47,11 @@ class DuplicatesOperator(Operator):
     def open(self, store: Store) -> Shard:
         return DuplicatesShard(self, self.plan, store, self._remembered(store))
 
-    def kept(self, store: Store) -> dict[str, Kept]:
-        """What a shard keeps as records of keys."""
-        return {NAME: self._remembered(store)}
+    def tables(self) -> Sequence[KeyedTable]:
+        return [ids_table(self.plan.id_schema, self.plan.key_of_ids, self._remembered)]
+
+    def notes(self) -> Sequence[Note]:
+        return [entry_note(DUPLICATES, self.identity, partial(read_about, call=self.plan.options.call))]
 
     def _remembered(self, store: Store) -> RememberedIds:
         return RememberedIds(self.plan.id_schema, self.plan.within_us, store, self.policy)

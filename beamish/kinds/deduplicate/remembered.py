@@ -10,7 +10,7 @@ cells: the columns of the id as ``id.<number>``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.contract.kept import KeyedTable, Layout
 from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
@@ -26,13 +27,13 @@ from beamish.kernels.buffers import cast_table
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.kernels.widening import same_or_wider
 from beamish.tables.records import Records
-from beamish.tables.segment_store import Layout, SegmentStore
-from beamish.tables.segmented_records import SegmentedRecords
+from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segmented_records import SegmentedRecords, record_table
 from beamish.tables.spans import SpanPolicy, Spans
-from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "ids"
 """Before the entries of ids in a shard's store."""
+LAYOUT = Layout(NAME, ("until_us",))
 DEFAULT_POLICY = SpanPolicy(rows=65_536)
 
 Hashes = NDArray[np.uint64]
@@ -59,8 +60,8 @@ class _HashedSegments(SegmentStore):
                 )
             yield number, np.frombuffer(stored, "<u8")
 
-    def put(self, number: int, rows: pa.Table, beside: pa.Table | None) -> None:
-        super().put(number, rows, beside)
+    def put(self, number: int, rows: pa.Table, companions: pa.Table | None) -> None:
+        super().put(number, rows, companions)
         ids = [rows[name] for name in rows.schema.names if name.startswith("id.")]
         self.store.put(self._hashes_of(number), hash_rows(ids, rows.num_rows).astype("<u8").tobytes())
 
@@ -73,7 +74,22 @@ class _HashedSegments(SegmentStore):
         return self.layout.entry(number, "h")
 
 
-class RememberedIds:
+def ids_table(schema: pa.Schema, key: Iterable[int], opened: Callable[[Store], SegmentedRecords[Any]]) -> KeyedTable:
+    """The declaration of the ids of a shard.
+
+    Args:
+        schema: the columns of an id.
+        key: the places of those by which rows go to shards.
+        opened: gives them in a store.
+    """
+    return record_table(LAYOUT, Ids.none(_cells_of(schema)), (f"id.{place}" for place in key), opened)
+
+
+def _cells_of(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(schema.types)])
+
+
+class RememberedIds(SegmentedRecords[Ids]):
     """The ids of a shard.
 
     Args:
@@ -88,22 +104,22 @@ class RememberedIds:
 
     def __init__(self, schema: pa.Schema, within_us: int, store: Store, policy: SpanPolicy = DEFAULT_POLICY) -> None:
         self._of = [f"{field.name} {field.type}" for field in schema]
-        self._schema = pa.schema([(f"id.{number}", type_) for number, type_ in enumerate(schema.types)])
+        self._schema = _cells_of(schema)
         self._within_us = within_us
-        self._segments = _HashedSegments(store, Layout(NAME, ("until_us",)))
-        then = self._segments.about.get("of", self._of)
+        self._hashed = _HashedSegments(store, LAYOUT)
+        then = self._hashed.about.get("of", self._of)
         if not same_or_wider(then, self._of, " "):
             raise StateError(
                 f"the checkpoint remembers rows by {', '.join(then)}, the pipeline now by {', '.join(self._of)}: keep the old one, or "
                 "start from a new checkpoint"
             )
-        self._stored = SegmentedRecords(self._segments, Ids.none(self._schema))
-        self._spans = Spans.of(policy, self._segments.about.get("spans"))
+        super().__init__(self._hashed, Ids.none(self._schema))
+        self._spans = Spans.of(policy, self.segments.about.get("spans"))
 
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which a segment of them can go; None: there is none."""
-        return min(self._segments.index["until_us"].tolist(), default=None)
+        return min(self.segments.index["until_us"].tolist(), default=None)
 
     def too_old(self, time_us: Ints, watermark_us: int) -> Flags:
         """Which rows come so late that their ids may be forgotten: bool, one per row; times in microseconds."""
@@ -133,38 +149,27 @@ class RememberedIds:
         again: Flags = groups.first()[groups.of][known.num_rows :] != np.arange(known.num_rows, known.num_rows + count)
         new = np.flatnonzero(~again)
         cells = pa.table([column.take(pa.array(new)) for column in ids], schema=self._schema)
-        self._stored.add(Ids.new(cells, until_us=self._until_us(time_us[new])))
+        self.add(Ids.new(cells, until_us=self._until_us(time_us[new])))
         return again
-
-    def stored(self) -> Ids:
-        """All of them."""
-        return self._stored.stored()
-
-    def put(self, ids: Ids) -> None:
-        """Remember ids that another shard had, none of which is here, and write them."""
-        self._stored.add(ids)
-        self.save(NO_WATERMARK_US)
 
     def _known(self, came: _Came, watermark_us: int) -> pa.Table:
         """The ids that are remembered and have one of some hashes."""
         found = [self._schema.empty_table()]
-        for number, hashes in self._segments.hashes():
+        for number, hashes in self._hashed.hashes():
             at = came.among(hashes)
             if len(at):
-                rows = self._segments.read(number).take(pa.array(at))
+                rows = self.segments.read(number).take(pa.array(at))
                 rows = rows.filter(pa.array(rows["until_us"].to_numpy() > watermark_us))
                 found.append(cast_table(rows.select(self._schema.names), self._schema))
         return pa.concat_tables(found)
 
     def save(self, watermark_us: int) -> None:
         """Forget what the watermark has passed, and write what the step has changed."""
-        self._stored.drop(self._segments.index["until_us"] <= watermark_us)
-        new = self._stored.is_new
-        self._spans.adapt(
-            self._stored.records["until_us"][new], self._segments.index["segment"], self._segments.index["rows"]
-        )
-        self._segments.about = {"spans": self._spans.about, "of": self._of}
-        self._stored.save(
+        self.drop(self.segments.index["until_us"] <= watermark_us)
+        new = self.is_new
+        self._spans.adapt(self.records["until_us"][new], self.segments.index["segment"], self.segments.index["rows"])
+        self.segments.about = {"spans": self._spans.about, "of": self._of}
+        self.write_back(
             lambda ids: self._spans.number(ids["until_us"]),
             lambda ids: ids["until_us"] > watermark_us,
             lambda ids, runs: {"until_us": runs.greatest(ids["until_us"])},

@@ -22,12 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from beamish.contract.kept import Layout
 from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.suppress.held_table import HeldTable
-from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented import Runs
 from beamish.triggers.trigger import NEVER_US
 
@@ -40,7 +41,7 @@ def entry_name(suppress: str, name: str) -> str:
 
 
 def layout_of(suppress: str) -> Layout:
-    """How what a suppress holds lies in its stage's store."""
+    """The layout of a suppress's slots in the store of its stage."""
 
     def check(about: Mapping[str, Any]) -> None:
         if about["format"] != FORMAT:
@@ -54,14 +55,14 @@ def layout_of(suppress: str) -> Layout:
         entry_name(suppress, "").rstrip("/"),
         columns,
         rows="slots",
-        beside=("t", "takes_back"),
-        is_noted=True,
+        companion=("t", "takes_back"),
+        has_metadata=True,
         check=check,
     )
 
 
 def held_store(store: Store, suppress: str) -> SegmentStore:
-    """What a suppress holds.
+    """The stored slots of a suppress.
 
     Raises:
         StateError: it is of another format, or cannot be read.
@@ -72,7 +73,7 @@ def held_store(store: Store, suppress: str) -> SegmentStore:
 
 
 def entries(held: HeldTable, may_leave: Callable[[HeldTable], Flags]) -> Callable[[Ints, Runs], Mapping[str, Ints]]:
-    """Gives the columns of the index of slots; ``may_leave``: whether each slot can leave by itself."""
+    """Returns a function that computes the index columns of slots; ``may_leave``: whether each slot can leave by itself."""
 
     def of(at: Ints, runs: Runs) -> Mapping[str, Ints]:
         leaves = may_leave(held)[at]
@@ -94,10 +95,10 @@ def entries(held: HeldTable, may_leave: Callable[[HeldTable], Flags]) -> Callabl
 def write_slots(
     store: SegmentStore, number: int, held: HeldTable, slots: Ints, may_leave: Callable[[HeldTable], Flags]
 ) -> None:
-    """Write slots as a segment, in place of what it was; none: it goes."""
+    """Write slots as a segment, replacing it; without slots it is removed."""
     of = entries(held, may_leave)(slots, Runs(np.zeros(1, np.int64))) if len(slots) else {}
     columns = {name: int(column[0]) for name, column in of.items()}
-    store.write(number, held.stored(slots), columns, held.beside(slots))
+    store.write(number, held.stored(slots), columns, held.companions(slots))
 
 
 def ends(held: HeldTable) -> Ints:

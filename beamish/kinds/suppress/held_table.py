@@ -32,7 +32,7 @@ from beamish.contract.pane_columns import Block
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.sizes import bytes_of_rows
 from beamish.tables.pool import Pool
-from beamish.tables.working_table import Columns, Declared, OwnedRows, WorkingTable
+from beamish.tables.working_table import Columns, Companions, Declared, WorkingTable
 from beamish.triggers.trigger import NEVER_US
 
 WINDOW_COLUMNS = ("start_us", "end_us", "windowless")
@@ -67,7 +67,7 @@ class HeldTable(WorkingTable):
         pools = {"key.": ("key_at", self.keys), "value.": ("values_at", self.values)}
         super().__init__(STORED_COLUMNS, _WORKING_COLUMNS, pools)
         declared = {name: STORED_COLUMNS[name] for name in TAKEN_COLUMNS}
-        self.owned = self.taken = OwnedRows(declared, "value.", self.values)
+        self.companion_rows = self.taken = Companions(declared, "value.", self.values)
 
     def given(self, stored: pa.Table) -> Columns:
         return {"held_before": np.ones(stored.num_rows, dtype=bool)}

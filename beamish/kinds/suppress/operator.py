@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 import pyarrow as pa
 
+from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
 from beamish.contract.store import Store
@@ -14,6 +15,7 @@ from beamish.contract.updates import Updates
 from beamish.kinds.suppress.newest_shard import NewestShard
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.suppress.shard import SuppressShard
+from beamish.kinds.suppress.tables import held_table
 
 
 @attrs.define(slots=False, eq=False)
@@ -46,6 +48,12 @@ class SuppressOperator(Operator):
 
     def observe(self) -> None:
         self.inner.observe()
+
+    def tables(self) -> Sequence[KeyedTable]:
+        return [*self.inner.tables(), held_table(self.inner, self.suppress)]
+
+    def notes(self) -> Sequence[Note]:
+        return [attrs.evolve(note, holds=self.suppress.name) for note in self.inner.notes()]
 
     def rows(self, updates: Sequence[Updates]) -> pa.Table:
         return self.inner.rows(updates)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import attrs
 import pyarrow as pa
 
 from beamish.contract.conditions import columns_of_where, wanted
+from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
+from beamish.kinds.versions.note import ENTRY, read_note
 from beamish.kinds.versions.packing import pack_changes
 from beamish.kinds.versions.plan import VersionsPlan
 from beamish.kinds.versions.shard import VersionsShard
-from beamish.kinds.versions.table import NAME, TablePolicy, VersionTable
-from beamish.tables.repartition import Kept
+from beamish.kinds.versions.table import TablePolicy, versions_table
+from beamish.tables.notes import entry_note
 
 
 @attrs.define(slots=False, eq=False)
@@ -46,6 +49,8 @@ class VersionsOperator(Operator):
     def open(self, store: Store) -> Shard:
         return VersionsShard(self, self.plan, store, self.policy)
 
-    def kept(self, store: Store) -> dict[str, Kept]:
-        """What a shard keeps as records of keys."""
-        return {NAME: VersionTable(self.plan.table, store, self.policy)}
+    def tables(self) -> Sequence[KeyedTable]:
+        return [versions_table(self.plan.table, self.policy)]
+
+    def notes(self) -> Sequence[Note]:
+        return [entry_note(ENTRY, self.identity, partial(read_note, table=self.plan.table, inputs=1))]

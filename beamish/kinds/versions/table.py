@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beamish.contract.kept import KeyedTable, Layout
 from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_VALUE, Flags, Ints
@@ -28,12 +29,11 @@ from beamish.kinds.versions.horizon import horizon_us
 from beamish.kinds.versions.lookup import codes_of_both, find_at
 from beamish.kinds.versions.packing import key_columns
 from beamish.kinds.versions.plan import TablePlan
-from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented import Runs
-from beamish.tables.segmented_records import Columns, SegmentedRecords
+from beamish.tables.segmented_records import Columns, SegmentedRecords, record_table
 from beamish.tables.spans import SpanPolicy, Spans
 from beamish.triggers.trigger import NEVER_US
-from beamish.watermarks import NO_WATERMARK_US
 
 NAME = "versions"
 LATEST = END_OF_TIME_US - 1
@@ -59,7 +59,14 @@ class TablePolicy:
     spans: SpanPolicy = SpanPolicy()
 
 
-class VersionTable:
+def versions_table(plan: TablePlan, policy: TablePolicy) -> KeyedTable:
+    """The declaration of a versioned table."""
+    none = Changes.none(cells_schema(plan))
+    keys = [f"key.{name}" for name in plan.key_schema.names]
+    return record_table(LAYOUT, none, keys, lambda store: VersionTable(plan, store, policy))
+
+
+class VersionTable(SegmentedRecords[Changes]):
     """A versioned table in one step.
 
     Args:
@@ -75,8 +82,8 @@ class VersionTable:
     def __init__(self, plan: TablePlan, store: Store, policy: TablePolicy) -> None:
         self.plan, self._policy = plan, policy
         self.schema = cells_schema(plan)
-        self._stored = SegmentedRecords(SegmentStore(store, LAYOUT), Changes.none(self.schema))
-        about = self._stored.segments.about
+        super().__init__(SegmentStore(store, LAYOUT), Changes.none(self.schema))
+        about = self.segments.about
         self._spans = Spans.of(policy.spans, about.get("spans"))
         self._hashed: int = about.get("hashed", 1)
 
@@ -84,7 +91,7 @@ class VersionTable:
 
     def _load_open(self, hashes: NDArray[np.uint32]) -> None:
         """Read the open changes of keys."""
-        self._stored.load(np.unique(self._segments_of(hashes)).tolist())
+        self.load(np.unique(self._segments_of(hashes)).tolist())
 
     def _segments_of(self, hashes: NDArray[np.uint32]) -> Ints:
         """The segments of open changes of keys."""
@@ -94,17 +101,17 @@ class VersionTable:
         """Which changes in memory may be of keys: those whose hashes are alike, as indices."""
         alike = np.zeros(_ALIKE, dtype=bool)
         alike[hashes % _ALIKE] = True
-        return np.flatnonzero(alike[self._stored.records["hash"] % _ALIKE] & self._stored.alive)
+        return np.flatnonzero(alike[self.records["hash"] % _ALIKE] & self.alive)
 
     def _load_ended(self, since_us: int, until_us: int = END_OF_TIME_US) -> None:
         """Read changes whose span reaches a time or a later one, and begins at another or before."""
-        index = self._stored.segments.index
-        self._stored.load_where(self._ended & (index["end_us"] >= since_us) & (index["start_us"] <= until_us))
+        index = self.segments.index
+        self.load_where(self._ended & (index["end_us"] >= since_us) & (index["start_us"] <= until_us))
 
     @property
     def _ended(self) -> Flags:
         """Which entries of the index are of changes whose span has ended."""
-        return self._stored.segments.index["segment"] > _LAST_HASHED
+        return self.segments.index["segment"] > _LAST_HASHED
 
     # What happens to it
 
@@ -136,11 +143,11 @@ class VersionTable:
         self._load_open(hashes)
         self._load_reached(arrived)
         at, of, other = self._codes(arrived)
-        reached = other.occupied()[of.of] & (self._stored.records["to_us"][at] >= other.least(time_us)[of.of])
+        reached = other.occupied()[of.of] & (self.records["to_us"][at] >= other.least(time_us)[of.of])
         suffix = at[reached]
         folded = fold(
             self.plan,
-            self._stored.records.take(suffix),
+            self.records.take(suffix),
             arrived,
             of[reached].followed_by(other),
             signs=signs,
@@ -149,19 +156,19 @@ class VersionTable:
         )
         gone = np.ones(len(suffix), dtype=bool)
         gone[folded.kept[~folded.touched]] = False
-        self._stored.remove(suffix[gone])
-        self._stored.add(folded.changes.take(folded.touched))
+        self.remove(suffix[gone])
+        self.add(folded.changes.take(folded.touched))
         return folded
 
     def _codes(self, arrived: Changes) -> tuple[Ints, Groups, Groups]:
         """Which changes in memory are of the same keys or alike, as indices; their keys as numbers, and those of what came."""
         at = self._of_keys(arrived["hash"])
-        return at, *codes_of_both(self._stored.records.take(at).keys, arrived.keys, len(at), len(arrived))
+        return at, *codes_of_both(self.records.take(at).keys, arrived.keys, len(at), len(arrived))
 
     def _load_reached(self, arrived: Changes) -> None:
         """Read what changes reach, where they come before their key's latest."""
         at, of, other = self._codes(arrived)
-        latest, least = of.greatest(self._stored.records["from_us"][at]), other.least(arrived["from_us"])
+        latest, least = of.greatest(self.records["from_us"][at]), other.least(arrived["from_us"])
         with_last = self.plan.signed or self.plan.options.only_updated
         before = of.occupied() & other.occupied() & (least <= latest if with_last else least < latest)
         if before.any():
@@ -183,18 +190,18 @@ class VersionTable:
         if len(earlier):
             self._load_ended(int(earlier.min()) + 1, int(earlier.max()))
         at = self._of_keys(hashes)
-        changes = self._stored.records.take(at[self._stored.records["counts"][at]])
+        changes = self.records.take(at[self.records["counts"][at]])
         of, other = codes_of_both(changes.keys, keys, len(changes), len(time_us))
         return changes, find_at(of.of, changes["from_us"], changes["to_us"], other.of, time_us)
 
     def forget(self, watermark_us: int) -> None:
         """Forget what no read can reach any more; what has ended goes a segment at a time."""
-        index = self._stored.segments.index
+        index = self.segments.index
         horizon = horizon_us(watermark_us, self.plan.options.history.us)
-        self._stored.drop(self._ended & (index["end_us"] < horizon))
-        expired = self._stored.segments.index["expires_us"] < watermark_us
+        self.drop(self._ended & (index["end_us"] < horizon))
+        expired = self.segments.index["expires_us"] < watermark_us
         if expired.any():
-            self._stored.rewrite(self._stored.segments.numbers(expired))
+            self.rewrite(self.segments.numbers(expired))
 
     def expires_us(self, changes: Changes | Columns) -> Ints:
         """The watermark above which an open change is forgotten: int64, microseconds; NEVER_US: none."""
@@ -209,44 +216,35 @@ class VersionTable:
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which something is forgotten; None: nothing is."""
-        index = self._stored.segments.index
+        index = self.segments.index
         due = index["expires_us"][index["expires_us"] != NEVER_US].tolist()
         due += (index["end_us"][self._ended] + self.plan.options.history.us).tolist()
         return min(due) + 1 if due else None
 
     # What is stored
 
-    def stored(self) -> Changes:
-        """All of them."""
-        return self._stored.stored()
-
-    def put(self, changes: Changes) -> None:
-        """Take changes that another shard had, of keys that are not here, and write them."""
-        self._stored.add(changes)
-        self.save(NO_WATERMARK_US)
-
     def save(self, watermark_us: int) -> None:
         """Write what the step has changed."""
         self._adapt()
         ended_below = horizon_us(watermark_us, self.plan.options.history.us)
-        self._stored.segments.about = {"spans": self._spans.about, "hashed": self._hashed}
-        self._stored.save(
-            self._targets,
+        self.segments.about = {"spans": self._spans.about, "hashed": self._hashed}
+        self.write_back(
+            self._numbers,
             lambda changes: (changes["to_us"] >= ended_below) & (self.expires_us(changes) >= watermark_us),
             self._entries,
         )
 
     def _adapt(self) -> None:
         """Choose how long spans are from now on; cut open changes into more segments where these hold too many."""
-        index, ended = self._stored.segments.index, self._ended
-        to_us = self._stored.records["to_us"][self._stored.is_new]
+        index, ended = self.segments.index, self._ended
+        to_us = self.records["to_us"][self.is_new]
         self._spans.adapt(to_us[to_us < END_OF_TIME_US], index["segment"][ended], index["rows"][ended])
         rows = int(index["rows"][~ended].sum())
         if rows > 2 * self._policy.open_rows * self._hashed:
-            self._stored.rewrite(self._stored.segments.numbers(~ended))
+            self.rewrite(self.segments.numbers(~ended))
             self._hashed = 1 << (rows // self._policy.open_rows).bit_length()
 
-    def _targets(self, changes: Changes) -> Ints:
+    def _numbers(self, changes: Changes) -> Ints:
         """The segment that each belongs to."""
         target = self._spans.number(changes["to_us"])
         is_open = changes["to_us"] == END_OF_TIME_US

@@ -34,7 +34,7 @@ class Fallen(Records):
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start": ("int64", _NONE), "end": ("int64", _NONE)}
 
 
-class FallenWindows:
+class FallenWindows(KeyedRecords[Fallen]):
     """What is noted of the keys of a shard.
 
     Args:
@@ -47,21 +47,12 @@ class FallenWindows:
 
     def __init__(self, plan: WindowPlan, store: Store) -> None:
         self._plan = plan
-        self._noted = KeyedRecords(plan.key_schema, Fallen, store, NAME)
+        super().__init__(plan.key_schema, Fallen, store, NAME)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is noted, as of the last time it was written."""
-        return self._noted.next_due is None
-
-    def stored(self) -> Fallen:
-        """All that is noted."""
-        return self._noted.every()
-
-    def put(self, fallen: Fallen) -> None:
-        """Note what another shard had noted, of other keys, and write it."""
-        self._noted.put(fallen)
-        self.save(_NONE)
+        return self.next_due is None
 
     def are_gone(self, keys: pa.Table, start: Ints, end: Ints) -> Flags:
         """Whether windows of keys are at or before the latest that fell out: bool, one per window.
@@ -70,25 +61,25 @@ class FallenWindows:
             keys: key columns, normalised, one row per window.
             start, end: int64, one per window.
         """
-        at = self._noted.find(keys)
+        at = self.find(keys)
         known = np.flatnonzero(at != NOWHERE)
-        records, gone = self._noted.records, np.zeros(len(at), dtype=bool)
+        records, gone = self.records, np.zeros(len(at), dtype=bool)
         last_end, last_start = records["end"][at[known]], records["start"][at[known]]
         gone[known] = (end[known] < last_end) | ((end[known] == last_end) & (start[known] <= last_start))
         return gone
 
     def note(self, keys: pa.Table, start: Ints, end: Ints) -> None:
         """Windows fell out, the latest of each key."""
-        at = self._noted.find(keys, new=True)
-        records = self._noted.records
+        at = self.find(keys, new=True)
+        records = self.records
         later = (end > records["end"][at]) | ((end == records["end"][at]) & (start > records["start"][at]))
         records["start"][at[later]], records["end"][at[later]] = start[later], end[later]
-        self._noted.touch(at)
+        self.touch(at)
 
     def forget(self, keys: pa.Table) -> None:
         """Nothing is noted of keys any more."""
-        at = self._noted.find(keys)
-        self._noted.remove(at[at != NOWHERE])
+        at = self.find(keys)
+        self.remove(at[at != NOWHERE])
 
     def save(self, progress: int) -> None:
         """Write what the step has changed; what is expired is forgotten, since its rows are too late by then.
@@ -102,13 +93,13 @@ class FallenWindows:
                 return np.full(len(fallen["end"]), END_OF_TIME_US)
             return self._plan.expiry_us(fallen["end"])  # type: ignore[no-any-return]
 
-        if self._noted.next_due is not None and self._noted.next_due <= progress:
-            self._noted.load_due(progress)
-            over = np.flatnonzero(self._noted.alive & (expiry(self._noted.records) <= progress))
-            self._noted.remove(over)
-        self._noted.save(lambda fallen: expiry(fallen) > progress, expiry)
+        if self.next_due is not None and self.next_due <= progress:
+            self.load_due(progress)
+            over = np.flatnonzero(self.alive & (expiry(self.records) <= progress))
+            self.remove(over)
+        self.save_due(lambda fallen: expiry(fallen) > progress, expiry)
 
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which something can be forgotten; None: nothing can, or rows say when."""
-        return None if self._plan.counts_rows else self._noted.next_due
+        return None if self._plan.counts_rows else self.next_due

@@ -15,19 +15,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from beamish.contract.kept import Layout
 from beamish.contract.store import Store
 from beamish.kernels.arrays import Ints
 from beamish.tables.notes import check_format
-from beamish.tables.segment_store import Layout, SegmentStore
+from beamish.tables.segment_store import SegmentStore
 from beamish.triggers.trigger import NEVER_US
 
 LAYOUT = Layout(
     "",
     ("start_us", "end_us", "due_us", "wake_us", "keeps_until_us"),
     rows="windows",
-    beside=("i", "inherited_panes"),
+    companion=("i", "inherited_panes"),
     later={"keeps_until_us": NEVER_US},
-    is_noted=True,
+    has_metadata=True,
+    in_row_order=True,
     check=lambda about: check_format(about["format"]),
 )
 """How windows lie in a store."""

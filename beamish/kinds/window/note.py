@@ -1,4 +1,4 @@
-"""What a shard of windows notes about itself, in the metadata of its index; and what of the pipeline is another than what was noted."""
+"""Metadata of a shard of windows, stored with its index; and how the pipeline differs from the one that wrote it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beamish.tables.notes import FORMAT
 
 @attrs.define
 class Note:
-    """What is noted.
+    """Metadata of a shard.
 
     Attributes:
         clocks: where they stand.
@@ -33,16 +33,16 @@ class Note:
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> Note:
-        """From terms of JSON."""
+        """Read it from JSON."""
         clocks = Clocks.of(about["clocks"])
         return cls(clocks, about["dropped"], about["span_us"], about.get("numbered", 0), about.get("held"))
 
     def about(self, plan: WindowPlan, *, fell_out: bool) -> dict[str, Any]:
-        """In terms of JSON.
+        """As JSON.
 
         Args:
             plan: the stage's.
-            fell_out: whether it is noted what fell out of keys.
+            fell_out: whether windows are noted that fell out of retention.
         """
         return {
             "format": FORMAT,
@@ -61,13 +61,13 @@ class Note:
 
 @attrs.frozen
 class Changed:
-    """What is another than what the state was written with.
+    """How the pipeline differs from the one that wrote the state.
 
     Attributes:
-        options: whether the trigger or the lateness is.
-        trigger: whether the trigger is.
-        takes: whether types are wider, an accumulation is new, or other panes come out; or nothing was stored.
-        lies: whether windows lie by key now and did not, or the other way round, or are forgotten at another time.
+        options: whether the trigger or the lateness changed.
+        trigger: whether the trigger changed.
+        takes: whether types got wider, an accumulation was added, or other panes are emitted; or nothing was stored.
+        lies: whether windows are now cut by key and were not, or the other way round, or expire at another time.
     """
 
     options: bool = False
@@ -77,7 +77,7 @@ class Changed:
 
     @classmethod
     def since(cls, about: Mapping[str, Any], plan: WindowPlan) -> Changed:
-        """Since this was noted."""
+        """The difference from this metadata."""
         return cls(
             not same_identity(about["changeable"], plan.changeable),
             not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"]),

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
 from beamish.contract.conditions import columns_of_where
+from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.pane_columns import Block
 from beamish.contract.signs import sign_column
@@ -27,6 +28,7 @@ from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.several import SeveralShards, pack_each
 from beamish.kinds.window.shard import WindowShard
+from beamish.kinds.window.tables import notes_of, tables_of
 from beamish.kinds.window.unusable import wanted_and_unusable
 from beamish.tables.notes import check_held
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
@@ -88,6 +90,12 @@ class WindowOperator(Operator):
     def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
         packed = (each for rows in pieces for each in self.pack(number, rows))
         return joined(self.plan, packed)
+
+    def tables(self) -> Sequence[KeyedTable]:
+        return tables_of(self.plan)
+
+    def notes(self) -> Sequence[Note]:
+        return notes_of(self.plan)
 
     def observe(self) -> None:
         for plan in (self.plan, *self.plan.windowings.values()):

@@ -37,7 +37,7 @@ class Reach(Records):
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"reach": ("int64", NONE), "latest_us": ("int64", NONE)}
 
 
-class Reaches:
+class Reaches(KeyedRecords[Reach]):
     """The groups of a shard, those that a step has read.
 
     Args:
@@ -52,7 +52,7 @@ class Reaches:
         numbering = plan.numbering
         assert numbering is not None  # noqa: S101 - windows of rows say how rows are numbered
         self._idle_us = None if numbering.idle is None else numbering.idle.us
-        self._groups = KeyedRecords(plan.key_schema if plan.counts_by_key else pa.schema([]), Reach, store, NAME)
+        super().__init__(plan.key_schema if plan.counts_by_key else pa.schema([]), Reach, store, NAME)
         self._together = not plan.counts_by_key
         self._before: Ints | None = None
         self._ended = self._ended_before = False
@@ -60,28 +60,7 @@ class Reaches:
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which a group may have fallen idle; None: none ever does."""
-        return None if self._idle_us is None else self._groups.next_due
-
-    def stored(self) -> Reach:
-        """All groups."""
-        return self._groups.every()
-
-    def put(self, groups: Reach) -> None:
-        """Take groups that another shard had, and write them."""
-        self._groups.put(groups)
-        self.save()
-
-    def find(self, keys: pa.Table, *, new: bool = False) -> Ints:
-        """The group of each key; ``new``: those that are not there begin. int64, NOWHERE: there is none."""
-        return self._groups.find(keys, new=new)
-
-    def parts(self, groups: Ints) -> Ints:
-        """The part of each group, where keys are counted by themselves."""
-        return self._groups.parts(groups)
-
-    def keys(self, groups: Ints) -> pa.Table:
-        """The keys of groups that are counted by themselves; of the others rows without columns."""
-        return self._groups.keys(groups)
+        return None if self._idle_us is None else self.next_due
 
     def of(self, groups: Ints) -> Ints:
         """The reach of each group now; one that is nowhere has been forgotten, so it is endless."""
@@ -89,7 +68,7 @@ class Reaches:
 
     def of_stream(self) -> int:
         """How far the rows have come that are all counted together; of rows that are counted by key no number is right for all."""
-        return int(self.of(self._groups.find(rows_without_columns(1), new=True))[0]) if self._together else NONE
+        return int(self.of(self.find(rows_without_columns(1), new=True))[0]) if self._together else NONE
 
     def before(self, groups: Ints) -> Ints:
         """The same when this part of the step began."""
@@ -98,7 +77,7 @@ class Reaches:
 
     @property
     def _reach(self) -> Ints:
-        return self._groups.records["reach"]
+        return self.records["reach"]
 
     def _of(self, reach: Ints, groups: Ints, *, ended: bool) -> Ints:
         if ended:
@@ -126,33 +105,33 @@ class Reaches:
             latest_us: int64[n], the latest event time of their new rows; NONE: none had one.
         """
         self._note_before()
-        records = self._groups.records
+        records = self.records
         for name, values in (("reach", reach), ("latest_us", latest_us)):
             records[name][groups] = np.maximum(records[name][groups], values)
-        self._groups.touch(groups)
+        self.touch(groups)
 
     def idle(self, watermark_us: int) -> Ints:
         """The groups that are idle at a watermark: int64, indices."""
         if self._idle_us is None:
             return np.empty(0, dtype=np.int64)
-        self._groups.load_due(watermark_us)
-        latest_us = self._groups.records["latest_us"]
+        self.load_due(watermark_us)
+        latest_us = self.records["latest_us"]
         over = (latest_us != NONE) & (_until_us(latest_us, self._idle_us) <= watermark_us)
-        return np.flatnonzero(self._groups.alive & over)
+        return np.flatnonzero(self.alive & over)
 
     def forget(self, groups: Ints) -> None:
         """Their windows are at their ends, and if there are further rows of them, these are numbered from 0 on."""
         self._note_before()
         self._reach[groups] = END_OF_TIME_US
-        self._groups.remove(groups)
+        self.remove(groups)
 
     def _note_before(self) -> None:
         if self._before is None:
             self._before = self._reach.copy()
 
-    def save(self) -> None:
-        """Write what the step has changed."""
-        self._groups.save(lambda groups: groups["reach"] != NONE, lambda groups: self._due_us(groups["latest_us"]))
+    def save(self, watermark_us: int) -> None:
+        """Write what the step has changed, wherever the watermark stands."""
+        self.save_due(lambda groups: groups["reach"] != NONE, lambda groups: self._due_us(groups["latest_us"]))
         self._before = None
 
     def _due_us(self, latest_us: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""A shard's state: its windows in segments, what lies beside them, and what it notes about itself (docs: note.py, index.py, segments.py)."""
+"""The state of a window shard: windows in segments (segments.py, index.py), metadata (note.py), and tables by key."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from beamish.contract.clocks import Clocks
 from beamish.contract.input_schemas import note_takes
+from beamish.contract.kept import INDEX
 from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
@@ -28,7 +29,7 @@ from beamish.tables.keyed_records import parts_of_keys
 from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.pool import Pool
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy, segment_numbers
-from beamish.tables.segment_store import INDEX, SegmentStore
+from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented import Runs, Segmented
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
@@ -42,9 +43,9 @@ class State:
     Attributes:
         plan: the stage's plan.
         policy: how windows are cut into segments.
-        segments: the windows that are stored.
-        note: what is noted beside them.
-        changed: what is another than when it was written.
+        segments: the stored windows.
+        note: the metadata.
+        changed: how the pipeline differs from the one that wrote it.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
         fallen: where keys keep only so much, or did, the latest window of each that fell out; else None.
@@ -89,7 +90,7 @@ class State:
         return self.segments.index
 
     def begin_step(self) -> Windows:
-        """Decide how windows are cut into segments in this step; gives those in memory."""
+        """Choose the span of segments for this step; returns its windows, of which none is loaded."""
         before = self.note.span_us
         self.note.span_us = _least_span_us(self.policy, self.plan)
         if not (self.plan.counts_by_key or self.plan.retains):
@@ -99,7 +100,7 @@ class State:
         return self.windows()
 
     def windows(self) -> Windows:
-        """None of them is in memory yet."""
+        """The windows, of which none is loaded."""
         instead: dict[str, Any] = {"touched": self.rewrites}
         if self.changed.trigger:
             columns = trigger_columns(self.plan.options.trigger)
@@ -124,7 +125,7 @@ class State:
             end_us: int64, one per window: its end.
             keys: the pool of keys.
             key_at: int64, one per window: where its key is in the pool.
-            progress: how far they have come (``windowing/step.py``).
+            progress: how far they have come (``step.py``).
         """
         if self.plan.retains:
             return parts_of_keys(keys.take(key_at)) * 2
@@ -138,11 +139,11 @@ class State:
         return part_of_counted(self.index["segment"])
 
     def save(self, windows: Windows, progress: Callable[[WindowIndices], int | Ints]) -> None:
-        """Write back the segments in which something was touched, what lies beside them, and the index.
+        """Write the changed segments, the tables by key, and the index.
 
         Args:
-            windows: those in memory.
-            progress: how far these have come.
+            windows: the windows in memory.
+            progress: how far windows have come.
         """
         table = windows.rows
 
@@ -150,13 +151,11 @@ class State:
             return self.segments_of(table["end_us"], table.keys, table["key_at"], progress(np.arange(len(table))))
 
         windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
-        if self.remembered is not None:
-            self.remembered.save(self.note.clocks.watermark_us)
-        together = None if self.reaches is None else self.reaches.of_stream()
-        if self.reaches is not None:
-            self.reaches.save()
-        if self.fallen is not None:
-            self.fallen.save(self.note.clocks.watermark_us if together is None else together)
+        watermark_us = self.note.clocks.watermark_us
+        come = watermark_us if self.reaches is None else self.reaches.of_stream()
+        for beside, until in ((self.remembered, watermark_us), (self.reaches, watermark_us), (self.fallen, come)):
+            if beside is not None:
+                beside.save(until)
         if self.changed.takes:
             note_takes(self.segments.store, self.plan.takes)
         self.changed, self.rewrites = Changed(), False
@@ -165,7 +164,7 @@ class State:
         self.segments.save()
 
     def _entries(self, table: WindowTable, at: WindowIndices, runs: Runs, progress: int | Ints) -> Mapping[str, Ints]:
-        """The columns of the index, of windows in order of their segments."""
+        """The index columns of windows ordered by segment."""
         due, wake, kept = self._due(at, table, progress)
         return {
             "start_us": runs.least(table["start_us"][at]),
@@ -207,7 +206,12 @@ def open_ids(plan: WindowPlan, store: Store) -> RememberedIds:
         StateError: they cannot be read, or are of other columns.
     """
     assert plan.ids_within_us is not None  # noqa: S101 - it is said
-    return RememberedIds(pa.schema([*plan.key_schema, *plan.id_schema]), plan.ids_within_us, store)
+    return RememberedIds(known_by(plan), plan.ids_within_us, store)
+
+
+def known_by(plan: WindowPlan) -> pa.Schema:
+    """The columns of these ids: the key's, then its own."""
+    return pa.schema([*plan.key_schema, *plan.id_schema])
 
 
 def _least_span_us(policy: SegmentPolicy, plan: WindowPlan) -> int:

@@ -50,7 +50,7 @@ from beamish.kernels.codec import ALLOWED, decode, encode
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.trigger_tree import TriggerState, trigger_columns
 from beamish.tables.pool import Pool
-from beamish.tables.working_table import Columns, Declared, OwnedRows, WorkingTable
+from beamish.tables.working_table import Columns, Companions, Declared, WorkingTable
 from beamish.triggers.trigger import NEVER_US, WindowIndices
 
 STORED_COLUMNS: Declared = {
@@ -92,12 +92,11 @@ class WindowTable(WorkingTable):
 
     Args:
         plan: the stage's plan.
-        instead: values that stored windows have in columns, whatever was stored.
-        missing: values that they have in columns that were not stored yet.
+        instead: values of columns that are set instead of read from stored windows.
+        missing: values of columns that stored windows lack.
 
     Attributes:
-        inherited: panes of windows merged away, which still stand, each of the window that its own was merged into: retracted right before
-            that window's next pane.
+        inherited: live panes of windows merged away (WITH_NEXT_PANE), owned by the merged window and retracted right before its next pane.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class WindowTable(WorkingTable):
         trigger = plan.options.trigger
         super().__init__({**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}, _WORKING_COLUMNS, pools)
         self.trigger = TriggerState(trigger, self.columns)
-        self.owned = self.inherited = OwnedRows(_INHERITED_COLUMNS, "live.", self.values)
+        self.companion_rows = self.inherited = Companions(_INHERITED_COLUMNS, "live.", self.values)
 
     def read(self, stored: pa.Table, segment: Ints) -> Ints:
         at = super().read(stored, segment)

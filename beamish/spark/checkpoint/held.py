@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from beamish.addresses import printable
 from beamish.contract.input_schemas import with_schemas
+from beamish.contract.kept import INDEX
 from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.flow import Flow
@@ -20,7 +21,6 @@ from beamish.kinds.suppress.stage import Suppressed
 from beamish.spark.checkpoint.entries import shard_with, state_errors, stateful_operators, store_of
 from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.types import spark_schema
-from beamish.tables.segment_store import INDEX
 
 
 @state_errors()
