@@ -20,9 +20,9 @@ from beamish.errors import BeamishError, StateError
 from beamish.flow import BoundFlow
 from beamish.kinds.suppress.stage import unsuppressed
 from beamish.kinds.window.compatibility import all_refused, all_wider
-from beamish.kinds.window.index import read_index_entry
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.stage import WindowStage
+from beamish.kinds.window.stored_windows import read_index
 from beamish.tables.prefixed import under
 
 MEANINGS = {
@@ -240,12 +240,10 @@ def _windowings(flow: BoundFlow) -> Mapping[str | None, WindowPlan]:
 
 def _of_identity(number: int, store: Store, plan: WindowPlan) -> Iterator[Change]:
     try:
-        stored = read_index_entry(store)
+        about = read_index(store).about
     except BeamishError:
         return  # said when it is opened
-    if stored is None:
-        return
-    for one in all_refused(stored[1]["identity"], plan):
+    for one in all_refused(about["identity"], plan) if about else ():
         yield Change(
             number, one.what.strip().rstrip("="), one.then_in_words, one.now_in_words, refused=True, means=one.fix
         )
@@ -256,9 +254,9 @@ def _taken_up(number: int, stored: StoredStage, plan: WindowPlan) -> Iterator[Ch
     told: dict[str, Change] = {}
     for store in stored.notes.values():
         for name, of in plan.by_windowing.items():
-            index = read_index_entry(under(name, store))
-            if index is not None:
-                for change in _taken_up_of(number, index[1]["identity"], of):
+            about = read_index(under(name, store)).about
+            if about:
+                for change in _taken_up_of(number, about["identity"], of):
                     told.setdefault(change.what, change)
     yield from told.values()
 

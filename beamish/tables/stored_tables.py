@@ -1,6 +1,6 @@
 """The tables of the store: Arrow tables as bytes, each an entry under a name. Nothing is pickled.
 
-index       what the segments hold (kinds/window/index.py)
+index       what the segments hold (kinds/window/segments.py)
 s<number>   a segment: windows (kinds/window/segments.py)
 i<number>   the inherited panes of a segment's windows (the same)
 takes       the columns that the stage takes, as JSON (contract/input_schemas.py)
@@ -26,11 +26,6 @@ INDEX, WINDOWINGS, DUPLICATES = "index", "windowings", "duplicates"
 def segment_name(number: int) -> str:
     """The entry of a segment."""
     return f"s{number}"
-
-
-def inherited_name(number: int) -> str:
-    """The entry of the inherited panes of a segment's windows."""
-    return f"i{number}"
 
 
 def read_entry(store: Store, name: str) -> pa.Table:

@@ -13,8 +13,10 @@ from beamish.contract.relation import Relation
 from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.kinds.window.stored_windows import read_index, read_inherited_panes, read_segment
+from beamish.kinds.window.segments import LAYOUT
+from beamish.kinds.window.stored_windows import read_index, read_segment
 from beamish.tables.segment_policy import SegmentPolicy
+from beamish.tables.segment_store import SegmentStore
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
 from tests.said import evolve, said
 
@@ -295,7 +297,7 @@ def test_inherited_panes_are_read_without_the_pipeline_that_wrote_them():
     step(sessions, store, (1, "red", 1), (2, "red", 1))
     assert step(sessions, store, (11, "red", 1)) == []
     (number,) = read_index(store).segments.filter(pc.field("inherited_panes") > 0)["segment"].to_pylist()
-    (pane,) = read_inherited_panes(store, number).to_pylist()
+    (pane,) = SegmentStore(store, LAYOUT).read_companions(number).to_pylist()
     assert (pane["owner"], pane["start_us"], pane["end_us"], pane["live.total"]) == (0, SECOND, 12 * SECOND, 2)
     assert step(sessions, store, (3, "red", 1)) == [("RETRACTION", "EARLY", 2), ("PANE", "EARLY", 4)]
 

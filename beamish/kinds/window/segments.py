@@ -17,6 +17,15 @@ columns of what lies beside it (``i<number>``; one entry per inherited pane):
     owner           the place of its window in the segment
     start_us, end_us, timing, index, on_time_index, is_first, pane_time_us    the window that vanished, and its last pane (output.py)
     live.<name>     its values
+columns of the index (one entry per segment, all int64):
+    segment             its number
+    windows             number of windows in it
+    start_us, end_us    the span from their least start to their greatest end, microseconds since the epoch
+    due_us, wake_us     the least watermark (of windows of rows the least reach) and the least clock at which something in it is due; NEVER_US: none
+    keeps_until_us      of windows of rows, of which a join lets go as the watermark moves, the least at which one does; else NEVER_US
+    inherited_panes     1 if its windows have inherited panes, else 0
+metadata of the index (JSON, under ``beamish``; note.py): the format, the stage's identity, what of it may change, the clocks, the number of rows
+dropped so far by reason, how long a span of ends a segment holds, and how many rows were numbered.
 """
 
 from __future__ import annotations
@@ -24,7 +33,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from beamish.contract.kept import Layout
 from beamish.tables.keyed_records import HASHED
+from beamish.tables.notes import check_format
+from beamish.triggers.trigger import NEVER_US
+
+LAYOUT = Layout(
+    "",
+    ("start_us", "end_us", "due_us", "wake_us", "keeps_until_us"),
+    rows="windows",
+    companion=("i", "inherited_panes"),
+    later={"keeps_until_us": NEVER_US},
+    has_metadata=True,
+    in_row_order=True,
+    check=lambda about: check_format(about["format"]),
+)
+"""Their entries in a store."""
 
 
 def counted_segments(

@@ -1,4 +1,4 @@
-"""The state of a window shard: windows in segments (segments.py, index.py), metadata (note.py), and tables by key."""
+"""The state of a window shard: windows in segments (segments.py), metadata (note.py), and tables by key."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from beamish.kernels.arrays import Ints
 from beamish.kinds.deduplicate.remembered import RememberedIds
 from beamish.kinds.window.compatibility import check_identity
 from beamish.kinds.window.fallen import FallenWindows
-from beamish.kinds.window.index import LAYOUT
 from beamish.kinds.window.note import Changed, Note
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import Reaches
-from beamish.kinds.window.segments import counted_segments, part_of_counted
+from beamish.kinds.window.segments import LAYOUT, counted_segments, part_of_counted
 from beamish.kinds.window.trigger_tree import trigger_columns
 from beamish.kinds.window.window_table import LATEST, WindowTable
 from beamish.tables.keyed_records import parts_of_keys

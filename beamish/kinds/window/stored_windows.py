@@ -8,9 +8,9 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.store import Store
-from beamish.kinds.window.index import LAYOUT
+from beamish.kinds.window.segments import LAYOUT
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.stored_tables import inherited_name, read_entry, segment_name
+from beamish.tables.stored_tables import read_entry, segment_name
 
 
 @attrs.frozen
@@ -18,7 +18,7 @@ class StoredIndex:
     """What a shard's index says.
 
     Attributes:
-        segments: one row per segment, with the columns of ``index.py``.
+        segments: one row per segment, with the columns of ``segments.py``.
         about: the format, the identity, the clocks, the number of dropped rows; empty if nothing was stored.
     """
 
@@ -43,12 +43,3 @@ def read_segment(store: Store, number: int) -> pa.Table:
         StateError: the store does not have it, or it cannot be read.
     """
     return read_entry(store, segment_name(number))
-
-
-def read_inherited_panes(store: Store, number: int) -> pa.Table:
-    """The inherited panes of a segment's windows, for a segment whose index entry says that it has some.
-
-    Raises:
-        StateError: the store does not have them, or they cannot be read.
-    """
-    return read_entry(store, inherited_name(number))

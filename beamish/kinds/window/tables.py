@@ -17,10 +17,10 @@ from beamish.kinds.deduplicate.remembered import ids_table
 from beamish.kinds.window.compatibility import all_refused
 from beamish.kinds.window.fallen import NAME as FALLEN
 from beamish.kinds.window.fallen import Fallen, FallenWindows
-from beamish.kinds.window.index import LAYOUT
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import NAME as REACHES
 from beamish.kinds.window.reaches import Reach, Reaches
+from beamish.kinds.window.segments import LAYOUT
 from beamish.kinds.window.several import note_names
 from beamish.kinds.window.state import known_by, open_ids
 from beamish.tables.keyed_records import cells_of_keys, keyed_layout, keyed_schema
