@@ -30,7 +30,7 @@ from beamish.tables.notes import check_held
 from beamish.tables.segment_store import SegmentStore
 
 _OF_RUNNER = ("spark", "about", "reports")
-"""What the runner keeps in a shard's store; it carries that over itself."""
+"""Entries of the runner in a shard's store, which it carries over itself."""
 
 
 def check_carries_over(operator: Operator, stores: Mapping[int, DictStore]) -> None:
@@ -90,10 +90,8 @@ def _split(table: KeyedTable, store: DictStore, parts: Sequence[DictStore]) -> N
         part.about = part.about or stored.about
     for at, number in enumerate(stored.index["segment"].tolist()):
         rows, companions = stored.read(number), stored.read_companions(number)
-        shard, entry = (
-            _shards(table.key, rows, len(parts)),
-            {name: int(stored.index[name][at]) for name in table.layout.columns},
-        )
+        shard = _shards(table.key, rows, len(parts))
+        entry = {name: int(stored.index[name][at]) for name in table.layout.columns}
         for to in np.unique(shard).tolist():
             own = np.flatnonzero(shard == to)
             into[to].write(number, rows.take(pa.array(own)), entry, _of_owners(companions, own, rows.num_rows))

@@ -53,15 +53,10 @@ def _restore(operator: Operator, suppress: Suppress, store: Store, parts: Sequen
         (part.about["span_us"] for part in parts if "span_us" in part.about), default=DEFAULT_POLICY.shortest_us
     )
     into = held_store(store, suppress.name)
-    into.about = {
-        **parts[0].about,
-        "span_us": span_us,
-        "takes": schema_texts(operator.takes),
-        "waits_for_pane": due.waits_for_pane,
-    }
-    whole = Segmented(into, held)
+    takes = schema_texts(operator.takes)
+    into.about = {**parts[0].about, "span_us": span_us, "takes": takes, "waits_for_pane": due.waits_for_pane}
     held["touched"][:], held["segment"][:] = True, NO_VALUE
-    whole.write(lambda: _numbers(operator, held, span_us), entries(held, due.may_leave))
+    Segmented(into, held).write(lambda: _numbers(operator, held, span_us), entries(held, due.may_leave))
     into.save()
     for note, about in notes:
         note.write(store, {**about, "held": {"name": suppress.name, "updates": into.rows}})
