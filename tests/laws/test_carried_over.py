@@ -1,6 +1,6 @@
 """Law: a run that is stopped, carried over to other shards and continued gives what one that never stopped gives.
 
-See semantics.md#law-carried-over.
+See rules/laws.md#law-carried-over.
 """
 
 from __future__ import annotations
@@ -89,12 +89,14 @@ def _kept(pipeline):
     return bm.Pipeline(attrs.evolve(pipeline.flow, stage=attrs.evolve(stage, options=options)))
 
 
+@pytest.mark.of_law("law-carried-over")
 @given(st.data())
 def test_other_shards_change_nothing(data):
     pipeline = _kept(data.draw(pipelines(window=windows)))
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_ids_for_a_time(data):
@@ -109,6 +111,7 @@ def test_other_shards_change_nothing_of_ids_for_a_time(data):
     changes_nothing(pipeline, data.draw(dense_scripts), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_rows_once(data):
@@ -116,6 +119,7 @@ def test_other_shards_change_nothing_of_rows_once(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_what_is_retained(data):
@@ -123,6 +127,7 @@ def test_other_shards_change_nothing_of_what_is_retained(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
@@ -137,6 +142,7 @@ def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
     changes_nothing(pipeline, data.draw(dense_scripts), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_windows_of_rows(data):
@@ -144,6 +150,7 @@ def test_other_shards_change_nothing_of_windows_of_rows(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_pairs_that_come_once(data):
@@ -151,6 +158,7 @@ def test_other_shards_change_nothing_of_pairs_that_come_once(data):
     changes_nothing(pipeline, data.draw(merges.scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("shards", [(2, 1), (4, 2), (3, 1)])
 def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_one_now(shards):
     rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
@@ -164,6 +172,7 @@ def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_on
         assert not differences(pipeline.run(script), both, pipeline)
 
 
+@pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("keys", [("team",), ("team", "part")])
 def test_rows_are_counted_on_over_the_stream(keys):
     pipeline = (
@@ -181,6 +190,7 @@ def test_rows_are_counted_on_over_the_stream(keys):
         assert not differences(pipeline.run(script), both, pipeline)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_what_a_suppress_holds(data):
@@ -189,6 +199,7 @@ def test_other_shards_change_nothing_of_what_a_suppress_holds(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_a_suppress_in_long_scripts(data):
@@ -196,6 +207,7 @@ def test_other_shards_change_nothing_of_a_suppress_in_long_scripts(data):
     changes_nothing(pipeline, data.draw(busy_scripts), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_under_several_windowings(data):
@@ -203,6 +215,7 @@ def test_other_shards_change_nothing_under_several_windowings(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data):
@@ -211,6 +224,7 @@ def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data)
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_changes(data):
@@ -233,6 +247,7 @@ def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
         assert not differences(CHANGES.run(script), both, CHANGES)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_a_versioned_table(data):
@@ -245,6 +260,7 @@ def test_other_shards_change_nothing_of_a_versioned_table(data):
     changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_an_as_of_join(data):
@@ -252,6 +268,7 @@ def test_other_shards_change_nothing_of_an_as_of_join(data):
     changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
     for pipeline, script in ((CHAIN, SCRIPT), (MERGED, OF_TWO)):
         whole = [pipeline.run(script), *(carried(pipeline, pipeline, script, at, (2, 3)) for at in (1, 2, 3))]
@@ -259,6 +276,7 @@ def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
             assert not differences(whole[0], [*chain(*both)], pipeline)
 
 
+@pytest.mark.of_law("law-carried-over")
 def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
     then = BARE.accumulating_and_retracting().accumulate(n=Count(), s=Sum("v"), most=Max("v"))
     now = BARE.accumulating_and_retracting().accumulate(n=Count(), most=Max("v"))
@@ -269,6 +287,7 @@ def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
         assert sorted(map(line, second)) == sorted(map(line, as_if_never_there))
 
 
+@pytest.mark.of_law("law-carried-over")
 def test_each_key_is_numbered_on():
     panes = [*chain(*carried(PLAIN, PLAIN, SCRIPT, 3, (2, 5)))]
     for key in "ab":
