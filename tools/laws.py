@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,7 +61,8 @@ def _with_tests(paragraph: str, tests: dict[str, list[str]]) -> Iterator[str]:
     yield paragraph
     for law in ANCHOR.findall(paragraph):
         if law in tests:
-            yield "\n".join(f"- `{test}`" for test in tests[law])
+            files = Counter(test.partition("::")[0] for test in tests[law])
+            yield f"Tests: {', '.join(f'`{file}` {number}' for file, number in files.items())}."
 
 
 def index_page() -> str:
