@@ -1,10 +1,11 @@
 """The rules (docs/rules): each reference finds its anchor, each law has its tests, each rule a transcript or a test."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+
+from tools import laws
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("accumulations", "beamish", "benchmarks", "docs", "examples", "tests", "tools", "triggers")
@@ -15,16 +16,6 @@ REFERENCE = re.compile(r"\b(rules/[\w-]+|semantics|spark-notes)\.md(#[\w-]+(?:,\
 PAPERS = re.compile(r"\b(?:RULES|DESIGN|BEAM|SPARK)\.md|\bRULES\s+\d|\bDESIGN\s+section|\bSPARK\s+S\d|\bBEAM\s+\d")
 RULES = {f"rules/{path.stem}": path.read_text("utf-8") for path in sorted((ROOT / "docs" / "rules").glob("*.md"))}
 PAGES = RULES | {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("semantics", "spark-notes")}
-
-
-def _tool():
-    spec = importlib.util.spec_from_file_location("laws", ROOT / "tools" / "laws.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    return tool
-
-
-TOOL = _tool()
 
 
 def texts():
@@ -39,7 +30,7 @@ def anchors(name):
     return ANCHOR.findall(PAGES[name])
 
 
-def laws():
+def law_anchors():
     return [anchor for anchor in anchors("rules/laws") if anchor.startswith("law-")]
 
 
@@ -70,7 +61,7 @@ def test_every_link_within_a_page_and_between_rules_has_its_anchor(name):
 
 
 def test_the_index_has_every_anchor_and_its_place():
-    assert PAGES["semantics"] == TOOL.index_page(), "python tools/laws.py"
+    assert PAGES["semantics"] == laws.index_page(), "python tools/laws.py"
     assert set(anchors("semantics")) == {anchor for name in RULES for anchor in anchors(name)}
 
 
@@ -85,13 +76,13 @@ def test_nobody_refers_to_papers_that_are_not_in_the_repository():
 
 
 def test_the_page_of_laws_is_written_from_the_tests():
-    assert RULES["rules/laws"] == TOOL.laws_page(), "python tools/laws.py"
+    assert RULES["rules/laws"] == laws.laws_page(), "python tools/laws.py"
 
 
 def test_every_law_has_tests_and_every_mark_names_a_law():
     # Two anchors of one law stand side by side; the second has its tests.
-    assert set(laws()) - set(TOOL.tests_of_laws()) == {"law-restart"}
-    assert set(TOOL.tests_of_laws()) <= set(laws())
+    assert set(law_anchors()) - set(laws.tests_of_laws()) == {"law-restart"}
+    assert set(laws.tests_of_laws()) <= set(law_anchors())
 
 
 ELSEWHERE = {
