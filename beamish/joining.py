@@ -27,7 +27,7 @@ def merge(*unnamed: Never, **inputs: Pipeline) -> Pipeline:
     """Window several streams together: the rows of sources, and the panes of other pipelines.
 
     The merged watermark is the least of the inputs', and none until each has one: an input without data holds it
-    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (docs/semantics.md#idle-timeout,
+    back, and one that falls quiet does so unless its watermark has an ``idle_timeout`` (docs/rules/time.md#idle-timeout,
     for each input by itself). Sessions merge across inputs, and triggers count the rows of all (Beam guide,
     "CoGroupByKey").
 

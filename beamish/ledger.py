@@ -33,7 +33,7 @@ def changelog(
 
     Args:
         panes: what ``pipeline.apply`` gave, or a table of it.
-        format: what comes out (docs/semantics.md#changelogs):
+        format: what comes out (docs/rules/changelogs.md#changelogs):
 
             - ``"spark"``, or ``"delta-cdf"``: ``_change_type`` (insert, update_preimage, update_postimage, delete), the data;
             - ``"flink"``: ``op`` (INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE), the data;

@@ -34,7 +34,7 @@ class PaneTiming(enum.StrEnum):
 
 
 class PaneChange(enum.StrEnum):
-    """What a row does to the live panes (docs/semantics.md#pane-change)."""
+    """What a row does to the live panes (docs/rules/panes.md#pane-change)."""
 
     INSERT = "INSERT"
     """A pane where none is live."""

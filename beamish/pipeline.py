@@ -503,7 +503,7 @@ class Pipeline:
 
         Its window then closes as at its end: what is in no pane yet comes out as its last pane, an on-time one, and its state goes.
         A row that comes later begins anew, with pane number 0. What came out stays: nothing takes it back. A trigger that waits for the
-        end, such as ``Never()``, so gives one final pane per key (docs/semantics.md#forget-after). A batch forgets nothing.
+        end, such as ``Never()``, so gives one final pane per key (docs/rules/windows.md#forget-after). A batch forgets nothing.
 
         Args:
             span: a duration above 0, of event time, from the latest event time of the key's rows.

@@ -35,7 +35,7 @@ class TestStream:
     """A script: bundles of rows, moves of the watermark and the clock, and steps of all three. Each call gives a new script.
 
     Each call is a step of the pipeline; ``step`` says the whole of one, as a micro-batch is
-    (docs/semantics.md#steps-and-clocks). Times are seconds since the epoch or aware datetimes. The watermark is what the
+    (docs/rules/time.md#steps-and-clocks). Times are seconds since the epoch or aware datetimes. The watermark is what the
     script says, whatever the pipeline's policy (but for ProcessingTimeLag and idle_timeout, which follow the script's
     clock). The end of the script is not the end of time: say ``advance_watermark_to_infinity()``.
 
@@ -101,7 +101,7 @@ class TestStream:
         clock: float | datetime | None = None,
         input: str | None = None,  # noqa: A002
     ) -> TestStream:
-        """One whole micro-batch: the watermark advances, then the clock, then rows arrive (docs/semantics.md#steps-and-clocks).
+        """One whole micro-batch: the watermark advances, then the clock, then rows arrive (docs/rules/time.md#steps-and-clocks).
 
         Args:
             rows: dicts of column to value.

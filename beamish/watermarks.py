@@ -2,7 +2,7 @@
 
 A policy answers what others would ask its class for: which column of the rows moves the watermark,
 how far it trails, whether the clock is needed. And it advances itself: where the watermark stands after a step is the
-policy's own rule (docs/semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag).
+policy's own rule (docs/rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class BoundedOutOfOrderness(Watermark):
         max_future: rows later than the batch's clock by more than this do not move the watermark (they are
             windowed as usual), so that one future-dated row does not make all true rows late; None: all count.
         idle_timeout: when no row has moved the watermark for so long on the clock, it moves on with the
-            clock, so that the last windows close without new data (docs/semantics.md#idle-timeout); None: it waits.
+            clock, so that the last windows close without new data (docs/rules/time.md#idle-timeout); None: it waits.
 
     Raises:
         OptionError: a negative delay, or a max_future or idle_timeout that is not above 0.
@@ -173,7 +173,7 @@ class BoundedOutOfOrderness(Watermark):
 
     def _idle(self, progress: Progress, clock_before_us: int) -> None:
         # One step late on purpose: rows of the step before have had their chance to move the watermark
-        # (docs/semantics.md#idle-timeout).
+        # (docs/rules/time.md#idle-timeout).
         quiet_us = clock_before_us - progress.risen_at_us
         if self.idle_timeout is None or progress.source_us == NO_WATERMARK_US or quiet_us < self.idle_timeout.us:
             return

@@ -39,7 +39,7 @@ from flights_replay import NEW_YORK, files_of, flights_as_they_left, write_files
 # A row up to half an hour behind the latest one is on time. An hour's window takes rows for one more hour.
 DELAY, LATENESS = "30 minutes", "1 hour"
 # No flight of the year is a day late, so no row can come for a session that is gone: nothing is dropped, and the
-# live sessions can be compared with a batch computation (docs/semantics.md#ledger).
+# live sessions can be compared with a batch computation (docs/rules/panes.md#ledger).
 GAP, SESSION_LATENESS = "24 hours", "24 hours"
 
 BY_HOUR = (

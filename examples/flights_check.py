@@ -1,6 +1,6 @@
 """Plain pandas beside the stream: what the live panes must be, and which rows must have been dropped.
 
-Nothing here uses beamish, windows or watermarks of Spark. The ledger (docs/semantics.md#ledger): take all PANE rows,
+Nothing here uses beamish, windows or watermarks of Spark. The ledger (docs/rules/panes.md#ledger): take all PANE rows,
 strike out for each RETRACTION row the PANE that equals it; what stays, the live panes, is what a batch computation
 over the rows that were not dropped gives, one per key and window.
 """

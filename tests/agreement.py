@@ -1,6 +1,6 @@
 """When two lists of panes are the same: key by key, in order; dropped rows and keys in any order.
 
-See semantics.md#order-of-output, #dropped-rows.
+See rules/output.md#order-of-output, #dropped-rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def agree_otherwise(pipeline: Pipeline, script: Any, how: Variation) -> None:
 
 
 def close(a: Any, b: Any) -> bool:
-    """Equal, floats to 1e-9 relative, null with null and NaN with NaN (semantics.md#law-order-and-shards)."""
+    """Equal, floats to 1e-9 relative, null with null and NaN with NaN (rules/laws.md#law-order-and-shards)."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(close(a[name], b[name]) for name in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
@@ -69,7 +69,7 @@ def _of_key(panes: Sequence[Pane], key: Any, options: Said) -> list[Pane]:
     dropped = sorted((pane for pane in of_key if pane.kind is PaneKind.DROPPED), key=_dropped_order)
     given = [pane for pane in of_key if pane.kind is not PaneKind.DROPPED]
     if any(getattr(one, "once", False) for one in options.accumulations.values()):
-        # The pairs of a pane come in no order (semantics.md#each-pair-once).
+        # The pairs of a pane come in no order (rules/stages.md#each-pair-once).
         of_one = groupby(given, key=lambda pane: (pane.window, pane.index, pane.is_last))
         given = [pane for _, pairs in of_one for pane in sorted(pairs, key=line)]
     return dropped + given

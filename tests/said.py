@@ -75,7 +75,7 @@ class Said:
     def discards(self) -> bool:
         """A pane holds what is new; so without a mode, unless it takes panes that are taken back.
 
-        See semantics.md#retractions-as-rows.
+        See rules/stages.md#retractions-as-rows.
         """
         if self.mode is None:
             return not any(map(takes_back, self.inputs))
@@ -83,7 +83,7 @@ class Said:
 
     @property
     def retracts_at_merge(self) -> bool:
-        """semantics.md#retractions-of-merged-windows, #defaults-and-ranges: at once, unless the pipeline says with the
+        """rules/windows.md#retractions-of-merged-windows, rules/running.md#defaults-and-ranges: at once, unless the pipeline says with the
         next pane."""
         return self.retracts and self.retract_merged in (None, bm.AT_MERGE)
 

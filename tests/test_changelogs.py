@@ -1,4 +1,4 @@
-"""Rows that are changes, and what is live of a list of panes (semantics.md#input-forms): examples, and what is refused."""
+"""Rows that are changes, and what is live of a list of panes (rules/changelogs.md#input-forms): examples, and what is refused."""
 
 from typing import Any
 

@@ -182,9 +182,9 @@ def test_the_reference_has_all_that_is_public():
 
 @every
 def test_it_has_an_example(kind, option):
-    shown = code(text(".", "README.md")) + code(text("docs", "*.md")) + text("examples", "*.py")
+    shown = code(text(".", "README.md")) + code(text("docs", "**/*.md")) + text("examples", "*.py")
     assert ">>>" in (option.__doc__ or "") or named(option, shown, after=r"\("), (
-        f"the {kind.name} {option.__name__} has no example: add one to docs/options.md, or to its docstring"
+        f"the {kind.name} {option.__name__} has no example: add one to docs/reference/{kind.page}"
     )
 
 
@@ -204,7 +204,7 @@ def test_what_lacks_something_fails_with_words_that_say_what_and_where():
         (test_a_test_file_names_it, "tests/windows"),
         (test_a_line_in_a_page_names_it, "docs/windows.md"),
         (test_the_reference_has_it, "docs/reference/windows.md"),
-        (test_it_has_an_example, "docs/options.md"),
+        (test_it_has_an_example, "docs/reference/windows.md"),
     ]:
         with pytest.raises(AssertionError, match=rf"(?s)Invented.*{re.escape(where)}"):
             check(kind, Invented)

@@ -1,4 +1,4 @@
-"""Pipelines that would drop every row are refused as they are put together (semantics.md#nothing-would-come)."""
+"""Pipelines that would drop every row are refused as they are put together (rules/running.md#nothing-would-come)."""
 
 from __future__ import annotations
 

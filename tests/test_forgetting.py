@@ -1,4 +1,4 @@
-"""Keys that are forgotten (semantics.md#forget-after): what transcripts and laws do not say."""
+"""Keys that are forgotten (rules/windows.md#forget-after): what transcripts and laws do not say."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Conditions of inputs: of panes, under on_error, between two runs, in words (semantics.md#conditions)."""
+"""Conditions of inputs: of panes, under on_error, between two runs, in words (rules/stages.md#conditions)."""
 
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Questions for the rows that windows keep (semantics.md#kept-rows)."""
+"""Questions for the rows that windows keep (rules/running.md#kept-rows)."""
 
 from datetime import UTC, datetime
 

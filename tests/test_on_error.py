@@ -1,4 +1,4 @@
-"""on_error: what becomes of rows with which something raises (docs/semantics.md#errors)."""
+"""on_error: what becomes of rows with which something raises (docs/rules/output.md#errors)."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_a_join_goes_on_without_the_row_whose_windows_cannot_be_had(join):
 
 @pytest.mark.parametrize("within", [None, 100])
 def test_rows_that_come_again_are_known_beside_rows_that_raise(within):
-    """A row that was dropped for an error is remembered by ``within``, and not by a window (semantics.md#errors)."""
+    """A row that was dropped for an error is remembered by ``within``, and not by a window (rules/output.md#errors)."""
     once = DROPS.deduplicate("id", within=within).accumulate(total=Fold(0, thirteen, "x"), n=Count())
     bundles = [[(1, 13), (2, 5)], [(1, 6), (2, 5)]]
     script = TestStream()

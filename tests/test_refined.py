@@ -1,4 +1,4 @@
-"""Conditions and computed columns, as they are written (semantics.md#conditions)."""
+"""Conditions and computed columns, as they are written (rules/stages.md#conditions)."""
 
 import pickle
 

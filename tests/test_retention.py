@@ -1,4 +1,4 @@
-"""How much of its past a key keeps: bytes, and what happens between two runs (semantics.md#retention)."""
+"""How much of its past a key keeps: bytes, and what happens between two runs (rules/windows.md#retention)."""
 
 import attrs
 import pyarrow as pa

@@ -1,19 +1,21 @@
-"""docs/semantics.md: who refers to a rule finds it, and each law has its tests."""
+"""The rules (docs/rules): each reference finds its anchor, each law has its tests, each rule a transcript or a test."""
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tools import laws
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("accumulations", "beamish", "benchmarks", "docs", "examples", "tests", "tools", "triggers")
 SUFFIXES = {".md", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml"}
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 # Several anchors in a row, the file named once; in a comment they may go on in the next line.
-REFERENCE = re.compile(r"\b(semantics|spark-notes)\.md(#[\w-]+(?:,\s+(?:# )?#[\w-]+)*)")
+REFERENCE = re.compile(r"\b(rules/[\w-]+|semantics|spark-notes)\.md(#[\w-]+(?:,\s+(?:# )?#[\w-]+)*)")
 PAPERS = re.compile(r"\b(?:RULES|DESIGN|BEAM|SPARK)\.md|\bRULES\s+\d|\bDESIGN\s+section|\bSPARK\s+S\d|\bBEAM\s+\d")
+RULES = {f"rules/{path.stem}": path.read_text("utf-8") for path in sorted((ROOT / "docs" / "rules").glob("*.md"))}
+PAGES = RULES | {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("semantics", "spark-notes")}
 
 
 def texts():
@@ -25,52 +27,42 @@ def texts():
 
 
 def anchors(name):
-    return ANCHOR.findall((ROOT / "docs" / f"{name}.md").read_text())
+    return ANCHOR.findall(PAGES[name])
 
 
-def laws():
-    """The laws by their anchors, each with the tests it names."""
-    text = (ROOT / "docs" / "semantics.md").read_text()
-    ids = list(re.finditer(r'<a id="(law-[\w-]+)"></a>', text))
-    ends = [*(law.start() for law in ids[1:]), text.index('<a id="corner-cases">')]
-    found = {
-        law[1]: re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text[law.end() : end])
-        for law, end in zip(ids, ends, strict=True)
-    }
-    return {law: tests for law, tests in found.items() if tests}
+def law_anchors():
+    return [anchor for anchor in anchors("rules/laws") if anchor.startswith("law-")]
 
 
-@cache
-def functions(name):
-    """The functions that a file defines."""
-    tree = ast.parse((ROOT / name).read_text())
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-
-
-@pytest.mark.parametrize("name", ["semantics", "spark-notes"])
-def test_an_anchor_stands_for_one_thing(name):
-    found = anchors(name)
-    assert found
-    assert len(set(found)) == len(found), sorted(anchor for anchor in set(found) if found.count(anchor) > 1)
+def test_an_anchor_stands_for_one_thing():
+    for names in (RULES, ["spark-notes"]):
+        found = [anchor for name in names for anchor in anchors(name)]
+        assert found
+        assert len(set(found)) == len(found), sorted(anchor for anchor in set(found) if found.count(anchor) > 1)
 
 
 def test_every_reference_to_a_rule_has_its_anchor():
-    known = {name: set(anchors(name)) for name in ("semantics", "spark-notes")}
     missing = [
         f"{path}: {name}.md#{anchor}"
         for path, text in texts().items()
         for name, several in REFERENCE.findall(text)
         for anchor in re.findall(r"#([\w-]+)", several)
-        if anchor not in known[name]
+        if anchor not in anchors(name)
     ]
     assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("name", ["semantics", "spark-notes"])
-def test_every_link_within_the_page_has_its_anchor(name):
-    links = re.findall(r"\]\(#([\w-]+)\)", (ROOT / "docs" / f"{name}.md").read_text())
-    assert links
-    assert set(links) <= set(anchors(name)), sorted(set(links) - set(anchors(name)))
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_within_a_page_and_between_rules_has_its_anchor(name):
+    links = re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", PAGES[name])
+    pages = [(f"rules/{page}" if page else name, anchor) for page, anchor in links]
+    missing = [(page, anchor) for page, anchor in pages if page in PAGES and anchor not in anchors(page)]
+    assert not missing
+
+
+def test_the_index_has_every_anchor_and_its_place():
+    assert PAGES["semantics"] == laws.index_page(), "python tools/laws.py"
+    assert set(anchors("semantics")) == {anchor for name in RULES for anchor in anchors(name)}
 
 
 def test_nobody_refers_to_papers_that_are_not_in_the_repository():
@@ -83,16 +75,14 @@ def test_nobody_refers_to_papers_that_are_not_in_the_repository():
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("law", laws())
-def test_every_law_names_tests_that_exist(law):
-    missing = [f"{path}::{test}" for path, test in laws()[law] if test not in functions(path)]
-    assert not missing, "\n".join(missing)
+def test_the_page_of_laws_is_written_from_the_tests():
+    assert RULES["rules/laws"] == laws.laws_page(), "python tools/laws.py"
 
 
-def test_every_law_names_a_test():
-    named = {anchor for anchor in anchors("semantics") if anchor.startswith("law-")}
+def test_every_law_has_tests_and_every_mark_names_a_law():
     # Two anchors of one law stand side by side; the second has its tests.
-    assert named - laws().keys() == {"law-restart"}
+    assert set(law_anchors()) - set(laws.tests_of_laws()) == {"law-restart"}
+    assert set(laws.tests_of_laws()) <= set(law_anchors())
 
 
 ELSEWHERE = {
@@ -135,7 +125,7 @@ def test_every_rule_stands_beside_a_transcript_or_has_tests_elsewhere():
         for several in REFERENCE.findall(case)
         for anchor in re.findall(r"#([\w-]+)", several[1])
     }
-    sections = re.split(r'(?m)^(?=<a id="[\w-]+"></a>\n#{2,3} )', (ROOT / "docs" / "semantics.md").read_text())[1:]
+    sections = [one for page in RULES.values() for one in re.split(r'(?m)^(?=<a id="[\w-]+"></a>\n#{2,3} )', page)[1:]]
     rules = [ANCHOR.findall(section) for section in sections if len(section.splitlines()) > 3]
     bare = {anchors[0] for anchors in rules if not named & set(anchors)} - NO_RULES
     assert bare == set(ELSEWHERE), bare ^ set(ELSEWHERE)

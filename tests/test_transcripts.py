@@ -25,7 +25,7 @@ CASES = transcripts()
 
 
 def by_key(lines: Sequence[str]) -> list[str]:
-    """Between keys no order is promised (semantics.md#order-of-output), nor among dropped rows."""
+    """Between keys no order is promised (rules/output.md#order-of-output), nor among dropped rows."""
 
     def place(text: str) -> tuple[str, bool, str]:
         dropped = text.startswith(PaneKind.DROPPED)

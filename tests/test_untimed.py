@@ -1,4 +1,4 @@
-"""A source without event time in all of time, where nothing closes by it (semantics.md#untimed)."""
+"""A source without event time in all of time, where nothing closes by it (rules/windows.md#untimed)."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
 """What watermark policies say of themselves, and how they advance.
 
-See semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag.
+See rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Windows of rows: what happens between two runs, at the edges of 64 bits, and in words (semantics.md#windows-of-rows)."""
+"""Windows of rows: what happens between two runs, at the edges of 64 bits, and in words (rules/windows.md#windows-of-rows)."""
 
 import pyarrow as pa
 import pytest

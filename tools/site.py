@@ -5,7 +5,7 @@ The site has no text of its own. Its pages are docs/, with
 - README.md as the start page, CONTRIBUTING.md and CHANGELOG.md;
 - a page per example, with its program;
 - the gallery of examples/gallery.py, with a page that lists its figures;
-- under each rule of docs/semantics.md the transcripts that name it, which the tests run;
+- under each rule of docs/rules the transcripts that name it, which the tests run;
 - the pictures that pages ask for, drawn from a run of the very blocks that stand above them.
 
 Links are written for a reader of the repository and changed here for a reader of the site.
@@ -31,6 +31,7 @@ TOP = {
     "SECURITY.md": "security.md",
 }
 LINKED = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
+RULE = re.compile(r"rules/[\w-]+\.md#")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 
 
@@ -48,8 +49,8 @@ def main() -> int:
         _write(PAGES / page, ROOT / name)
     write_examples(PAGES / "examples")
     write_gallery(PAGES)
-    semantics = PAGES / "semantics.md"
-    semantics.write_text(with_transcripts(semantics.read_text("utf-8")), "utf-8")
+    for page in (PAGES / "rules").glob("*.md"):
+        page.write_text(with_transcripts(page.read_text("utf-8")), "utf-8")
     return 0
 
 
@@ -124,18 +125,16 @@ def transcripts() -> dict[str, list[tuple[str, str]]]:
     for path in sorted((ROOT / "tests" / "transcripts").glob("*.txt")):
         for case in re.split(r"^## ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
             title, _, body = case.partition("\n")
-            named = [
-                one for line in case.splitlines() if "semantics.md#" in line for one in re.findall(r"#([\w-]+)", line)
-            ]
-            title = re.sub(r" \(semantics\.md#.*\)$", "", title)
-            text = "\n".join(line for line in body.splitlines() if not line.startswith("# semantics.md#")).strip()
+            named = [one for line in case.splitlines() if RULE.search(line) for one in re.findall(r"#([\w-]+)", line)]
+            title = re.sub(r" \(rules/[\w-]+\.md#.*\)$", "", title)
+            text = "\n".join(line for line in body.splitlines() if not re.match(f"# {RULE.pattern}", line)).strip()
             for rule in dict.fromkeys(named):
                 found[rule].append((title, text))
     return found
 
 
 def with_transcripts(text: str) -> str:
-    """docs/semantics.md with the transcripts of each rule at the end of its section."""
+    """A page of rules with the transcripts of each at the end of its section."""
     cases = transcripts()
     parts = re.split(r'(?m)^(?=<a id="[\w-]+"></a>\n#{2,3} )', text)
     return "".join(part + _cases(part, cases) for part in parts)

@@ -1,7 +1,7 @@
 """The contract of a trigger: when does a window fire, and when is it finished?
 
 Each (key, window) has its own state for each trigger of the tree. A trigger is asked once per bundle and window,
-and when a clock it waits for passes (docs/semantics.md#when-a-window-is-asked). The engine holds the states of many
+and when a clock it waits for passes (docs/rules/triggers.md#when-a-window-is-asked). The engine holds the states of many
 windows as columns and calls
 
     on_rows_columns      rows have come for some windows
@@ -187,7 +187,7 @@ class Trigger:
     def may_lose_rows(self, allowed_lateness_us: int, /) -> bool:
         """Whether it can finish while rows may still come, which are then dropped.
 
-        See docs/semantics.md#triggers-that-can-lose-rows.
+        See docs/rules/triggers.md#triggers-that-can-lose-rows.
         """
         return True
 

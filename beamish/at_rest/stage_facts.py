@@ -1,4 +1,4 @@
-"""What is to be known of a stage from what its shards note, whatever of it is windows or not (docs/semantics.md#inspect)."""
+"""What is to be known of a stage from what its shards note, whatever of it is windows or not (docs/rules/running.md#inspect)."""
 
 from __future__ import annotations
 

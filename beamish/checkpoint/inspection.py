@@ -1,4 +1,4 @@
-"""A checkpoint, looked into: ``bm.inspect`` (docs/semantics.md#inspect)."""
+"""A checkpoint, looked into: ``bm.inspect`` (docs/rules/running.md#inspect)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a step drops: why, how many, and as rows of output (docs/semantics.md#dropped-rows)."""
+"""Rows that a step drops: why, how many, and as rows of output (docs/rules/output.md#dropped-rows)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """When rows of output came out: the place of each among all that its shard ever gave, and where the watermark stood.
 
 A shard gives its rows in order, and a key is always of the same shard. So whoever runs shards counts the rows of each, from
-one step to the next, and the rows of a key are in order for ever (docs/semantics.md#pane-sequence). The watermark is the one that
-the stage hands on (docs/semantics.md#pane-watermark).
+one step to the next, and the rows of a key are in order for ever (docs/rules/panes.md#pane-sequence). The watermark is the one that
+the stage hands on (docs/rules/panes.md#pane-watermark).
 """
 
 from __future__ import annotations

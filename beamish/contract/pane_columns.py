@@ -36,7 +36,7 @@ KINDS = (PaneKind.PANE, PaneKind.RETRACTION, PaneKind.DROPPED)
 TIMINGS = (PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE, PaneTiming.UNKNOWN)
 EARLY, ON_TIME, LATE, UNKNOWN = range(4)
 _CHANGES = (PaneChange.INSERT, PaneChange.UPDATE_AFTER, PaneChange.DELETE, PaneChange.UPDATE_BEFORE)
-"""What a pane does, and what it does if it ``replaces``; then a retraction (docs/semantics.md#pane-change)."""
+"""What a pane does, and what it does if it ``replaces``; then a retraction (docs/rules/panes.md#pane-change)."""
 
 COLUMNS: dict[str, tuple[str, Any]] = {
     "key_at": ("int64", NO_ENTRY),

@@ -22,7 +22,7 @@ METADATA = "beamish"
 
 @attrs.frozen
 class Ledger:
-    """What is known of rows of output (docs/semantics.md#pane-change).
+    """What is known of rows of output (docs/rules/panes.md#pane-change).
 
     Attributes:
         keys: the key columns.

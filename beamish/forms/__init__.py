@@ -1,4 +1,4 @@
-"""Input forms: how the rows of a source say what they do. Without one a row is a row (docs/semantics.md#input-forms).
+"""Input forms: how the rows of a source say what they do. Without one a row is a row (docs/rules/changelogs.md#input-forms).
 
 There are four ways in which rows can be changes. In two of them a row is a whole row that comes or goes, and the stage over them
 counts it in or out; these are the forms in this folder. In the other two a row sets what its key holds, so what it replaces is

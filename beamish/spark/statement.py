@@ -154,7 +154,7 @@ def _shown(statement: Statement, panes: DataFrame, computed: Sequence[str]) -> D
 def _pane(statement: Statement, panes: DataFrame) -> Column:
     """The column ``pane``, and what is known of the rows by the names that the SELECT list has."""
     pane, ledger = F.col("pane"), Ledger.read(panes.schema["pane"].metadata)
-    if statement.having is not None:  # it may have left out the row before or after (docs/semantics.md#pane-change)
+    if statement.having is not None:  # it may have left out the row before or after (docs/rules/panes.md#pane-change)
         alone = F.create_map(*(F.lit(str(word)) for change in PaneChange for word in (change, change.alone)))
         pane = pane.withField("change", alone[pane["change"]])
     if ledger is None:

@@ -36,7 +36,7 @@ class CalendarWindows(WindowOption):
 
     Boundary k is the local midnight of ``starting + k * n`` units, each counted from ``starting`` (31 January
     and one month is the last of February). A midnight that does not exist is the first instant after it, one
-    that comes twice is the first (docs/semantics.md#calendar-windows; Beam's Java CalendarWindows). Before the year 1
+    that comes twice is the first (docs/rules/windows.md#calendar-windows; Beam's Java CalendarWindows). Before the year 1
     and after 9999 there are no boundaries: the first window begins, and the last one ends, with these years (in UTC).
 
     Args:

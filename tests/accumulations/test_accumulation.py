@@ -124,6 +124,7 @@ def test_a_column_is_a_name(make, column):
         make(column)
 
 
+@pytest.mark.of_law("law-accumulators")
 @FEW
 @given(rows_of(st.none() | st.integers(0, 5)), st.integers(0, 30))
 def test_a_users_accumulation_keeps_the_laws(rows, cut):

@@ -65,6 +65,7 @@ def test_hashes_do_not_depend_on_where_a_value_lies(texts, cut):
     assert len(set(hash_values(column).tolist())) == len(set(texts))
 
 
+@pytest.mark.of_law("law-accumulators")
 @pytest.mark.parametrize("kind", KINDS)
 @FEW
 @given(data=st.data(), cut=st.integers(0, 30))

@@ -26,6 +26,7 @@ def test_reduce_ignores_nulls_and_gives_null_for_nothing():
     assert value(Reduce(max, "x"), [None], pa.null()) is None
 
 
+@pytest.mark.of_law("law-accumulators")
 @FEW
 @given(INTS, st.integers(0, 30))
 def test_reduce_keeps_the_laws(rows, cut):
@@ -96,6 +97,7 @@ def test_fold_without_merge_is_refused_for_windows_that_merge():
     Fold(0, operator.add, "x", merge=operator.add).check("total", merging=True)
 
 
+@pytest.mark.of_law("law-accumulators")
 @FEW
 @given(rows_of(st.integers(-100, 100)), st.integers(0, 30))
 def test_fold_with_merge_keeps_the_laws(rows, cut):

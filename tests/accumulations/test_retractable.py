@@ -118,6 +118,7 @@ def drawn(data, types):
     )
 
 
+@pytest.mark.of_law("law-retract")
 @pytest.mark.parametrize(("accumulation", "types"), CASES, ids=IDS)
 @given(data=st.data())
 @FEW
@@ -142,6 +143,7 @@ def test_rows_less_those_removed_are_the_rest(accumulation, types, data):
     assert_same(told(again).to_pylist(), values(accumulation, rows, *types), floats)
 
 
+@pytest.mark.of_law("law-retract")
 @pytest.mark.parametrize(("accumulation", "types"), CASES, ids=IDS)
 def test_all_rows_removed_are_no_rows(accumulation, types):
     rows = [

@@ -1,4 +1,4 @@
-"""Midnights that do not exist (semantics.md#calendar-windows)."""
+"""Midnights that do not exist (rules/windows.md#calendar-windows)."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Where the watermark goes when nothing moves it (semantics.md#idle-timeout, #processing-time-lag)."""
+"""Where the watermark goes when nothing moves it (rules/time.md#idle-timeout, #processing-time-lag)."""
 
 import beamish as bm
 from beamish.contract.clocks import Clocks

@@ -1,4 +1,4 @@
-"""Rows that are dropped for their event time, and how dropped rows are counted (semantics.md#dropped-rows)."""
+"""Rows that are dropped for their event time, and how dropped rows are counted (rules/output.md#dropped-rows)."""
 
 import attrs
 import pyarrow as pa

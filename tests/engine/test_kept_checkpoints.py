@@ -1,4 +1,4 @@
-"""What a release wrote, every later version reads (docs/semantics.md#state-format): the files in tests/checkpoints."""
+"""What a release wrote, every later version reads (docs/rules/running.md#state-format): the files in tests/checkpoints."""
 
 from __future__ import annotations
 

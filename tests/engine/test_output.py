@@ -1,6 +1,6 @@
 """Timestamps and timings of panes of windows that only a user's option makes.
 
-See semantics.md#pane-timing, #pane-timestamps.
+See rules/panes.md#pane-timing, #pane-timestamps.
 """
 
 import attrs

@@ -1,4 +1,4 @@
-"""Ids that a shard remembers, and their hashes beside them (semantics.md#duplicates-within)."""
+"""Ids that a shard remembers, and their hashes beside them (rules/output.md#duplicates-within)."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,6 +1,6 @@
 """What triggers do to windows that were merged, and to parts that have fired already.
 
-See semantics.md#or-finally, #merging-triggers.
+See rules/triggers.md#or-finally, #merging-triggers.
 """
 
 from decimal import Decimal

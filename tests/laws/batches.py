@@ -1,6 +1,6 @@
 """What a batch computation gives for the rows that were not dropped, and who was.
 
-See semantics.md#law-live-panes-equal-batch.
+See rules/laws.md#law-live-panes-equal-batch.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Watched(Twin):
 
 
 def meets_a_session_gone(pipeline: Pipeline, script: TestStream) -> bool:
-    """Whether semantics.md#ledger excepts this script."""
+    """Whether rules/panes.md#ledger excepts this script."""
     twin = Watched(pipeline.flow)
     for event in script.events:
         twin.step(as_step(event))
@@ -126,7 +126,7 @@ def meets_a_session_gone(pipeline: Pipeline, script: TestStream) -> bool:
 class KeepsDropped(Twin):
     """A twin that keeps what it dropped: a removal that was dropped has removed nothing.
 
-    See semantics.md#retractions-as-rows.
+    See rules/stages.md#retractions-as-rows.
     """
 
     def __init__(self, flow: Flow) -> None:

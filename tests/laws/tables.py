@@ -1,4 +1,4 @@
-"""What a batch makes of changes and of rows that meet them: plain lists, sorted (semantics.md#versions, #as-of-joins)."""
+"""What a batch makes of changes and of rows that meet them: plain lists, sorted (rules/tables.md#versions, #as-of-joins)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of as-of joins (semantics.md#as-of-joins): the engine is the twin, and in the end all is as in a batch."""
+"""Laws of as-of joins (rules/tables.md#as-of-joins): the engine is the twin, and in the end all is as in a batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ UNLISTED = Drawing(with_dropped=no)
 ROWS = {"lefts": ("rows",), "tables": ("rows",)}
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_a_join_of_rows(data):
     pipeline = data.draw(as_of_joins(**ROWS))
@@ -53,6 +55,7 @@ def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
     agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(1.25)
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):
@@ -60,6 +63,7 @@ def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(1.5)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_stage_over_a_join(data):
@@ -67,6 +71,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_stage_over_a_join(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-versions-state")
 @cost(3)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
@@ -75,6 +80,7 @@ def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
 
 
+@pytest.mark.of_law("law-as-of-joins")
 @given(st.data())
 def test_every_retraction_of_a_join_repeats_a_row_that_is_live(data):
     pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting))))
@@ -107,6 +113,7 @@ def batch_of(pipeline, script, panes):
     return matches_of_batch(pipeline, changes, rows, value_names(pipeline, script))
 
 
+@pytest.mark.of_law("law-as-of-joins")
 @given(st.data())
 def test_in_the_end_the_live_rows_are_the_batch_join_of_what_was_not_dropped(data):
     """Whatever is early, whatever the grace, whoever is waited for; no two changes are equal."""
@@ -175,6 +182,7 @@ def test_what_the_table_of_a_join_begins_with_is_a_first_bundle(data):
 PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, mode=st.just(retracting), with_dropped=no)
 
 
+@pytest.mark.of_law("law-as-of-joins")
 @cost(1.5)
 @given(st.data())
 def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_nothing_in_the_end(data):
@@ -193,6 +201,7 @@ def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_no
     assert close(dict(sorted(one.items())), dict(sorted(other.items()))), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
+@pytest.mark.of_law("law-as-of-joins")
 @cost(1.5)
 @given(st.data())
 def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_row(data):
@@ -207,6 +216,7 @@ def test_a_discarding_join_gives_the_first_that_a_retracting_one_gives_of_each_r
     )
 
 
+@pytest.mark.of_law("law-as-of-joins")
 @given(st.data())
 def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     of = Drawing(policy=simple, mode=st.just(bm.AccumulationMode.DISCARDING), with_dropped=yes)
@@ -218,6 +228,7 @@ def test_each_row_of_a_discarding_left_join_comes_out_once_or_is_dropped(data):
     assert sorted(came) == sorted(rows), f"{pipeline!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-as-of-joins")
 @cost(2)
 @given(st.data())
 def test_a_stage_over_a_join_is_in_the_end_the_batch_of_both(data):

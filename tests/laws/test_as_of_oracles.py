@@ -1,4 +1,4 @@
-"""What an as-of join comes to is what pandas and DuckDB make of it (semantics.md#as-of-joins).
+"""What an as-of join comes to is what pandas and DuckDB make of it (rules/tables.md#as-of-joins).
 
 They are given what was taken, and one change a key and time. A delete is met like any change, by its id, and is blanked
 after. A null key meets nothing here: those rows and changes are left out.

@@ -1,6 +1,6 @@
 """Law: a run that is stopped, carried over to other shards and continued gives what one that never stopped gives.
 
-See semantics.md#law-carried-over.
+See rules/laws.md#law-carried-over.
 """
 
 from __future__ import annotations
@@ -91,12 +91,14 @@ def _kept(pipeline):
     return bm.Pipeline(attrs.evolve(pipeline.flow, stage=attrs.evolve(stage, options=options)))
 
 
+@pytest.mark.of_law("law-carried-over")
 @given(st.data())
 def test_other_shards_change_nothing(data):
     pipeline = _kept(data.draw(pipelines(window=windows)))
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_ids_for_a_time(data):
@@ -111,6 +113,7 @@ def test_other_shards_change_nothing_of_ids_for_a_time(data):
     changes_nothing(pipeline, data.draw(dense_scripts), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_rows_once(data):
@@ -118,6 +121,7 @@ def test_other_shards_change_nothing_of_rows_once(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_what_is_retained(data):
@@ -125,6 +129,7 @@ def test_other_shards_change_nothing_of_what_is_retained(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
@@ -139,6 +144,7 @@ def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
     changes_nothing(pipeline, data.draw(dense_scripts), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_windows_of_rows(data):
@@ -146,6 +152,7 @@ def test_other_shards_change_nothing_of_windows_of_rows(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_pairs_that_come_once(data):
@@ -153,6 +160,7 @@ def test_other_shards_change_nothing_of_pairs_that_come_once(data):
     changes_nothing(pipeline, data.draw(merges.scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("shards", [(2, 1), (4, 2), (3, 1)])
 def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_one_now(shards):
     rows = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
@@ -166,6 +174,7 @@ def test_a_pair_comes_once_where_shards_that_numbered_more_rows_and_fewer_are_on
         assert not differences(pipeline.run(script), both, pipeline)
 
 
+@pytest.mark.of_law("law-carried-over")
 @pytest.mark.parametrize("keys", [("team",), ("team", "part")])
 def test_rows_are_counted_on_over_the_stream(keys):
     pipeline = (
@@ -183,6 +192,7 @@ def test_rows_are_counted_on_over_the_stream(keys):
         assert not differences(pipeline.run(script), both, pipeline)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_what_a_suppress_holds(data):
@@ -191,6 +201,7 @@ def test_other_shards_change_nothing_of_what_a_suppress_holds(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_a_suppress_in_long_scripts(data):
@@ -198,6 +209,7 @@ def test_other_shards_change_nothing_of_a_suppress_in_long_scripts(data):
     changes_nothing(pipeline, data.draw(busy_scripts), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_under_several_windowings(data):
@@ -205,6 +217,7 @@ def test_other_shards_change_nothing_under_several_windowings(data):
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data):
@@ -213,6 +226,7 @@ def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data)
     changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_changes(data):
@@ -251,6 +265,7 @@ def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
         assert not differences(CHANGES.run(script), both, CHANGES)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_a_versioned_table(data):
@@ -263,6 +278,7 @@ def test_other_shards_change_nothing_of_a_versioned_table(data):
     changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 @few
 @given(st.data())
 def test_other_shards_change_nothing_of_an_as_of_join(data):
@@ -270,6 +286,7 @@ def test_other_shards_change_nothing_of_an_as_of_join(data):
     changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
 
 
+@pytest.mark.of_law("law-carried-over")
 def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
     for pipeline, script in ((CHAIN, SCRIPT), (MERGED, OF_TWO)):
         whole = [pipeline.run(script), *(carried(pipeline, pipeline, script, at, (2, 3)) for at in (1, 2, 3))]
@@ -277,6 +294,7 @@ def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
             assert not differences(whole[0], [*chain(*both)], pipeline)
 
 
+@pytest.mark.of_law("law-carried-over")
 def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
     then = BARE.accumulating_and_retracting().accumulate(n=Count(), s=Sum("v"), most=Max("v"))
     now = BARE.accumulating_and_retracting().accumulate(n=Count(), most=Max("v"))
@@ -287,6 +305,7 @@ def test_an_accumulation_that_is_dropped_is_gone_and_the_others_stay():
         assert sorted(map(line, second)) == sorted(map(line, as_if_never_there))
 
 
+@pytest.mark.of_law("law-carried-over")
 def test_each_key_is_numbered_on():
     panes = [*chain(*carried(PLAIN, PLAIN, SCRIPT, 3, (2, 5)))]
     for key in "ab":

@@ -1,6 +1,6 @@
 """Laws of chained stages: the engine gives what the twin gives; totals downstream are right.
 
-See semantics.md#steps-of-later-stages, #retractions-as-rows.
+See rules/stages.md#steps-of-later-stages, #retractions-as-rows.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 import attrs
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ from tests.strategies.watermarks import bounded_out_of_orderness
 from tests.twin.run import run as run_twin
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_chain(data):
     chain = data.draw(chains())
@@ -38,6 +40,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_chain(data):
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-order-and-shards")
 @cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_chain(data):
@@ -68,10 +71,11 @@ def of_teams(script):
     return TestStream(tuple(events)).advance_watermark_to_infinity()
 
 
+@pytest.mark.of_law("law-live-panes-equal-batch")
 @cost(2)
 @given(st.data())
 def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batches(data):
-    """Of both stages; a removal that came too late has removed nothing (semantics.md#retractions-as-rows)."""
+    """Of both stages; a removal that came too late has removed nothing (rules/stages.md#retractions-as-rows)."""
     yes = st.just(True)  # noqa: FBT003
     chain = data.draw(chains(first=retracting_stages, mode=st.just(retracting), with_dropped=yes))
     (only,) = chain.flow.inputs
@@ -88,6 +92,7 @@ def test_after_the_end_of_time_the_live_panes_of_a_chain_are_those_of_two_batche
         assert close(dict(pane.values), expected[at]), f"{words}\n{line(pane)}\n{expected[at]}"
 
 
+@pytest.mark.of_law("law-totals-downstream")
 @given(st.integers(0, 2**32))
 def test_totals_downstream_are_right_after_every_bundle(number):
     """Sum per key, then count and names per sum: always what a batch of the rows so far gives."""

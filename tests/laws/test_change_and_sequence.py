@@ -1,4 +1,4 @@
-"""Laws of what rows do and of their numbers (semantics.md#pane-change, #pane-sequence); that the twin says the same of each
+"""Laws of what rows do and of their numbers (rules/panes.md#pane-change, #pane-sequence); that the twin says the same of each
 row is part of the law of the twin."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def by_key(panes):
     return found
 
 
+@pytest.mark.of_law("law-change")
 @given(st.data())
 def test_an_update_before_and_its_update_after_stand_next_to_each_other(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))
@@ -67,6 +69,7 @@ def test_an_update_before_and_its_update_after_stand_next_to_each_other(data):
                     assert (one.kind, after.kind, one.window) == (PaneKind.RETRACTION, PaneKind.PANE, after.window)
 
 
+@pytest.mark.of_law("law-change")
 @given(st.data())
 def test_folding_by_change_and_by_retractions_give_the_same_live_panes(data):
     """By change a reader needs no images of before: an UPDATE_BEFORE is skipped, a DELETE needs the key and the window."""
@@ -104,6 +107,7 @@ def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
     assert live == +rows, f"{pipeline!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-sequence")
 @given(st.data())
 def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_kept(data):
     pipeline, script = drawn(data, data.draw(any_kind))
@@ -112,6 +116,7 @@ def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_ke
     assert not unordered(panes), f"{pipeline!r}\n{script!r}\n{how!r}"
 
 
+@pytest.mark.of_law("law-sequence")
 @given(st.data())
 def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
     pipeline, script = drawn(data, data.draw(any_kind))
@@ -121,6 +126,7 @@ def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
         assert {pane.watermark for pane in panes} <= {as_time(twin.watermark)}, f"{pipeline!r}\n{script!r}\n{event!r}"
 
 
+@pytest.mark.of_law("law-sequence")
 @given(st.data())
 def test_what_was_live_as_of_a_watermark_is_what_is_live_of_the_events_until_then(data):
     pipeline, script = drawn(data, data.draw(any_kind.filter(lambda kind: kind != "windows")))

@@ -1,4 +1,4 @@
-"""Law: a run that goes on from another pipeline's checkpoint does what semantics.md#restart says of each change (#law-changed-between-runs)."""
+"""Law: a run that goes on from another pipeline's checkpoint does what rules/running.md#restart says of each change (#law-changed-between-runs)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def goes_on(data, then, script, **ways):
     agree(then, data.draw(changed(then, **ways)), script, data.draw(st.integers(1, len(script.events))))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
 def test_another_pipeline_goes_on(data):
     then = data.draw(pipelines(asks=data.draw(st.integers(0, 3)) == 3))
@@ -99,18 +100,21 @@ def goes_on_in_a_long_script(data, **what):
     goes_on(data, then, data.draw(dense_scripts), **ways)
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_in_long_scripts(data):
     goes_on_in_a_long_script(data, window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_with_sessions(data):
     goes_on_in_a_long_script(data, window=st.builds(bm.Sessions, st.integers(2, 6)), mode=st.just(retracting))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_with_windows_of_rows(data):
@@ -118,6 +122,7 @@ def test_another_pipeline_goes_on_with_windows_of_rows(data):
     goes_on(data, then, data.draw(scripts(then)), ids=st.just(("score",)))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_over_panes(data):
@@ -134,6 +139,7 @@ def test_another_pipeline_goes_on_over_panes(data):
     agree(then, now, script, data.draw(st.integers(1, len(script.events))))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_with_a_merge(data):
@@ -141,6 +147,7 @@ def test_another_pipeline_goes_on_with_a_merge(data):
     goes_on(data, then, data.draw(merges.scripts(then)))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_pipeline_goes_on_under_a_suppress(data):
@@ -150,6 +157,7 @@ def test_another_pipeline_goes_on_under_a_suppress(data):
     goes_on(data, then, data.draw(scripts(then)))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
 def test_windowings_that_are_added_begin_with_the_next_rows(data):
     """Each, as the pipeline of it alone would give it: of one that is added, to which no row came before."""
@@ -188,6 +196,7 @@ def test_what_a_suppress_holds_is_known_wherever_a_windowing_is_added(names):
         in_two_runs(held, more, script, 2)
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
 def test_other_conditions_hold_from_the_next_pane_on(data):
     """Of panes that are not taken back."""
@@ -210,6 +219,7 @@ NARROW_AND_WIDE = {
 }
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
 def test_wider_types_go_on_as_if_they_had_been_there_from_the_start(data):
     pipeline = data.draw(st.one_of(pipelines(), chains()))
@@ -240,11 +250,13 @@ def of_tables(data, then):
     agree(then, data.draw(changed_tables(then)), script, data.draw(st.integers(1, len(script.events))))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @given(st.data())
 def test_another_table_goes_on(data):
     of_tables(data, data.draw(tables.versions()))
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @cost(2)
 @given(st.data())
 def test_another_as_of_join_goes_on(data):

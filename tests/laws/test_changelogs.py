@@ -1,10 +1,11 @@
-"""Laws of changes taken in (semantics.md#from-changelog): after every bundle all is as over the rows that the table holds then."""
+"""Laws of changes taken in (rules/changelogs.md#from-changelog): after every bundle all is as over the rows that the table holds then."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from tests.strategies.changelogs import feeds, keeps, pipelines, scripts
 from tests.twin import run as run_twin
 
 
+@pytest.mark.of_law("law-changelogs")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_changelog(data):
     """Removals of rows that never were among them, where accumulations keep the rows of their windows."""
@@ -29,6 +31,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_changelog(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-changelogs")
 @given(st.data())
 def test_after_every_bundle_what_is_live_is_a_batch_of_the_rows_that_the_table_holds(data):
     pipeline = data.draw(pipelines(at_once=True))
@@ -50,6 +53,7 @@ def shown(panes):
     )
 
 
+@pytest.mark.of_law("law-changelogs")
 @cost(1.5)
 @given(st.data())
 def test_shards_packing_stored_bytes_and_the_order_of_rows_change_nothing_in_a_changelog(data):

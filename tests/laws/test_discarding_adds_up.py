@@ -1,8 +1,9 @@
-"""Law: discarding panes 0 to i, added up, are accumulating pane i (semantics.md#law-discarding-adds-up)."""
+"""Law: discarding panes 0 to i, added up, are accumulating pane i (rules/laws.md#law-discarding-adds-up)."""
 
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def of_each_key(pipeline, panes):
     return keys
 
 
+@pytest.mark.of_law("law-discarding-adds-up")
 @given(st.data())
 def test_discarding_panes_add_up_to_the_accumulating_pane(data):
     pipeline, discarding, accumulating = in_both_modes(data, window=windows.filter(lambda option: not option.merging))
@@ -75,6 +77,7 @@ def test_discarding_panes_add_up_to_the_accumulating_pane(data):
             check([pane for pane in parts[key][: i + 1] if pane.window == whole.window], whole)
 
 
+@pytest.mark.of_law("law-discarding-adds-up")
 @given(st.data())
 def test_discarding_panes_of_a_session_and_of_all_merged_into_it_add_up(data):
     merging = st.one_of(sessions, own_windows.filter(lambda option: option.merging and option != OfABlock()))

@@ -1,10 +1,11 @@
-"""Laws of rows that come again (semantics.md#law-duplicates): the twin's, and what replays, cuts and identities come to."""
+"""Laws of rows that come again (rules/laws.md#law-duplicates): the twin's, and what replays, cuts and identities come to."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ of_one_key = {
 }
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again(data):
@@ -44,6 +46,7 @@ def test_engine_and_twin_know_the_same_rows_again(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again_in_long_scripts(data):
@@ -52,6 +55,7 @@ def test_engine_and_twin_know_the_same_rows_again_in_long_scripts(data):
     agree(evolve(pipeline, deduplication=data.draw(by_score)), data.draw(dense_scripts))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_know_the_same_rows_again_in_sessions_that_meet(data):
@@ -64,6 +68,7 @@ def policies():
     return {"WindowOperator": windows, "DuplicatesOperator": SpanPolicy(rows=2, first_us=1, few_spans=1)}
 
 
+@pytest.mark.of_law("law-duplicates")
 @cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing(data):
@@ -105,6 +110,7 @@ def with_ids(script):
 STEADY = st.sampled_from([bm.BoundedOutOfOrderness(0), bm.ProcessingTimeLag(2)])
 
 
+@pytest.mark.of_law("law-duplicates")
 @cost(2)
 @given(st.data())
 def test_a_replay_changes_no_pane(data):
@@ -121,6 +127,7 @@ def test_a_replay_changes_no_pane(data):
     assert Counter(map(line, plain)) == Counter(map(line, twice)), repr(known)
 
 
+@pytest.mark.of_law("law-duplicates")
 @cost(2)
 @given(st.data())
 def test_rows_that_are_all_of_their_own_are_as_without(data):

@@ -1,4 +1,4 @@
-"""Laws at the edges of time: what is true of seconds is true of millennia, and of the years 1 and 9999 (semantics.md#event-time-range)."""
+"""Laws at the edges of time: what is true of seconds is true of millennia, and of the years 1 and 9999 (rules/windows.md#event-time-range)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def at_the_edge(data, kind):
     return moved, edge.script(pipeline, data.draw(scripts_of(pipeline)))
 
 
+@pytest.mark.of_law("law-edges-of-time")
 @every_kind
 @cost(4)
 @given(data=st.data())
@@ -51,6 +52,7 @@ def test_engine_and_twin_give_the_same_at_the_edges_of_time(kind, data):
     agree(*at_the_edge(data, kind))
 
 
+@pytest.mark.of_law("law-edges-of-time")
 @cost(3)
 @given(data=st.data(), kind=st.sampled_from([*KINDS]), shards=st.integers(1, 3))
 def test_shards_packing_and_stored_bytes_change_nothing_at_the_edges_of_time(data, kind, shards):

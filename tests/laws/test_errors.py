@@ -1,4 +1,4 @@
-"""Laws of rows with which something raises: they are dropped, and all else is as if they had not come (semantics.md#errors)."""
+"""Laws of rows with which something raises: they are dropped, and all else is as if they had not come (rules/output.md#errors)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def silent(panes):
     return [attrs.evolve(pane, message=None) for pane in panes]
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors(data):
@@ -114,6 +116,7 @@ def test_engine_and_twin_drop_the_same_rows_for_errors(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_chain(data):
@@ -126,6 +129,7 @@ def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_chain(data):
     assert not found, "\n".join([repr(chain), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_suppressed_stage(data):
@@ -134,12 +138,13 @@ def test_engine_and_twin_drop_the_same_rows_for_errors_in_a_suppressed_stage(dat
     script = huge(data.draw(scripts(pipeline)))
     try:
         panes = silent(pipeline.run(script))
-    except (NumericOverflowError, bm.BufferFullError):  # of no row: panes that add up (semantics.md#errors-of-panes)
+    except (NumericOverflowError, bm.BufferFullError):  # of no row: panes that add up (rules/output.md#errors-of-panes)
         assume(False)  # noqa: FBT003
     found = differences(panes, run(pipeline, script.events), pipeline)
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_of_errors(data):
@@ -150,6 +155,7 @@ def test_shards_packing_and_stored_bytes_change_nothing_of_errors(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
@@ -161,6 +167,7 @@ def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(data):
@@ -176,6 +183,7 @@ def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(d
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@pytest.mark.of_law("law-errors")
 @cost(2)
 @given(st.data())
 def test_live_panes_are_a_batch_of_the_rows_that_were_not_dropped_for_errors(data):

@@ -1,6 +1,6 @@
 """Laws of trees: merges whose sides are sources, stages, chains or merges, drawn.
 
-See semantics.md#order-of-output, #joins, #steps-of-later-stages, #retractions-as-rows, #law-order-and-shards, #law-state-round-trip.
+See rules/output.md#order-of-output, rules/stages.md#joins, #steps-of-later-stages, #retractions-as-rows, rules/laws.md#law-order-and-shards, #law-state-round-trip.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ from tests.twin.windows import assign
 yes, no = st.just(True), st.just(False)  # noqa: FBT003
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
@@ -44,6 +46,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-order-and-shards")
 @cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
@@ -57,6 +60,7 @@ def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
 RETRACTING = attrs.evolve(ANYTHING, mode=st.just(retracting))
 
 
+@pytest.mark.of_law("law-ledger")
 @cost(2)
 @given(st.data())
 def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_live_pane(data):
@@ -67,10 +71,11 @@ def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_
 PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(10**6), window=fixed_windows)
 
 
+@pytest.mark.of_law("law-live-panes-equal-batch")
 @cost(2)
 @given(st.data())
 def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch_of_its_sides_live_panes(data):
-    """semantics.md#law-live-panes-equal-batch, where the root drops nothing: it waits, and no row is without event
+    """rules/laws.md#law-live-panes-equal-batch, where the root drops nothing: it waits, and no row is without event
     time."""
     pipeline = data.draw(flows(how=NOTHING_LOST, root=PATIENT, join=yes, with_dropped=no))
     script = with_times(data.draw(tree_scripts(pipeline, ends=True)))

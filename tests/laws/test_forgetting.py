@@ -1,4 +1,4 @@
-"""Laws of keys that are forgotten (semantics.md#law-forget-after)."""
+"""Laws of keys that are forgotten (rules/laws.md#law-forget-after)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     return pipeline
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_forget_the_same_keys(data):
@@ -44,6 +45,7 @@ def test_engine_and_twin_forget_the_same_keys(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_forget_the_same_key_in_long_scripts(data):
@@ -56,6 +58,7 @@ def test_engine_and_twin_forget_the_same_key_in_long_scripts(data):
     agree(data.draw(forgetting(**plain)), data.draw(dense_scripts))
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
@@ -77,6 +80,7 @@ def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_forgotten(data):
@@ -85,6 +89,7 @@ def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_wha
     agree_otherwise(pipeline, script, data.draw(variations))
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
@@ -103,6 +108,7 @@ def test_every_row_is_in_one_discarding_pane_whatever_is_forgotten(data):
     assert shown == given_, f"{pipeline!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
@@ -113,6 +119,7 @@ def test_a_span_that_no_key_is_without_rows_for_changes_nothing(data):
     assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
+@pytest.mark.of_law("law-forget-after")
 @cost(2)
 @given(st.data())
 def test_of_no_key_anything_is_kept_past_its_end(data):

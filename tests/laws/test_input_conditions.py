@@ -1,4 +1,4 @@
-"""Laws of conditions of inputs (semantics.md#conditions): a row that one leaves out is as if it had not come."""
+"""Laws of conditions of inputs (rules/stages.md#conditions): a row that one leaves out is as if it had not come."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def unconditioned(pipeline):
     return attrs.evolve(pipeline, flow=attrs.evolve(pipeline.flow, inputs=inputs))
 
 
+@pytest.mark.of_law("law-input-conditions")
 @every_kind
 @cost(3)
 @given(data=st.data())
@@ -61,6 +62,7 @@ def test_engine_and_twin_take_the_same_rows_of_an_input(kind, data):
     agree(*drawn(data, kind))
 
 
+@pytest.mark.of_law("law-input-conditions")
 @every_kind
 @cost(3)
 @given(data=st.data())
@@ -73,6 +75,7 @@ def test_a_row_left_out_of_an_input_is_as_if_it_had_not_come(kind, data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- with conditions, + without rows", *found])
 
 
+@pytest.mark.of_law("law-input-conditions")
 @every_kind
 @cost(5)
 @given(data=st.data())

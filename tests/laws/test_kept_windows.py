@@ -1,8 +1,9 @@
-"""Law: the windows that are kept after a script are those of the slow twin, with what they hold (semantics.md#kept-windows)."""
+"""Law: the windows that are kept after a script are those of the slow twin, with what they hold (rules/running.md#kept-windows)."""
 
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,13 +58,14 @@ def twins(pipeline, script):
 
 
 def in_order(panes):
-    """The same with their pairs in an order: they come in none (semantics.md#each-pair-once)."""
+    """The same with their pairs in an order: they come in none (rules/stages.md#each-pair-once)."""
     return [
         attrs.evolve(pane, values={name: sorted(pairs, key=plain) for name, pairs in pane.values.items()})
         for pane in panes
     ]
 
 
+@pytest.mark.of_law("law-kept-windows")
 @given(st.data())
 def test_the_pairs_that_are_due_after_a_script_are_those_of_the_twin(data):
     pipeline = data.draw(merges.merges(once=True))
@@ -73,6 +75,7 @@ def test_the_pairs_that_are_due_after_a_script_are_those_of_the_twin(data):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-kept-windows")
 @given(st.data())
 def test_the_windows_kept_after_a_script_are_those_of_the_twin(data):
     pipeline = data.draw(pipelines())
@@ -89,6 +92,7 @@ def as_read(rows, names):
     )
 
 
+@pytest.mark.of_law("law-kept-windows")
 @given(st.data())
 def test_a_state_says_without_its_pipeline_what_it_says_with_it(data):
     pipeline = data.draw(st.one_of(pipelines(), merges.merges(once=False)))

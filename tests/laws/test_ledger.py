@@ -1,8 +1,9 @@
-"""Laws of retracting streams (semantics.md#ledger)."""
+"""Laws of retracting streams (rules/panes.md#ledger)."""
 
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -45,12 +46,14 @@ def live_panes(pipeline, panes):
     return live
 
 
+@pytest.mark.of_law("law-ledger")
 @given(st.data())
 def test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one(data):
     pipeline = data.draw(pipelines(mode=st.just(retracting)))
     live_panes(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
+@pytest.mark.of_law("law-live-panes-equal-batch")
 @given(st.data())
 def test_after_the_end_of_time_the_live_panes_are_those_of_a_batch(data):
     pipeline = data.draw(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def words(*what):
     return "\n".join(map(repr, what))
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_merge(data):
     pipeline = data.draw(merges())
@@ -39,10 +41,11 @@ def test_engine_and_twin_give_the_same_panes_of_a_merge(data):
     assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-order-and-shards")
 @cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
-    """semantics.md#law-order-and-shards, #law-state-round-trip."""
+    """rules/laws.md#law-order-and-shards, #law-state-round-trip."""
     pipeline = data.draw(merges())
     script = data.draw(scripts(pipeline))
     cut = run_engine(pipeline.flow, script.events, Variation(shards=3, packs=2, round_trip=True))
@@ -53,7 +56,7 @@ def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
 def live_rows(pipeline, panes):
     """Read the rows in order and strike out what is retracted, row by row; what is live at the end.
 
-    See semantics.md#joins.
+    See rules/stages.md#joins.
     """
     live = Counter()
     of_window = {}
@@ -73,15 +76,17 @@ def live_rows(pipeline, panes):
     return +live
 
 
+@pytest.mark.of_law("law-ledger")
 @given(st.data())
 def test_every_retracted_row_strikes_out_a_live_one_and_a_window_has_one_live_pane(data):
     pipeline = data.draw(merges(mode=st.just(retracting), join=st.sampled_from([True, True, False])))
     live_rows(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
+@pytest.mark.of_law("law-live-panes-equal-batch")
 @given(st.data())
 def test_in_the_end_the_live_rows_of_a_join_are_those_of_a_batch(data):
-    """Over the rows that were not dropped (semantics.md#law-live-panes-equal-batch)."""
+    """Over the rows that were not dropped (rules/laws.md#law-live-panes-equal-batch)."""
     drawn = merges(window=fixed_windows, mode=st.just(retracting), policy=patient, join=yes, with_dropped=yes)
     pipeline = data.draw(drawn)
     script = data.draw(scripts(pipeline, ends=True))

@@ -1,9 +1,10 @@
-"""Law: at the end of time every (row, window) is in exactly one pane, or dropped (semantics.md#law-nothing-is-lost)."""
+"""Law: at the end of time every (row, window) is in exactly one pane, or dropped (rules/laws.md#law-nothing-is-lost)."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
 
 
+@pytest.mark.of_law("law-nothing-is-lost")
 @given(st.data())
 def test_every_row_is_in_one_discarding_pane_of_each_of_its_windows_or_dropped(data):
     pipeline = data.draw(

@@ -1,4 +1,4 @@
-"""Law: an option is a value: it survives pickle and repr, and is equal by what it says (semantics.md#law-options)."""
+"""Law: an option is a value: it survives pickle and repr, and is equal by what it says (rules/laws.md#law-options)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import _operator
 import pickle
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from tests.strategies.pipelines import pipelines, rows_once
 from tests.strategies.suppress import suppressed
 
 
+@pytest.mark.of_law("law-options")
 @given(st.data())
 def test_a_pipeline_survives_pickle_and_repr(data):
     pipeline = data.draw(st.one_of(pipelines(), suppressed(pipelines()), changes(), pipelines(once=True), rows_once()))
@@ -38,12 +40,14 @@ def test_a_pipeline_survives_pickle_and_repr(data):
         assert repr(copy) == repr(pipeline)
 
 
+@pytest.mark.of_law("law-options")
 @given(st.data())
 def test_two_pipelines_are_equal_if_they_read_alike(data):
     one, other = data.draw(pipelines()), data.draw(pipelines())
     assert (one == other) == (repr(one) == repr(other))
 
 
+@pytest.mark.of_law("law-options")
 @given(st.integers(0, 10**12), st.sampled_from(["microseconds", "milliseconds", "seconds"]))
 def test_a_duration_is_the_same_however_it_is_written(amount, unit):
     us = amount * {"microseconds": 1, "milliseconds": 1_000, "seconds": 1_000_000}[unit] + 1

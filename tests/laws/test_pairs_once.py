@@ -1,10 +1,11 @@
-"""Laws of joins that give each pair once (semantics.md#law-each-pair-once): the twin's, and that they come to what a plain join gives."""
+"""Laws of joins that give each pair once (rules/laws.md#law-each-pair-once): the twin's, and that they come to what a plain join gives."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import attrs
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def words(*what):
     return "\n".join(map(repr, what))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once(data):
@@ -66,6 +68,7 @@ def busy(draw, pipeline):
 patient = st.just(bm.BoundedOutOfOrderness(0))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once_in_long_scripts(data):
@@ -73,6 +76,7 @@ def test_engine_and_twin_make_the_same_pairs_once_in_long_scripts(data):
     agree(pipeline, data.draw(busy(pipeline)))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once_in_sessions_that_meet(data):
@@ -80,6 +84,7 @@ def test_engine_and_twin_make_the_same_pairs_once_in_sessions_that_meet(data):
     agree(pipeline, data.draw(busy(pipeline)))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_make_the_same_pairs_once_in_windows_that_overlap(data):
@@ -87,6 +92,7 @@ def test_engine_and_twin_make_the_same_pairs_once_in_windows_that_overlap(data):
     agree(pipeline, data.draw(busy(pipeline)))
 
 
+@pytest.mark.of_law("law-each-pair-once")
 @cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_pairs_once(data):
@@ -117,6 +123,7 @@ def pairs_of(panes, join):
     return [tuple(pair[name] and pair[name]["id"] for name in (join.left, join.right)) for pair in given]
 
 
+@pytest.mark.of_law("law-each-pair-once")
 @cost(2)
 @given(st.data())
 def test_the_pairs_are_those_of_a_plain_join_each_once(data):

@@ -1,9 +1,10 @@
-"""Law: panes of a window are numbered and timed EARLY* ON_TIME? LATE* (semantics.md#last-panes, #pane-timing)."""
+"""Law: panes of a window are numbered and timed EARLY* ON_TIME? LATE* (rules/panes.md#last-panes, #pane-timing)."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from tests.strategies.scripts import scripts
 ORDER = [PaneTiming.EARLY, PaneTiming.ON_TIME, PaneTiming.LATE]
 
 
+@pytest.mark.of_law("law-pane-numbers")
 @given(st.data())
 def test_panes_of_a_window_are_numbered_and_read_early_then_on_time_then_late(data):
     pipeline = data.draw(pipelines())

@@ -1,4 +1,4 @@
-"""Law: what is taken, computed and let out by conditions is what the slow twin says (semantics.md#conditions)."""
+"""Law: what is taken, computed and let out by conditions is what the slow twin says (rules/stages.md#conditions)."""
 
 from __future__ import annotations
 

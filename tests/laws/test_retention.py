@@ -1,4 +1,4 @@
-"""Laws of how much of its past a key keeps (semantics.md#law-retention)."""
+"""Laws of how much of its past a key keeps (rules/laws.md#law-retention)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     return pipeline
 
 
+@pytest.mark.of_law("law-retention")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_let_the_same_windows_fall_out(data):
@@ -44,6 +45,7 @@ def test_engine_and_twin_let_the_same_windows_fall_out(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-retention")
 @cost(2)
 @pytest.mark.parametrize(
     "window",
@@ -64,6 +66,7 @@ def test_engine_and_twin_let_the_same_windows_fall_out_in_long_scripts(window, d
     agree(pipeline, data.draw(dense_scripts))
 
 
+@pytest.mark.of_law("law-retention")
 @cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_kept(data):
@@ -72,6 +75,7 @@ def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_wha
     agree_otherwise(pipeline, script, data.draw(variations))
 
 
+@pytest.mark.of_law("law-retention")
 @cost(2)
 @given(st.data())
 def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
@@ -101,6 +105,7 @@ def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
     assert not differences(*shown, pipeline), repr(pipeline)
 
 
+@pytest.mark.of_law("law-retention")
 @cost(2)
 @given(st.data())
 def test_a_budget_that_is_never_reached_changes_nothing(data):

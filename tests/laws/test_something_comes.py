@@ -1,9 +1,10 @@
-"""Law: no pipeline that is accepted drops all rows of a script that are on time (semantics.md#law-something-comes)."""
+"""Law: no pipeline that is accepted drops all rows of a script that are on time (rules/laws.md#law-something-comes)."""
 
 from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def script_of(number: int, pipeline: bm.Pipeline) -> TestStream:
     return script.advance_watermark_to(500).advance_watermark_to_infinity()
 
 
+@pytest.mark.of_law("law-something-comes")
 @cost(2)
 @given(accepted(), st.integers(0, 2**20))
 def test_something_comes_out_of_what_is_accepted(pipeline, number):
@@ -114,6 +116,7 @@ def test_something_comes_out_of_what_is_accepted(pipeline, number):
     assert any(pane.kind is PaneKind.PANE for pane in panes), repr(pipeline)
 
 
+@pytest.mark.of_law("law-something-comes")
 @given(st.one_of(fixed_windows, sliding_windows), sliding_windows)
 def test_gaps_are_refused_exactly_where_they_hold_the_ends_of_all_windows(first, gaps):
     ends_us = [first.offset.us + first.size.us + number * first.period_us for number in range(600)]

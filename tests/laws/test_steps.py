@@ -1,7 +1,8 @@
-"""Law: a step is its parts (semantics.md#law-steps)."""
+"""Law: a step is its parts (rules/laws.md#law-steps)."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def is_steady(policy: bm.Watermark) -> bool:
     return policy.idle_timeout is None
 
 
+@pytest.mark.of_law("law-steps")
 @given(st.data())
 def test_a_step_gives_what_its_watermark_its_clock_and_its_rows_give_one_after_the_other(data):
     if data.draw(st.booleans()):

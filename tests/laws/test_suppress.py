@@ -1,6 +1,6 @@
 """Laws of suppress and changes: the engine is the twin; held updates come to what those of the stage come to.
 
-See semantics.md#law-suppress-identity and those after it.
+See rules/laws.md#law-suppress-identity and those after it.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def agree(pipeline, script):
     are_same(engine, twin, pipeline, repr(script), "- engine, + twin")
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_stages(data):
     pipeline = data.draw(suppressed(some_pipelines, buffers=some_buffers))
@@ -78,6 +79,7 @@ sessions = pipelines(
 )
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
@@ -85,24 +87,28 @@ def test_engine_and_twin_give_the_same_panes_of_suppressed_sessions(data):
     agree(data.draw(suppressed(sessions, buffers=some_buffers)), data.draw(scripts.dense_scripts))
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_stages_that_fire_again_and_again(data):
     """Waits that end while windows merge, are late and are taken back, several times in a step."""
     agree(data.draw(busy(some_buffers)), data.draw(busy_scripts))
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_suppressed_merges_and_trees(data):
     pipeline = data.draw(suppressed(some_merges, root=data.draw(st.booleans()), buffers=some_buffers))
     agree(pipeline, data.draw(st.one_of(merges.scripts(pipeline), tree_scripts(pipeline))))
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_rows_of_changes(data):
     pipeline = data.draw(changes.changes(buffers=some_buffers))
     agree(pipeline, data.draw(changes.scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-suppress-identity")
 @cost(2)
 @given(st.data())
 def test_identity_a_zero_wait_changes_nothing(data):
@@ -129,6 +135,7 @@ def drawn(data, buffers):
     return pipeline, data.draw(script_of(pipeline))
 
 
+@pytest.mark.of_law("law-suppress-state")
 @given(st.data())
 def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     pipeline, script = drawn(data, some_buffers)
@@ -137,6 +144,7 @@ def test_packing_and_stored_bytes_change_nothing_in_what_is_held(data):
     are_same(one, other, pipeline, repr(script))
 
 
+@pytest.mark.of_law("law-suppress-state")
 @given(st.data())
 def test_without_limits_the_number_of_shards_changes_nothing_in_what_is_held(data):
     pipeline, script = drawn(data, patient)
@@ -147,6 +155,7 @@ def test_without_limits_the_number_of_shards_changes_nothing_in_what_is_held(dat
 UNTIL = [bm.UntilWindowCloses(), bm.UntilTimeLimit(2, clock="event"), bm.UntilTimeLimit(3, clock="processing")]
 
 
+@pytest.mark.of_law("law-suppress-state")
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
 @given(data=st.data())
 def test_spill_with_any_limits_is_as_without_limits(until, data):
@@ -163,6 +172,7 @@ def test_spill_with_any_limits_is_as_without_limits(until, data):
     are_same(held.run(script), run(spilled.flow, script.events, Variation(round_trip=True)), plain, repr(script))
 
 
+@pytest.mark.of_law("law-suppress-limits")
 @pytest.mark.parametrize("until", UNTIL, ids=lambda until: until.describe())
 @given(data=st.data())
 def test_shut_down_gives_what_spill_gives_or_an_error(until, data):

@@ -1,8 +1,9 @@
-"""Law: between two runs all of a suppress may change but its name (semantics.md#law-suppress-restart)."""
+"""Law: between two runs all of a suppress may change but its name (rules/laws.md#law-suppress-restart)."""
 
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def of_twin(pipeline, otherwise, script, first):
     return out
 
 
+@pytest.mark.of_law("law-suppress-restart")
 @given(st.data())
 def test_a_second_run_with_another_suppress_goes_on_with_what_is_held(data):
     kind = data.draw(st.sampled_from(["rows", "rows", "sessions", "changes"]))

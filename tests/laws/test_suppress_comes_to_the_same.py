@@ -1,4 +1,4 @@
-"""Laws of suppress: what comes out is what the stage gave, and comes to the same (semantics.md#law-suppress-nothing-is-lost)."""
+"""Laws of suppress: what comes out is what the stage gave, and comes to the same (rules/laws.md#law-suppress-nothing-is-lost)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,12 +39,14 @@ def without(pipeline):
     return bm.Pipeline(attrs.evolve(pipeline.flow, stage=pipeline.flow.stage.of))
 
 
+@pytest.mark.of_law("law-suppress-ledger")
 @given(st.data())
 def test_ledger_what_a_suppressed_stage_takes_back_is_live_and_a_window_has_one_live_pane(data):
     pipeline = data.draw(suppressed(pipelines(mode=st.just(retracting))))
     live_panes(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
+@pytest.mark.of_law("law-suppress-ledger")
 @given(st.data())
 def test_ledger_of_suppressed_joins_row_by_row(data):
     joining = merges.merges(mode=st.just(retracting), join=st.sampled_from([True, True, False]))
@@ -54,6 +57,7 @@ def test_ledger_of_suppressed_joins_row_by_row(data):
 ENDING = {"watermark": bounded_out_of_orderness}
 
 
+@pytest.mark.of_law("law-suppress-nothing-is-lost")
 @given(st.data())
 def test_nothing_is_lost_at_the_end_of_time_the_same_panes_are_live(data):
     pipeline = data.draw(suppressed(pipelines(mode=st.just(retracting), accumulation=exact, **ENDING)))
@@ -65,6 +69,7 @@ def test_nothing_is_lost_at_the_end_of_time_the_same_panes_are_live(data):
         assert line(pane) == line(plain[at]), words
 
 
+@pytest.mark.of_law("law-suppress-nothing-is-lost")
 @given(st.data())
 def test_nothing_is_lost_at_the_end_of_time_the_same_rows_of_a_tree_are_live(data):
     rooted = attrs.evolve(ANYTHING, mode=st.just(retracting))
@@ -94,6 +99,7 @@ class Vanishing(Twin):
         self.vanished.add(self.place(key.columns, self.bounds_of(bounds)))
 
 
+@pytest.mark.of_law("law-suppress-nothing-is-lost")
 @given(st.data())
 def test_nothing_is_lost_accumulating_the_last_pane_of_every_window_that_is_not_merged_away(data):
     mode = st.just(AccumulationMode.ACCUMULATING)
@@ -111,6 +117,7 @@ def test_nothing_is_lost_accumulating_the_last_pane_of_every_window_that_is_not_
     assert {at: pane for at, pane in last.items() if at in kept} == kept, f"{pipeline!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-suppress-nothing-is-lost")
 @given(st.data())
 def test_nothing_is_lost_discarding_the_parts_of_a_window_add_up(data):
     mode, all_ids = st.just(AccumulationMode.DISCARDING), st.just(Collect("id"))
@@ -128,6 +135,7 @@ def test_nothing_is_lost_discarding_the_parts_of_a_window_add_up(data):
     assert held == plain, f"{pipeline!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-suppress-nothing-is-lost")
 @cost(2)
 @given(st.data())
 def test_nothing_is_lost_each_pane_that_comes_is_one_that_the_stage_gave_in_its_order(data):
@@ -156,6 +164,7 @@ def as_told(pipeline, one, other):
     return same and (said(pipeline).discards or line(one) == line(other))
 
 
+@pytest.mark.of_law("law-suppress-final-is-never")
 @cost(2)
 @given(st.data())
 def test_final_is_never_until_windows_close_the_rows_are_those_of_a_trigger_that_never_fires(data):

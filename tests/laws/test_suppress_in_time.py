@@ -1,10 +1,11 @@
 """Laws of suppress: what is held leaves when it is due, and there is never more of it than may be.
 
-See semantics.md#law-suppress-in-time, #law-suppress-limits. The due step is found here from what the plain stage gives.
+See rules/laws.md#law-suppress-in-time, #law-suppress-limits. The due step is found here from what the plain stage gives.
 """
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def is_due(pipeline, until, since, pane, now):
     return pane.is_last or watermark >= instant_us("end", pane.window.end) + said(pipeline).allowed_lateness.us
 
 
+@pytest.mark.of_law("law-suppress-in-time")
 @given(st.data())
 def test_in_time_nothing_is_held_past_its_due_step_and_nothing_leaves_before(data):
     plain, until = data.draw(plain_stages), data.draw(untils)
@@ -73,6 +75,7 @@ def test_in_time_nothing_is_held_past_its_due_step_and_nothing_leaves_before(dat
             del newest[slot], sinces[slot]
 
 
+@pytest.mark.of_law("law-suppress-limits")
 @given(st.data())
 def test_limits_hold_after_each_step(data):
     plain, buffer = data.draw(plain_stages), data.draw(st.one_of(of_records, of_bytes))

@@ -1,4 +1,4 @@
-"""Law: how what is held is cut into segments changes nothing (semantics.md#law-suppress-state)."""
+"""Law: how what is held is cut into segments changes nothing (rules/laws.md#law-suppress-state)."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def cut(policy: SegmentPolicy):
     return adapt
 
 
+@pytest.mark.of_law("law-suppress-state")
 @pytest.mark.parametrize("policy", POLICIES, ids=["many short ones", "spans that grow"])
 @cost(2)
 @given(data=st.data())
@@ -60,6 +61,7 @@ def test_how_what_is_held_is_cut_into_segments_changes_nothing(policy, data):
     are_same(one, other, pipeline, repr(script))
 
 
+@pytest.mark.of_law("law-suppress-state")
 @pytest.mark.parametrize("most", [1, 3, 9])
 @settings(cost(2), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

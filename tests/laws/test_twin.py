@@ -1,8 +1,9 @@
-"""Law: the engine gives what the slow twin gives, pane for pane, key by key (semantics.md#laws)."""
+"""Law: the engine gives what the slow twin gives, pane for pane, key by key (rules/laws.md#laws)."""
 
 from __future__ import annotations
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def agree(data, script_of=scripts, **what):
     assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes(data):
     agree(data, asks=data.draw(st.integers(0, 3)) == 3)
@@ -35,6 +37,7 @@ def dense(_pipeline):
     return dense_scripts
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_long_scripts(data):
     agree(
@@ -49,6 +52,7 @@ def test_engine_and_twin_give_the_same_panes_of_long_scripts(data):
     )
 
 
+@pytest.mark.of_law("law-twin", "law-merge-order")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_sessions(data):
@@ -80,12 +84,13 @@ class Absorbed(WindowOption):
             yield windows, windows[0]
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others(data):
     """What a part keeps that the merged window is equal to, fired marks inside its trigger too.
 
-    See semantics.md#merging-triggers.
+    See rules/triggers.md#merging-triggers.
     """
     agree(
         data,
@@ -124,7 +129,7 @@ def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():
 
 
 def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_out():
-    """semantics.md#only-updated-panes."""
+    """rules/panes.md#only-updated-panes."""
     pipeline = (
         Pipeline()
         .event_time("ts", BoundedOutOfOrderness(0))
@@ -148,9 +153,10 @@ def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_o
     ]
 
 
+@pytest.mark.of_law("law-order-and-shards", "law-merge-order")
 @given(st.data())
 def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
-    """semantics.md#law-order-and-shards."""
+    """rules/laws.md#law-order-and-shards."""
     pipeline = data.draw(pipelines())
     script = data.draw(scripts(pipeline))
     shuffled = attrs.evolve(

@@ -1,10 +1,11 @@
-"""Laws of tables and their versions (semantics.md#versions): the engine is the twin, and what order and packing do not change."""
+"""Laws of tables and their versions (rules/tables.md#versions): the engine is the twin, and what order and packing do not change."""
 
 from __future__ import annotations
 
 import random
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,12 +46,14 @@ def changes_nothing(pipeline, script, how):
     assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
 
 
+@pytest.mark.of_law("law-twin")
 @given(st.data())
 def test_engine_and_twin_give_the_same_versions(data):
     pipeline = data.draw(versions())
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(1.5)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
@@ -58,6 +61,7 @@ def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-versions-state")
 @cost(2.5)
 @given(st.data())
 def test_shards_packing_and_stored_bytes_change_nothing_in_a_table(data):
@@ -77,6 +81,7 @@ def spans_of(panes, keys):
     return {key: sorted(spans, key=lambda span: span[0]) for key, spans in found.items()}
 
 
+@pytest.mark.of_law("law-versions")
 @given(st.data())
 def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_is_live(data):
     pipeline = data.draw(versions(of=UNLISTED))
@@ -89,6 +94,7 @@ def test_live_versions_of_a_key_never_overlap_and_a_retraction_repeats_one_that_
                 assert end <= start, (event, spans)
 
 
+@pytest.mark.of_law("law-versions")
 @given(st.data())
 def test_in_the_end_the_live_versions_are_those_of_a_batch(data):
     """Over the changes that were not dropped; no two are equal, or it matters when they came."""
@@ -181,6 +187,7 @@ def begins_as_with_a_first_bundle(pipeline, script, name):
     assert not different, "\n".join([repr(pipeline), repr(script), "- initial, + bundle", *different])
 
 
+@pytest.mark.of_law("law-versions")
 @cost(2)
 @given(st.data())
 def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(data):
@@ -208,6 +215,7 @@ def test_in_the_end_the_versions_of_panes_are_those_of_the_panes_that_are_live(d
     assert spans_of(live(pipeline.run(script)), keys) == batch, f"{pipeline!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-versions")
 @given(st.data())
 def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_the_end(data):
     """Where their times or sequences differ."""
@@ -226,6 +234,7 @@ def test_within_the_lateness_the_order_in_which_changes_come_changes_nothing_in_
     assert all(close(one[key], other[key]) for key in one), f"{pipeline!r}\n{script!r}\n{shuffled!r}"
 
 
+@pytest.mark.of_law("law-versions")
 @cost(1.5)
 @given(st.data())
 def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
@@ -239,6 +248,7 @@ def test_latest_only_shows_what_is_still_valid_of_all_versions(data):
         assert sorted(map(repr, still)) == sorted(repr(pane.values) for pane in shown), f"{plain!r}\n{script!r}"
 
 
+@pytest.mark.of_law("law-versions")
 @given(st.data())
 def test_only_updated_joins_adjoining_versions_of_equal_values_and_nothing_else(data):
     plain = data.draw(versions(of=UNLISTED, kinds=("rows",), latest_only=no))

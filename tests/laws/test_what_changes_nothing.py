@@ -1,6 +1,6 @@
 """Laws: shard count, packing and the state's way through bytes change nothing.
 
-See semantics.md#law-order-and-shards, #law-state-round-trip.
+See rules/laws.md#law-order-and-shards, #law-state-round-trip.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ def changes_nothing(data, **how):
     assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
 
 
+@pytest.mark.of_law("law-order-and-shards")
 @given(st.data())
 def test_the_number_of_shards_changes_nothing(data):
     changes_nothing(data, shards=data.draw(st.integers(2, 5)))
 
 
+@pytest.mark.of_law("law-order-and-shards")
 @given(st.data())
 def test_how_rows_are_packed_changes_nothing(data):
     changes_nothing(data, packs=data.draw(st.integers(2, 4)))
 
 
+@pytest.mark.of_law("law-state-round-trip")
 @given(st.data())
 def test_reopening_a_shard_from_the_bytes_in_its_store_between_two_steps_changes_nothing(data):
     changes_nothing(data, round_trip=True)
@@ -73,6 +76,7 @@ class IdlingShard:
         return out
 
 
+@pytest.mark.of_law("law-state-round-trip")
 @given(st.data())
 def test_a_step_of_nothing_no_payload_no_clock_that_moves_gives_nothing_and_leaves_the_stored_bytes(data):
     pipeline = data.draw(st.one_of(pipelines(), flows()))
@@ -85,6 +89,7 @@ def scripts_of(pipeline):
     return merges.scripts(pipeline) if len(pipeline.flow.sources) > 1 else scripts(pipeline)
 
 
+@pytest.mark.of_law("law-state-round-trip")
 @cost(2)
 @pytest.mark.parametrize(
     "policy",

@@ -29,6 +29,7 @@ def of_windowing(panes, name):
     ]
 
 
+@pytest.mark.of_law("law-windowings")
 @given(st.data())
 def test_several_windowings_are_each_what_a_pipeline_of_its_own_gives(data):
     base = data.draw(pipelines())

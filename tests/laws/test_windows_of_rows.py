@@ -1,4 +1,4 @@
-"""Laws of windows of rows (semantics.md#law-windows-of-rows)."""
+"""Laws of windows of rows (rules/laws.md#law-windows-of-rows)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,12 +56,14 @@ def without_time(source, names):
     return attrs.evolve(source, event_time=None, watermark=None) if source.name in names else source
 
 
+@pytest.mark.of_law("law-windows-of-rows")
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_rows(data):
     pipeline = data.draw(counted())
     agree(pipeline, data.draw(scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_panes_of_rows_in_long_scripts(data):
@@ -90,6 +93,7 @@ def test_engine_and_twin_give_the_same_panes_of_rows_of_merges(data):
     agree(pipeline, data.draw(merges.scripts(pipeline)))
 
 
+@pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.data())
 def test_shards_packing_the_way_through_bytes_and_segments_change_no_pane_of_rows(data):
@@ -118,6 +122,7 @@ def told(panes):
     ]
 
 
+@pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.data())
 def test_windows_of_brought_numbers_are_windows_of_times_whose_watermark_is_the_reach(data):
@@ -158,6 +163,7 @@ def test_windows_of_brought_numbers_are_windows_of_times_whose_watermark_is_the_
     assert told(ours) == told(theirs), (rows, bundles)
 
 
+@pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.data())
 def test_cutting_a_bundle_along_its_order_changes_no_number(data):
@@ -181,6 +187,7 @@ def test_cutting_a_bundle_along_its_order_changes_no_number(data):
     assert shown[0] == shown[1], (option, cut)
 
 
+@pytest.mark.of_law("law-windows-of-rows")
 @cost(2)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.integers(-5, 5)), max_size=25), st.integers(1, 6))
 def test_full_windows_of_a_period_of_one_are_the_frames_of_sql(rows, size):

@@ -1,9 +1,10 @@
-"""Laws of joins of rows that are at most a span apart (semantics.md#within)."""
+"""Laws of joins of rows that are at most a span apart (rules/stages.md#within)."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def words(*what):
     return "\n".join(map(repr, what))
 
 
+@pytest.mark.of_law("law-twin")
 @cost(2)
 @given(st.data())
 def test_engine_and_twin_give_the_same_pairs_of_rows_that_meet(data):
@@ -35,6 +37,7 @@ def test_engine_and_twin_give_the_same_pairs_of_rows_that_meet(data):
     assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
 
 
+@pytest.mark.of_law("law-within")
 @cost(2)
 @given(st.data())
 def test_shards_packing_and_stored_state_change_nothing_where_rows_meet(data):
@@ -99,6 +102,7 @@ def pairs_of(pipeline, panes):
     )
 
 
+@pytest.mark.of_law("law-within")
 @cost(2)
 @given(st.data())
 def test_the_live_pairs_of_all_rows_are_those_at_most_the_span_apart_each_once(data):
@@ -111,6 +115,7 @@ def test_the_live_pairs_of_all_rows_are_those_at_most_the_span_apart_each_once(d
     assert pairs_of(pipeline, bm.live(pipeline.run(script))) == expected, words(pipeline, script)
 
 
+@pytest.mark.of_law("law-within")
 @given(st.data())
 def test_no_pair_of_rows_that_are_on_time_is_lost_with_no_lateness_allowed(data):
     """What the default trigger gives of rows that come before the watermark passes them: a pane per window, no row dropped."""
@@ -128,6 +133,7 @@ def test_no_pair_of_rows_that_are_on_time_is_lost_with_no_lateness_allowed(data)
     assert pairs_of(pipeline, panes) == expected, words(pipeline, script)
 
 
+@pytest.mark.of_law("law-within")
 @cost(2)
 @given(st.sampled_from(list(bm.AccumulationMode)), st.data())
 def test_pairs_come_in_the_window_of_the_row_that_meets_others(mode, data):

@@ -44,7 +44,7 @@ ACCUMULATIONS: dict[str, tuple[Any, str]] = {
     "median": (a.Median, "percentile({c}, 0.5)"),
 }
 ORDERED = (a.Min, a.Max, a.TopN, a.Median)
-"""These order values, and 0.0 equals -0.0: which of the two comes where both did is not said (docs/semantics.md#keys), nor does Spark say it."""
+"""These order values, and 0.0 equals -0.0: which of the two comes where both did is not said (docs/rules/output.md#keys), nor does Spark say it."""
 FLOATS = ("float", "double")
 _BOTH_ZEROS = "size(collect_set(CAST({c} AS string)) FILTER (WHERE {c} = 0)) > 1"
 NUMBERS = [name for name in TYPES if name.endswith("int") or name.startswith(("float", "double", "decimal"))]

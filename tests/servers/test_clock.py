@@ -1,4 +1,4 @@
-"""The clock of a query's machine is set while the query runs, by libfaketime (semantics.md#machine-clock)."""
+"""The clock of a query's machine is set while the query runs, by libfaketime (rules/time.md#machine-clock)."""
 
 import json
 import re

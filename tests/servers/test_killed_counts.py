@@ -1,4 +1,4 @@
-"""Numbers, ids, retained windows and unmatched rows go on where a query was killed (semantics.md#restart)."""
+"""Numbers, ids, retained windows and unmatched rows go on where a query was killed (rules/running.md#restart)."""
 
 import pytest
 

@@ -66,7 +66,7 @@ def run_query(tmp_path):
 
 @pytest.fixture
 def by_key():
-    """Panes key by key, in order: what on_spark promises (semantics.md#order-of-output)."""
+    """Panes key by key, in order: what on_spark promises (rules/output.md#order-of-output)."""
 
     def group(panes):
         groups = defaultdict(list)

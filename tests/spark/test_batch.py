@@ -1,4 +1,4 @@
-"""A batch DataFrame gives the final panes (semantics.md#batch)."""
+"""A batch DataFrame gives the final panes (rules/running.md#batch)."""
 
 from datetime import UTC, datetime
 

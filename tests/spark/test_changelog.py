@@ -1,4 +1,4 @@
-"""Panes as a changelog, each format read by something that speaks it; what is live (semantics.md#changelogs)."""
+"""Panes as a changelog, each format read by something that speaks it; what is live (rules/changelogs.md#changelogs)."""
 
 import json
 from collections import Counter

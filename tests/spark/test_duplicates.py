@@ -1,4 +1,4 @@
-"""Rows that come again, on Spark (semantics.md#duplicates)."""
+"""Rows that come again, on Spark (rules/output.md#duplicates)."""
 
 from datetime import UTC, datetime, timedelta
 

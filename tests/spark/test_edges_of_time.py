@@ -1,6 +1,6 @@
 """Event times at the edges, on Spark: the first and the last that Spark has, those of the years 1 and 9999, and none.
 
-A row without an event time of the years 1 to 9999 is dropped, counted and moves no watermark (semantics.md#event-time-range).
+A row without an event time of the years 1 to 9999 is dropped, counted and moves no watermark (rules/windows.md#event-time-range).
 """
 
 import pyarrow as pa

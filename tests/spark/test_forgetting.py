@@ -1,4 +1,4 @@
-"""Keys that are forgotten (semantics.md#forget-after) on Spark, over a restart; and what a trigger that waits for the end gives there."""
+"""Keys that are forgotten (rules/windows.md#forget-after) on Spark, over a restart; and what a trigger that waits for the end gives there."""
 
 import pyarrow as pa
 

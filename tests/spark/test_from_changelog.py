@@ -1,4 +1,4 @@
-"""Rows that are changes, on Spark: every format says what the table's rows say (semantics.md#from-changelog)."""
+"""Rows that are changes, on Spark: every format says what the table's rows say (rules/changelogs.md#from-changelog)."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The heartbeat source's offsets, and the clock that they have, without Spark (semantics.md#machine-clock)."""
+"""The heartbeat source's offsets, and the clock that they have, without Spark (rules/time.md#machine-clock)."""
 
 import json
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A checkpoint says why a window did not fire, without its pipeline (semantics.md#inspect). docs/notebooks.md asks a running query."""
+"""A checkpoint says why a window did not fire, without its pipeline (rules/running.md#inspect). docs/notebooks.md asks a running query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of Spark queries that a release wrote go on (docs/semantics.md#state-format)."""
+"""Checkpoints of Spark queries that a release wrote go on (docs/rules/running.md#state-format)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The windows in a checkpoint are those that the script keeps (semantics.md#kept-windows)."""
+"""The windows in a checkpoint are those that the script keeps (rules/running.md#kept-windows)."""
 
 from __future__ import annotations
 

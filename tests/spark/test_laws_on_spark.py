@@ -1,6 +1,6 @@
 """Drawn pipelines, chains, merges and trees on real Spark give what the engine gives: other shard and partition counts, the
 query stopped and started again from its checkpoint, also as another pipeline, with and without heartbeats
-(semantics.md#law-on-spark, #law-changed-between-runs)."""
+(rules/laws.md#law-on-spark, #law-changed-between-runs)."""
 
 from __future__ import annotations
 
@@ -205,12 +205,14 @@ def goes_on(spark, data, then_and_now, scripts, panes, *, notes_columns=True):
     assert not found, "\n".join(lines)
 
 
+@pytest.mark.of_law("law-sequence", "law-on-spark")
 @drawing(EXAMPLES)
 @given(data=st.data())
 def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
     pipelines_agree(spark, data)
 
 
+@pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
@@ -218,12 +220,14 @@ def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
     chains_agree(spark, data, pipelines(accumulation=st.just(a.Count()), mode=st.just(retracting)), kinds=2)
 
 
+@pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_merges_on_spark_give_what_the_engine_gives(spark, data):
     merges_agree(spark, data, st.just(False), panes=2)  # noqa: FBT003
 
 
+@pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_joins_on_spark_give_what_the_engine_gives(spark, data):
@@ -242,12 +246,14 @@ def test_drawn_suppressed_stages_on_spark_give_what_the_engine_gives(spark, data
     suppressed_agree(spark, data, panes=2)
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @drawing(EXAMPLES)
 @given(data=st.data())
 def test_drawn_changes_between_runs_on_spark_do_what_the_engine_does(spark, data):
     changed_agree(spark, data, panes=2)
 
 
+@pytest.mark.of_law("law-changed-between-runs")
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_changes_of_tables_on_spark_do_what_the_engine_does(spark, data):

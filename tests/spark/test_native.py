@@ -1,4 +1,4 @@
-"""Batch DataFrames: Spark's own aggregation and the engine give the same panes (semantics.md#batch)."""
+"""Batch DataFrames: Spark's own aggregation and the engine give the same panes (rules/running.md#batch)."""
 
 import math
 import random
@@ -77,7 +77,7 @@ def same(a, b):
 
 
 def by_window(df):
-    """The panes; each way numbers them in its own order (semantics.md#pane-sequence)."""
+    """The panes; each way numbers them in its own order (rules/panes.md#pane-sequence)."""
     found = [row.asDict(recursive=True) for row in df.collect()]
     assert len({(row.get("k"), row["pane"].pop("sequence")) for row in found}) == len(found)
     return sorted(found, key=lambda row: (str(row.get("k")), str(row["window"])))

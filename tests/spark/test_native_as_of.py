@@ -1,4 +1,4 @@
-"""Batch DataFrames: Spark's own window function and the engine join the same rows (semantics.md#batch-plan)."""
+"""Batch DataFrames: Spark's own window function and the engine join the same rows (rules/running.md#batch-plan)."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -68,7 +68,7 @@ def joined(frames, *, keys=2, **options):
 
 
 def rows_of(df):
-    """The rows; each way numbers them in its own order (semantics.md#pane-sequence)."""
+    """The rows; each way numbers them in its own order (rules/panes.md#pane-sequence)."""
     found = [row.asDict(recursive=True) for row in df.collect()]
     numbers = {(row["the cur"], row["n"], row["pane"].pop("sequence")) for row in found}
     assert len(numbers) == len(found)

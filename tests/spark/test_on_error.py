@@ -1,4 +1,4 @@
-"""on_error on Spark: a poison row does not stop a query for good (docs/semantics.md#errors)."""
+"""on_error on Spark: a poison row does not stop a query for good (docs/rules/output.md#errors)."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Joins that give each pair once, on Spark: the same as in process (semantics.md#each-pair-once)."""
+"""Joins that give each pair once, on Spark: the same as in process (rules/stages.md#each-pair-once)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition whose state is another's is refused, in process and with real folders (semantics.md#restart)."""
+"""A partition whose state is another's is refused, in process and with real folders (rules/running.md#restart)."""
 
 import shutil
 from datetime import UTC, datetime

@@ -205,7 +205,7 @@ def test_several_windowings_are_suppressed_together(spark, by_key):
 
 
 def test_what_waits_on_the_clock_leaves_in_the_available_now_run_in_which_its_time_comes(files, run_query):
-    """In the second run no row comes; the wait has become so short that its time has come (semantics.md#suppress-restart)."""
+    """In the second run no row comes; the wait has become so short that its time has come (rules/suppress.md#suppress-restart)."""
     scores = files(ts=pa.timestamp("us", "UTC"), k=pa.string(), v=pa.int64())
     scores.add({"ts": datetime(2024, 1, 1, tzinfo=UTC), "k": "a", "v": 5})
 

@@ -28,8 +28,8 @@ CHOSEN = {
     "asking": "Closing behaviour FIRE_ALWAYS: a last pane comes though nothing is new",
     "calendar": "Days of 23 and 25 hours in Paris",
     "chains": "A retraction that is too late is dropped like a row, and what it would have removed stays",
-    "changelogs": "A removal of a row that its window does not hold is dropped, and takes nothing away (semantics.md#unmatched-removals)",
-    "changes": "The greatest sequence is the newest, whenever it came; null is the least (semantics.md#changes-newest)",
+    "changelogs": "A removal of a row that its window does not hold is dropped, and takes nothing away (rules/changelogs.md#unmatched-removals)",
+    "changes": "The greatest sequence is the newest, whenever it came; null is the least (rules/suppress.md#changes-newest)",
     "clocks": "idle_timeout: the watermark moves on with the clock, a step late",
     "duplicates": "A stage after it takes them in the same step, keyed otherwise",
     "errors": "A row that would make two sessions one whose sum overflows is dropped, and both stay",
@@ -52,11 +52,11 @@ CHOSEN = {
 REFUSED_ON_SPARK = {
     "Classic batch: one sum at the end": (bm.PipelineError, "waits for the end of time, which a stream does not reach"),
 }
-"""What a stream cannot do (semantics.md#endless-windows), though a script in process can."""
+"""What a stream cannot do (rules/running.md#endless-windows), though a script in process can."""
 SHIFTED = {"Nothing is late before there is a watermark": 2_000_000}
 """Scripts with watermarks at or below 0, which Spark takes for none, and by how many seconds they are moved.
 
-See semantics.md#spark-watermark.
+See rules/time.md#spark-watermark.
 """
 CHOSEN_CASES = [case for case in CASES if case.refused or CHOSEN[case.file] == case.title]
 

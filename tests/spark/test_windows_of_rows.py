@@ -1,4 +1,4 @@
-"""Windows of rows on Spark: streams, restarts, batches and questions (semantics.md#windows-of-rows)."""
+"""Windows of rows on Spark: streams, restarts, batches and questions (rules/windows.md#windows-of-rows)."""
 
 import pyarrow as pa
 import pytest

@@ -45,7 +45,7 @@ def test_changes_take_back_what_no_longer_holds():
 
 
 def test_a_change_that_having_may_have_cut_in_two_is_a_deletion_and_an_insertion():
-    """semantics.md#pane-change: b's count of 0 goes and its count of 1 comes; of a's last two only the deletion is left."""
+    """rules/panes.md#pane-change: b's count of 0 goes and its count of 1 comes; of a's last two only the deletion is left."""
     changes = [pane.change for pane in sql(CHECKS.format("CHANGES")).run(beats())]
     assert set(changes) == {bm.PaneChange.INSERT, bm.PaneChange.DELETE}
     assert lines(bm.live(sql(CHECKS.format("CHANGES")).run(beats()))) == ["P c 0", "P b 1"]

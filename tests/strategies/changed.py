@@ -1,4 +1,4 @@
-"""What may be said otherwise of a pipeline's last stage in a later run (semantics.md#restart, #as-of-joins-restart)."""
+"""What may be said otherwise of a pipeline's last stage in a later run (rules/running.md#restart, rules/tables.md#as-of-joins-restart)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def changed(
 
 @st.composite
 def changed_tables(draw: st.DrawFn, pipeline: bm.Pipeline) -> bm.Pipeline:
-    """The table or the as-of join with what may be otherwise (semantics.md#as-of-joins-restart)."""
+    """The table or the as-of join with what may be otherwise (rules/tables.md#as-of-joins-restart)."""
     table, join = versions_of(pipeline.flow.stage)
     assert table is not None
     history = draw(shrunk(table.history))

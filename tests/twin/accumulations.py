@@ -1,6 +1,6 @@
 """What a pane holds, computed from the list of its rows.
 
-See semantics.md#values-of-a-pane-without-rows, #order-dependent-accumulations; the docs of each accumulation.
+See rules/panes.md#values-of-a-pane-without-rows, rules/output.md#order-dependent-accumulations; the docs of each accumulation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def value_of(accumulation: Accumulation, rows: Sequence[Row]) -> Any:
 def _by_time(rows: Sequence[Row], column: str) -> list[Any]:
     """Values by (event time, then the value in Spark's sort order, nulls first).
 
-    See semantics.md#order-dependent-accumulations.
+    See rules/output.md#order-dependent-accumulations.
     """
     return [
         row.values.get(column)
@@ -230,7 +230,7 @@ def _reduce(reduce_: a.Reduce, rows: Sequence[Row]) -> Any:
 def _fold(fold: a.Fold, rows: Sequence[Row]) -> Any:
     """In the order of (event time, row) within a bundle; bundles as they came.
 
-    See semantics.md#order-dependent-accumulations.
+    See rules/output.md#order-dependent-accumulations.
     """
 
     def value(row: Row) -> Any:

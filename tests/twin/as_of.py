@@ -1,4 +1,4 @@
-"""Rows joined with what a table held at their time (semantics.md#as-of-joins)."""
+"""Rows joined with what a table held at their time (rules/tables.md#as-of-joins)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class AsOfTwin:
         return options.versions
 
     def change_stage(self, flow: Flow) -> None:
-        """The next run says other things (semantics.md#as-of-joins-restart)."""
+        """The next run says other things (rules/tables.md#as-of-joins-restart)."""
         self.table.options = self.say(flow)
 
     @property

@@ -1,4 +1,4 @@
-"""Rows that set and delete what a table holds (semantics.md#changes)."""
+"""Rows that set and delete what a table holds (rules/suppress.md#changes)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Change:
 
     @property
     def age(self) -> Any:
-        """The greatest is the newest (semantics.md#changes-newest)."""
+        """The greatest is the newest (rules/suppress.md#changes-newest)."""
         return spark_order(self.sequence), self.step, not self.deletes, self.in_order, self.time_us
 
     @property
@@ -88,7 +88,7 @@ class ChangeSlot(Slot):
         return (NO_WATERMARK, NO_WATERMARK) if self.newest.window is None else super().place
 
     def take(self, change: Change) -> None:
-        if not self.before:  # semantics.md#changes-since: of the rows of its first step, the least
+        if not self.before:  # rules/suppress.md#changes-since: of the rows of its first step, the least
             self.since = change.time_us if self.since is None else min(self.since, change.time_us)
         self.newest = max(self.newest, change, key=lambda one: one.age)
 
@@ -117,7 +117,7 @@ class ChangesTwin:
         self.change(flow.stage.suppress)
 
     def change(self, suppress: bm.Suppress) -> None:
-        """Go on with another suppress (semantics.md#suppress-restart)."""
+        """Go on with another suppress (rules/suppress.md#suppress-restart)."""
         self.held.until, self.held.buffer = suppress.until, suppress.buffer
         self.holds = suppress.holds
         self.grace = suppress.until.grace if isinstance(suppress.until, bm.UntilWindowCloses) else None
@@ -145,7 +145,7 @@ class ChangesTwin:
         return self.dropped + self.held.leave(self.watermark, self.clock)
 
     def changes_of(self, step: Step) -> Iterator[Change]:
-        """The rows of a step that are not dropped (semantics.md#changes-dropped)."""
+        """The rows of a step that are not dropped (rules/suppress.md#changes-dropped)."""
         for row in step.rows:
             key = {name: normal(row.get(name)) for name in self.options.keys}
             time = row.get(self.options.event_time)

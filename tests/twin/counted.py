@@ -1,4 +1,4 @@
-"""A stage whose windows are of rows (semantics.md#windows-of-rows)."""
+"""A stage whose windows are of rows (rules/windows.md#windows-of-rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that come again (semantics.md#duplicates)."""
+"""Rows that come again (rules/output.md#duplicates)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def within(
 def remember(
     remembered: list[tuple[Any, int]], id_: Any, time_us: int, within_us: int, watermark: float
 ) -> DropReason | None:
-    """Why a row is not taken; else its id is remembered from now on (semantics.md#duplicates-within)."""
+    """Why a row is not taken; else its id is remembered from now on (rules/output.md#duplicates-within)."""
     until = min(time_us + within_us, END_OF_TIME_US)
     if until <= watermark:
         return DropReason.OUT_OF_RETENTION

@@ -1,4 +1,4 @@
-"""Rows with which something raises, where they are dropped (semantics.md#errors)."""
+"""Rows with which something raises, where they are dropped (rules/output.md#errors)."""
 
 from __future__ import annotations
 

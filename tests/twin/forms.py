@@ -1,4 +1,4 @@
-"""What rows that are changes stand for (semantics.md#from-changelog), and which removals find nothing (#unmatched-removals)."""
+"""What rows that are changes stand for (rules/changelogs.md#from-changelog), and which removals find nothing (#unmatched-removals)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def kept_columns(options: Said, row: Mapping[str, Any]) -> list[Sequence[str]]:
 
 
 def subtracts(accumulation: a.Accumulation, row: Mapping[str, Any]) -> bool:
-    """semantics.md#retractions-as-rows: counts, sums and means of whole numbers and decimals."""
+    """rules/stages.md#retractions-as-rows: counts, sums and means of whole numbers and decimals."""
     if isinstance(accumulation, a.Count):
         return True
     return isinstance(accumulation, (a.Sum, a.Mean)) and not isinstance(row[accumulation.column], float)
@@ -67,7 +67,7 @@ def unmatched(options: Said, held: Sequence[Row], rows: Sequence[Row], removals:
     whole = lambda row: [tuple(row.values)]  # noqa: E731
     if not left_over([*held, *rows], in_order, whole):
         return []
-    if options.on_error == "drop":  # semantics.md#errors-removals: by whole rows
+    if options.on_error == "drop":  # rules/output.md#errors-removals: by whole rows
         return left_over([*held, *rows], in_order, whole)
     return left_over([*held, *rows], in_order, lambda row: kept_columns(options, row.values))
 

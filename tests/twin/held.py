@@ -1,4 +1,4 @@
-"""What is held, since when, when it leaves and in which order, whatever brought it (semantics.md#suppress)."""
+"""What is held, since when, when it leaves and in which order, whatever brought it (rules/suppress.md#suppress)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Holding(Generic[S]):
         self.slots: dict[Any, S] = {}
 
     def leave(self, watermark: float, clock: int) -> list[Pane]:
-        """What comes out at the end of a step (semantics.md#suppress-order, #suppress-limits)."""
+        """What comes out at the end of a step (rules/suppress.md#suppress-order, #suppress-limits)."""
         for slot in self.slots.values():
             slot.settle(watermark)
         self.slots = {place: slot for place, slot in self.slots.items() if not slot.is_empty}
@@ -87,9 +87,9 @@ class Holding(Generic[S]):
         return leaving
 
     def is_due(self, slot: S, watermark: float, clock: int) -> bool:
-        """semantics.md#suppress-due."""
+        """rules/suppress.md#suppress-due."""
         if watermark >= END_OF_TIME_US:
-            return True  # semantics.md#suppress-end-of-time: on either clock
+            return True  # rules/suppress.md#suppress-end-of-time: on either clock
         if isinstance(self.until, bm.UntilWindowCloses):
             return slot.is_final or self.due(slot) <= watermark
         return not slot.waits_for_pane and self.due(slot) <= (clock if self.until.clock == "processing" else watermark)
@@ -111,7 +111,7 @@ class Holding(Generic[S]):
             self.slots = {place: one for place, one in self.slots.items() if one is not slot}
 
     def too_much(self) -> list[S]:
-        """What leaves early, so that the rest is within the limits (semantics.md#suppress-limits)."""
+        """What leaves early, so that the rest is within the limits (rules/suppress.md#suppress-limits)."""
         kept = sorted(self.slots.values(), key=self.order)
         if self.within_limits(kept) or self.buffer.policy is bm.SPILL:
             return []

@@ -47,7 +47,7 @@ def value_of_inputs(
 
 
 def meeting(join: Join, rows: Sequence[Row], inputs: Sequence[Relation], window: bm.Within) -> Iterator[dict[str, Any]]:
-    """Row by row: what meets, then the rows that are kept though they meet none (semantics.md#within)."""
+    """Row by row: what meets, then the rows that are kept though they meet none (rules/stages.md#within)."""
 
     def meets(one: int, other: int) -> bool:
         time, of = (other, one) if join.left == window.of else (one, other)

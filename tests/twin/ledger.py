@@ -1,4 +1,4 @@
-"""What each row of output does to the live panes (semantics.md#pane-change), read off the rows of a step as they stand."""
+"""What each row of output does to the live panes (rules/panes.md#pane-change), read off the rows of a step as they stand."""
 
 from __future__ import annotations
 

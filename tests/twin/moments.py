@@ -1,6 +1,6 @@
 """Moments as panes have them: datetimes, which beyond the years 1 to 9999 show as the nearest that there is and know better.
 
-A later stage takes bounds and timestamps by what they are, not by what can be shown of them (semantics.md#event-time-range).
+A later stage takes bounds and timestamps by what they are, not by what can be shown of them (rules/windows.md#event-time-range).
 """
 
 from __future__ import annotations

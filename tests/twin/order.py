@@ -33,7 +33,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def normal(value: Any) -> Any:
-    """What a key value is grouped by (semantics.md#keys): all NaN are one, and -0.0 is 0.0; null is a key."""
+    """What a key value is grouped by (rules/output.md#keys): all NaN are one, and -0.0 is 0.0; null is a key."""
     if isinstance(value, float):
         return math.nan if math.isnan(value) else value + 0.0
     return value

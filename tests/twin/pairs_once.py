@@ -1,4 +1,4 @@
-"""Joins that give each pair once, row by row (semantics.md#each-pair-once)."""
+"""Joins that give each pair once, row by row (rules/stages.md#each-pair-once)."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, groups
 
 NO_WATERMARK = -float("inf")
-"""semantics.md#lateness: before there is a watermark nothing is at its end."""
+"""rules/windows.md#lateness: before there is a watermark nothing is at its end."""
 NO_TIME_US = END_OF_TIME_US - 1
 """Where a pane of the global window stands that has no timestamp: at the window's last microsecond."""
 
 
 def run(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[Pane]:
-    """The panes, retractions and dropped rows of a script, in order (semantics.md#order-of-output)."""
+    """The panes, retractions and dropped rows of a script, in order (rules/output.md#order-of-output)."""
     return [pane for panes in trace(pipeline, events) for pane in panes]
 
 
@@ -70,7 +70,7 @@ def numbering_of(flow: Flow) -> Any:
 
 
 class Signed(dict[str, Any]):
-    """The values of a row, and whether it removes an equal one (semantics.md#retractions-as-rows)."""
+    """The values of a row, and whether it removes an equal one (rules/stages.md#retractions-as-rows)."""
 
     def __init__(self, values: Mapping[str, Any], removes: bool) -> None:
         super().__init__(values)
@@ -88,19 +88,19 @@ class Live:
     new: list[Row] = field(default_factory=list)
     """The rows not yet in a pane."""
     ids: list[Any] = field(default_factory=list)
-    """Of all rows that it took, where rows are known again in their window (semantics.md#duplicates)."""
+    """Of all rows that it took, where rows are known again in their window (rules/output.md#duplicates)."""
     put_in: int = 0
     """Number of rows that came into it."""
     kept: list[Row] = field(default_factory=list)
-    """What a join that gives each pair once keeps, though the window fires (semantics.md#each-pair-once)."""
+    """What a join that gives each pair once keeps, though the window fires (rules/stages.md#each-pair-once)."""
     due: list[Pair] = field(default_factory=list)
     """The pairs of such a join that are in no pane yet."""
     let_go: int = 0
     """The rows that it let go of without a match since the last pane, as the watermark moved."""
     new_since: float | None = None
-    """The watermark at which the first new row came (semantics.md#pane-timing)."""
+    """The watermark at which the first new row came (rules/panes.md#pane-timing)."""
     waits_for_end: bool = False
-    """Before the end a row was shown to an AfterWatermark or a Default (semantics.md#when-a-window-is-asked)."""
+    """Before the end a row was shown to an AfterWatermark or a Default (rules/triggers.md#when-a-window-is-asked)."""
     panes: int = 0
     panes_not_early: int = 0
     last: Pane | None = None
@@ -108,7 +108,7 @@ class Live:
     inherited: list[Pane] = field(default_factory=list)
     """Live panes of windows merged away, to be retracted with the next pane (WITH_NEXT_PANE).
 
-    See semantics.md#retractions-of-merged-windows.
+    See rules/windows.md#retractions-of-merged-windows.
     """
 
     @property
@@ -121,7 +121,7 @@ class Live:
 
     def add(self, rows: Iterable[Row], watermark: float) -> None:
         for row in rows:
-            # semantics.md#pane-timestamps: it matters where the watermark was when the row landed in its window (after
+            # rules/panes.md#pane-timestamps: it matters where the watermark was when the row landed in its window (after
             # merging).
             landed = row._replace(before_end=watermark < self.end)
             self.new.append(landed)
@@ -130,7 +130,7 @@ class Live:
             if self.new_since is None:
                 self.new_since = watermark
             if removes(row):
-                self.remove(row)  # semantics.md#retractions-as-rows: R counts as a row, and takes an equal one away
+                self.remove(row)  # rules/stages.md#retractions-as-rows: R counts as a row, and takes an equal one away
             else:
                 self.rows.append(landed)
 
@@ -148,10 +148,10 @@ class Key:
     """A key, its live windows, and those whose trigger has finished, with the ids of their rows.
 
     Attributes:
-        remembered: the ids of its rows, each with the watermark at which it is forgotten (semantics.md#duplicates-within).
+        remembered: the ids of its rows, each with the watermark at which it is forgotten (rules/output.md#duplicates-within).
         put_in: how many rows came into the windows whose trigger has finished.
-        fallen: (end, start) of the latest window that fell out (semantics.md#retention).
-        latest_us: of its rows since it was last forgotten the latest event time (semantics.md#forget-after).
+        fallen: (end, start) of the latest window that fell out (rules/windows.md#retention).
+        latest_us: of its rows since it was last forgotten the latest event time (rules/windows.md#forget-after).
     """
 
     columns: Mapping[str, Any]
@@ -169,7 +169,7 @@ class Key:
     made: Made = field(default_factory=Made)
 
     def in_order(self) -> list[Live]:
-        """By (end, start) (semantics.md#order-of-output)."""
+        """By (end, start) (rules/output.md#order-of-output)."""
         return sorted(self.live.values(), key=lambda window: (window.end, window.start))
 
 
@@ -177,7 +177,7 @@ class Key:
 class Follower:
     """How the watermark of a source moves.
 
-    semantics.md#steps-and-clocks: it is what the script says, so Punctuated is not asked, nor is BoundedOutOfOrderness
+    rules/time.md#steps-and-clocks: it is what the script says, so Punctuated is not asked, nor is BoundedOutOfOrderness
     but for idle_timeout.
     """
 
@@ -206,7 +206,7 @@ class Follower:
                 # The clock of the step in which it rose, which the step itself may move.
                 self.risen_at_clock = clock if step.clock_us is None else step.clock_us
                 return max(self.watermark, to)
-        # semantics.md#idle-timeout: the script's watermark did not rise.
+        # rules/time.md#idle-timeout: the script's watermark did not rise.
         idle_timeout = self.policy.idle_timeout if isinstance(self.policy, bm.BoundedOutOfOrderness) else None
         idle = clock - self.risen_at_clock
         if self.script_watermark > NO_WATERMARK and idle_timeout is not None and idle >= idle_timeout.us:
@@ -249,7 +249,7 @@ class Twin:
         self.keys: dict[Any, Key] = {}
         self.bundles = 0
         self.added: dict[str, int] = {}
-        """Accumulations that a later run brought, and how many bundles had come before it (semantics.md#restart)."""
+        """Accumulations that a later run brought, and how many bundles had come before it (rules/running.md#restart)."""
         self.is_changed = False
         """This step is the first one of a run whose pipeline is another."""
         self.forgets_anew = False
@@ -270,7 +270,7 @@ class Twin:
         }
 
     def change(self, flow: Flow) -> None:
-        """The next run says other things of this stage (semantics.md#restart)."""
+        """The next run says other things of this stage (rules/running.md#restart)."""
         then, self.options = self.options, said(flow)
         self.lateness = self.options.allowed_lateness.us
         self.is_changed = True
@@ -292,7 +292,7 @@ class Twin:
                     if unseen:
                         window.trigger.show(unseen, self.now(key, window.bounds))
 
-    # Steps (semantics.md#steps-and-clocks, #idle-timeout, #processing-time-lag, #steps-of-later-stages): panes of the
+    # Steps (rules/time.md#steps-and-clocks, #idle-timeout, #processing-time-lag, rules/stages.md#steps-of-later-stages): panes of the
     # stages before in one bundle, watermark, clock, rows of sources; each by itself.
 
     def step(self, step: Step) -> list[Pane]:
@@ -312,7 +312,7 @@ class Twin:
         # The merged watermark is the least of the inputs'; that of a stage is the one it stands at.
         own = [follower.next(step, self.clock) for follower in self.followers.values()]
         self.move_watermark(min([*own, *(twin.watermark for twin in self.before.values())]))
-        # semantics.md#pane-timing, #order-of-output: the clock and the rows are steps of their own, after the
+        # rules/panes.md#pane-timing, rules/output.md#order-of-output: the clock and the rows are steps of their own, after the
         # watermark's.
         self.begin_part()
         if step.clock_us is not None:
@@ -359,14 +359,14 @@ class Twin:
                     self.emit(key, window, is_last=True)
                     continue
                 if self.lets_go(key, window) or waits or any(window is one for one in came):
-                    # semantics.md#when-a-window-is-asked
+                    # rules/triggers.md#when-a-window-is-asked
                     self.ask(key, window)
             key.closed = {bounds: ids for bounds, ids in key.closed.items() if not self.expired(key, bounds)}
             if self.is_forgotten(key):
                 self.forget(key)
 
     def is_forgotten(self, key: Key) -> bool:
-        """Whether the watermark is so far past the latest row of a key (semantics.md#forget-after)."""
+        """Whether the watermark is so far past the latest row of a key (rules/windows.md#forget-after)."""
         return self.watermark >= self.end_of(key)
 
     def end_of(self, key: Key) -> float:
@@ -383,7 +383,7 @@ class Twin:
         return row.time_us
 
     def lets_go(self, key: Key, window: Live) -> bool:
-        """Whether rows without a match are no longer kept: they are new now (semantics.md#each-pair-once)."""
+        """Whether rows without a match are no longer kept: they are new now (rules/stages.md#each-pair-once)."""
         alone = let_go(self, key, window)
         if alone:
             window.let_go += alone
@@ -398,15 +398,15 @@ class Twin:
         self.clock = to
         for key in self.keys.values():
             for window in key.in_order():
-                if any(target <= to for target in window.trigger.targets()):  # semantics.md#when-a-window-is-asked
+                if any(target <= to for target in window.trigger.targets()):  # rules/triggers.md#when-a-window-is-asked
                     self.ask(key, window)
 
     def expired(self, key: Key, bounds: Bounds) -> bool:
-        # semantics.md#end-of-time: at the end of time everything expires.
+        # rules/time.md#end-of-time: at the end of time everything expires.
         return self.progress(key) >= min(bounds[1] + self.lateness, END_OF_TIME_US)
 
     def kept(self) -> list[tuple[Key, Bounds, Live | None]]:
-        """The windows that it keeps, by key, end and start; None: its trigger has finished (semantics.md#kept-windows)."""
+        """The windows that it keeps, by key, end and start; None: its trigger has finished (rules/running.md#kept-windows)."""
         found: list[tuple[Key, Bounds, Live | None]] = []
         for key in self.keys.values():
             found += [(key, bounds, live) for bounds, live in key.live.items()]
@@ -436,7 +436,7 @@ class Twin:
                 continue
             values = Signed(row_values, removal) if source.form else dict(row_values)
             key, name = self.key_of(values, source.keys)
-            # semantics.md#untimed: in all of time rows need none
+            # rules/windows.md#untimed: in all of time rows need none
             time = 0 if has_no_event_time(source.event_time) else values.get(source.event_time)
             if time is None:
                 self.drop(key, None, DropReason.NULL_EVENT_TIME, Row(self.bundles, 0, values, False, input_))  # noqa: FBT003
@@ -447,13 +447,13 @@ class Twin:
             self.add_to_key(self.keys[name], sorted(pairs, key=lambda pair: removes(pair[1])))
 
     def wanted(self, row: Mapping[str, Any], of_input: Any) -> bool:
-        """Does it take the row, by its own condition and that of the input? (semantics.md#conditions)."""
+        """Does it take the row, by its own condition and that of the input? (rules/stages.md#conditions)."""
         return all(where is None or meaning(where)(row) for where in (self.options.where, of_input))
 
     def add_panes(self, panes: Sequence[tuple[str | None, Pane]]) -> None:
         """The panes of a step are one bundle, and their timestamps are their event times.
 
-        See semantics.md#steps-of-later-stages.
+        See rules/stages.md#steps-of-later-stages.
         """
         self.bundles += 1
         arrived: dict[Any, list[tuple[Bounds, Row]]] = {}
@@ -464,7 +464,7 @@ class Twin:
                 continue
             key, name = self.key_of(values, relation.keys)
             time = None if pane.timestamp is None else moment_us(pane.timestamp)
-            if time is None and (self.inherits or self.window.is_all_of_time):  # semantics.md#stages
+            if time is None and (self.inherits or self.window.is_all_of_time):  # rules/stages.md#stages
                 time = NO_TIME_US
             row = Row(self.bundles, time or 0, values, False, input_)  # noqa: FBT003
             if time is None:
@@ -499,10 +499,12 @@ class Twin:
         except Exception:
             if self.options.on_error == "fail":
                 raise
-            self.drop(key, None, DropReason.ERROR, row)  # semantics.md#errors: before it has windows
+            self.drop(key, None, DropReason.ERROR, row)  # rules/output.md#errors: before it has windows
             return
         for bounds in windows:
-            if self.expired(key, bounds):  # semantics.md#dropped-rows: judged first; sessions: on the row's own window
+            if self.expired(
+                key, bounds
+            ):  # rules/output.md#dropped-rows: judged first; sessions: on the row's own window
                 self.drop(key, bounds, DropReason.EXPIRED, row)
             elif key.has_lost(bounds) or too_old(self, row):
                 self.drop(key, bounds, DropReason.OUT_OF_RETENTION, row)
@@ -518,13 +520,13 @@ class Twin:
             self.forget(key)
             return
         for window in key.in_order():
-            if any(window is one for one in came):  # semantics.md#when-a-window-is-asked
+            if any(window is one for one in came):  # rules/triggers.md#when-a-window-is-asked
                 self.ask(key, window)
         if came:
             self.let_fall(key)
 
     def let_fall(self, key: Key) -> None:
-        """Of a key that got a row the latest windows are kept, within the budgets (semantics.md#retention)."""
+        """Of a key that got a row the latest windows are kept, within the budgets (rules/windows.md#retention)."""
         budget = self.options.retention
         if budget is None:
             return
@@ -551,7 +553,7 @@ class Twin:
         once = self.options.deduplication
         if (
             once is not None and once.within is not None
-        ):  # semantics.md#duplicates-within: before windows are looked for
+        ):  # rules/output.md#duplicates-within: before windows are looked for
             pairs = self.not_again(key, pairs)
         return self.put_into_windows(key, without_errors(self, key, pairs))
 
@@ -571,7 +573,7 @@ class Twin:
         landed: dict[Bounds, list[Row]] = {}
         for own, row in pairs:
             bounds = into.get(own, own)
-            if bounds in key.closed:  # semantics.md#meeting-a-closed-session, #dropped-rows
+            if bounds in key.closed:  # rules/windows.md#meeting-a-closed-session, rules/output.md#dropped-rows
                 self.drop(key, bounds, DropReason.WINDOW_FINISHED, row)
             else:
                 landed.setdefault(bounds, []).append(row)
@@ -599,7 +601,7 @@ class Twin:
         return came_again(self, key, pairs)
 
     def matched(self, key: Key, bounds: Bounds, rows: Sequence[Row]) -> list[Row]:
-        """The rows without removals that find nothing (semantics.md#unmatched-removals)."""
+        """The rows without removals that find nothing (rules/changelogs.md#unmatched-removals)."""
         if not self.signed:
             return list(rows)
         held = key.live[bounds].rows if bounds in key.live else []
@@ -610,7 +612,7 @@ class Twin:
         return [row for row in rows if not any(row is one for one in lost)]
 
     def merge(self, key: Key, arrived: set[Bounds]) -> tuple[dict[Bounds, Bounds], list[Bounds], list[Pane]]:
-        """Merge the windows of a bundle and the live ones, all at once (semantics.md#windows-that-merge).
+        """Merge the windows of a bundle and the live ones, all at once (rules/windows.md#windows-that-merge).
 
         Gives where each has gone, the live ones that became another, and the panes to retract at once.
         """
@@ -621,7 +623,7 @@ class Twin:
             into.update(dict.fromkeys(members, result))
             parts = [key.live[bounds] for bounds in members if bounds in key.live]
             if result in key.closed or not parts or (len(parts) == 1 and parts[0].bounds == result):
-                continue  # semantics.md#meeting-a-closed-session: the live ones stay; or nothing changes
+                continue  # rules/windows.md#meeting-a-closed-session: the live ones stay; or nothing changes
             for part in parts:
                 del key.live[part.bounds]
             gone += [part.bounds for part in parts if part.bounds != result]
@@ -645,7 +647,7 @@ class Twin:
         window.new = [row for part in parts for row in part.new]
         window.new_since = min((part.new_since for part in parts if part.new_since is not None), default=None)
         window.waits_for_end = any(part.waits_for_end for part in parts)
-        if equal:  # semantics.md#merging-triggers: it keeps that part's pane numbers
+        if equal:  # rules/triggers.md#merging-triggers: it keeps that part's pane numbers
             window.panes, window.panes_not_early, window.last = equal.panes, equal.panes_not_early, equal.last
         check_accumulators(self, window)
         if self.options.retracts:
@@ -659,7 +661,7 @@ class Twin:
         return Now(*bounds, self.progress(key), self.clock, self.merging, lambda name: self.value_of(name, rows))
 
     def ask(self, key: Key, window: Live) -> None:
-        """One ask gives at most one firing (semantics.md#when-a-window-is-asked)."""
+        """One ask gives at most one firing (rules/triggers.md#when-a-window-is-asked)."""
         now = self.now(key, window.bounds, window.rows)
         if not window.trigger.ready(now):
             return
@@ -667,10 +669,10 @@ class Twin:
         if window.trigger.finished:
             del key.live[window.bounds]
             key.closed[window.bounds], key.put_in[window.bounds] = window.ids, window.put_in
-        self.emit(key, window, is_last=window.trigger.finished)  # semantics.md#last-panes
+        self.emit(key, window, is_last=window.trigger.finished)  # rules/panes.md#last-panes
 
     def emit(self, key: Key, window: Live, *, is_last: bool) -> None:
-        """A window has fired, or expired (semantics.md#what-a-firing-gives)."""
+        """A window has fired, or expired (rules/panes.md#what-a-firing-gives)."""
         options = self.options
         timing = self.timing(key, window)
         once = once_of(self)
@@ -684,7 +686,7 @@ class Twin:
             or (is_last and options.closing is bm.ClosingBehavior.FIRE_ALWAYS)
         )
         if gives_pane and self.signed and not window.rows:
-            # semantics.md#retractions-as-rows: a pane of a window with no rows left is not emitted, its live pane is
+            # rules/stages.md#retractions-as-rows: a pane of a window with no rows left is not emitted, its live pane is
             # retracted all the same.
             if options.retracts and window.last:
                 self.retract([window.last])
@@ -701,11 +703,11 @@ class Twin:
                 is_last=is_last,
                 timestamp=self.timestamp(window),
             )
-            # semantics.md#only-updated-panes: left out, with its number and its retraction; not so the retractions of
+            # rules/panes.md#only-updated-panes: left out, with its number and its retraction; not so the retractions of
             # windows merged away.
             left_out = options.only_updated and window.last is not None and same(window.last.values, pane.values)
             replaced = [window.last] if options.retracts and window.last and not left_out else []
-            # semantics.md#retractions-of-merged-windows: those of windows merged away first, then its own
+            # rules/windows.md#retractions-of-merged-windows: those of windows merged away first, then its own
             self.retract(window.inherited)
             self.retract(replaced)
             window.inherited = []
@@ -720,7 +722,7 @@ class Twin:
             window.rows = []
 
     def timing(self, key: Key, window: Live) -> PaneTiming:
-        """semantics.md#pane-timing."""
+        """rules/panes.md#pane-timing."""
         since = self.progress_before(key) if window.new_since is None else window.new_since
         end = min(window.end, self.end_of(key))
         if window.panes_not_early or since >= end:
@@ -728,7 +730,7 @@ class Twin:
         return PaneTiming.EARLY if self.progress(key) < end else PaneTiming.ON_TIME
 
     def timestamp(self, window: Live) -> Any:
-        """semantics.md#pane-timestamps."""
+        """rules/panes.md#pane-timestamps."""
         combine: Callable[..., int] | None = {
             bm.TimestampCombiner.EARLIEST: min,
             bm.TimestampCombiner.LATEST: max,
@@ -744,7 +746,7 @@ class Twin:
         return window.last.timestamp if combines and self.options.retracts and window.last else None
 
     def retract(self, panes: Iterable[Pane]) -> None:
-        """semantics.md#retractions-of-merged-windows, #order-of-output: by (end, start), each repeating its pane."""
+        """rules/windows.md#retractions-of-merged-windows, rules/output.md#order-of-output: by (end, start), each repeating its pane."""
         # (Panes of the global window have no bounds, and come one by one.)
         for pane in sorted(panes, key=lambda pane: (pane.window or ())[::-1]):
             self.give(attrs.evolve(pane, kind=PaneKind.RETRACTION))
@@ -757,14 +759,14 @@ class Twin:
         """A window was merged away, and its pane is retracted if that was to be."""
 
     def rows_of(self, pane: Pane) -> list[Pane]:
-        """A join's pane is a row for each pair, in any number; every other pane is one row (semantics.md#joins)."""
+        """A join's pane is a row for each pair, in any number; every other pane is one row (rules/stages.md#joins)."""
         for name, accumulation in self.options.accumulations.items():
             if type(accumulation) in JOINS:
                 return [attrs.evolve(pane, values={name: pair}) for pair in pane.values[name]]
         return [pane]
 
     def drop(self, key: Key, bounds: Bounds | None, reason: DropReason, row: Row) -> None:
-        """semantics.md#dropped-rows."""
+        """rules/output.md#dropped-rows."""
         if not self.options.with_dropped:
             return
         known = bounds is not None and row.time_us != NO_TIME_US and self.watermark > NO_WATERMARK

@@ -1,4 +1,4 @@
-"""A stage of windows whose updates are held (semantics.md#suppress): a twin that tells its updates, and one that holds them."""
+"""A stage of windows whose updates are held (rules/suppress.md#suppress): a twin that tells its updates, and one that holds them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PaneSlot(Slot):
         return self.brings is not None and self.brings.is_last
 
     def settle(self, watermark: float) -> None:
-        """semantics.md#suppress-since: an R alone."""
+        """rules/suppress.md#suppress-since: an R alone."""
         if self.since is None and self.first is not None:
             self.since = max(watermark, self.first)
 
@@ -74,7 +74,7 @@ class PaneSlot(Slot):
             self.parts += rows
 
     def retraction(self, pane: Pane) -> None:
-        """semantics.md#suppress-held."""
+        """rules/suppress.md#suppress-held."""
         if self.brings:
             self.brings = None
         else:
@@ -83,7 +83,7 @@ class PaneSlot(Slot):
             self.first = time_of(pane) if self.first is None else self.first
 
     def inherit(self, other: PaneSlot) -> None:
-        """A window has become part of this one (semantics.md#suppress-merging)."""
+        """A window has become part of this one (rules/suppress.md#suppress-merging)."""
         self.inherits += [*other.inherits, *([other.takes_back] if other.takes_back else [])]
         self.first = other.first if self.first is None else self.first
         self.parts += other.parts
@@ -134,7 +134,7 @@ class Telling(Twin):
         return self.said.retracts and not self.said.retracts_at_merge
 
     def tell(self, *, at_once: bool) -> None:
-        """semantics.md#suppress-merging: of a merge it tells at once, whatever is said, if updates are held."""
+        """rules/suppress.md#suppress-merging: of a merge it tells at once, whatever is said, if updates are held."""
         self.options = attrs.evolve(self.said, retract_merged=None) if at_once else self.said
 
     def give(self, pane: Pane, rows: Sequence[Row] = ()) -> None:
@@ -154,13 +154,13 @@ class SuppressTwin:
         self.change(flow.stage.suppress)
 
     def change(self, suppress: bm.Suppress) -> None:
-        """Go on with another suppress (semantics.md#suppress-restart)."""
+        """Go on with another suppress (rules/suppress.md#suppress-restart)."""
         self.held.until, self.held.buffer = suppress.until, suppress.buffer
         self.holds = suppress.holds
         self.inner.tell(at_once=suppress.holds)
 
     def change_stage(self, flow: Flow) -> None:
-        """Go on with what is said of the stage otherwise (semantics.md#restart)."""
+        """Go on with what is said of the stage otherwise (rules/running.md#restart)."""
         assert isinstance(flow.stage, Suppressed)
         before = self.inner.said.accumulations.keys()
         self.inner.change(Flow(flow.stage.of, flow.inputs))
@@ -174,10 +174,10 @@ class SuppressTwin:
         return self.inner.watermark
 
     def step(self, step: Step) -> list[Pane]:
-        """What comes out in a step (semantics.md#suppress-step)."""
+        """What comes out in a step (rules/suppress.md#suppress-step)."""
         dropped = self.inner.step(step)
         told, self.inner.updates = self.inner.updates, []
-        if not self.holds:  # semantics.md#suppress-zero-wait
+        if not self.holds:  # rules/suppress.md#suppress-zero-wait
             before = self.held.let_go(list(self.held.slots.values()))
             passing = [row for pane, *_ in told if isinstance(pane, Pane) for row in self.inner.rows_of(pane)]
             return [*dropped, *before, *passing]

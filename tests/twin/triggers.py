@@ -1,4 +1,4 @@
-"""When a window fires, and when its trigger is finished (semantics.md#triggers, #merging-triggers).
+"""When a window fires, and when its trigger is finished (rules/triggers.md#triggers, #merging-triggers).
 
 A node is the state of one trigger of the tree in one window. What the text says of a trigger is in its class.
 """
@@ -152,7 +152,7 @@ class AfterProcessingTime(Node):
         # A finished one has no target any more.
         if not self.finished and (self.target is None or self.trigger.since == "last"):
             self.target = now.clock + self.trigger.delay.us
-            if self.trigger.aligned_to:  # semantics.md#waits: the first such time after it
+            if self.trigger.aligned_to:  # rules/triggers.md#waits: the first such time after it
                 period, offset = self.trigger.aligned_to.us, self.trigger.offset.us
                 self.target = ((self.target - offset) // period + 1) * period + offset
         return False
@@ -184,13 +184,13 @@ class AfterWatermark(Node):
 
     def __init__(self, trigger: t.AfterWatermark) -> None:
         super().__init__(trigger)
-        # semantics.md#early-and-late-repeat: early and late are Repeatedly(early), Repeatedly(late).
+        # rules/triggers.md#early-and-late-repeat: early and late are Repeatedly(early), Repeatedly(late).
         self.early = node(t.Repeatedly(trigger.early or t.Never()))
         self.late = node(t.Repeatedly(trigger.late or t.Never()))
         self.parts = (self.early, self.late)
 
     def show(self, rows: int, now: Now) -> bool:
-        # semantics.md#shown: to the phase it is in; in merging windows to both.
+        # rules/triggers.md#shown: to the phase it is in; in merging windows to both.
         if now.merging or not self.past_end:
             self.early.show(rows, now)
         if now.merging or self.past_end:
@@ -212,7 +212,7 @@ class AfterWatermark(Node):
             self.late.clear()  # not reached when this fired
         else:
             self.early.fire(now)
-            self.late.clear()  # semantics.md#shown: not reached
+            self.late.clear()  # rules/triggers.md#shown: not reached
 
     def merge(self, merged: Sequence[AfterWatermark], now: Now) -> None:
         # Past the end only if every part is and the merged window is at its end, else back to waiting, late cleared.
@@ -260,7 +260,7 @@ class AfterAny(Composite):
 
 class AfterAll(Composite):
     def show(self, rows: int, now: Now) -> bool:
-        # semantics.md#shown: to its unfinished parts.
+        # rules/triggers.md#shown: to its unfinished parts.
         return shown([part for part in self.parts if not part.finished], rows, now)
 
     def ready(self, now: Now) -> bool:
@@ -284,7 +284,7 @@ class AfterEach(Composite):
         return (*self.done, False).index(False)
 
     def show(self, rows: int, now: Now) -> bool:
-        # semantics.md#shown: to its current part; in merging windows to all.
+        # rules/triggers.md#shown: to its current part; in merging windows to all.
         if now.merging:
             return super().show(rows, now)
         return shown(self.parts[self.current :][:1], rows, now)
@@ -296,7 +296,7 @@ class AfterEach(Composite):
         at = self.current
         self.parts[at].fire(now)
         for part in self.parts[at + 1 :]:
-            part.clear()  # semantics.md#shown: not reached
+            part.clear()  # rules/triggers.md#shown: not reached
         self.finished = all(self.done)
 
     def merge(self, merged: Sequence[Node], now: Now) -> None:
@@ -344,7 +344,7 @@ class OrFinally(Node):
 
     def fire(self, now: Now) -> None:
         if self.until.ready(now):
-            # semantics.md#or-finally: only until fires and main is cleared; the whole is finished.
+            # rules/triggers.md#or-finally: only until fires and main is cleared; the whole is finished.
             self.until.fire(now)
             self.main.clear()
             self.finished = True

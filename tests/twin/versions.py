@@ -1,4 +1,4 @@
-"""A table and its versions (semantics.md#versions): a list of changes of each key, of which none is forgotten."""
+"""A table and its versions (rules/tables.md#versions): a list of changes of each key, of which none is forgotten."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Arrival:
 class Side:
     """An input: the panes of a stage, which come in before the watermark moves, or the rows of a source, after it.
 
-    See semantics.md#steps-of-later-stages.
+    See rules/stages.md#steps-of-later-stages.
     """
 
     def __init__(self, taken: Input, relation: Relation) -> None:
@@ -78,7 +78,7 @@ class Side:
             self.rows = [Arrival(row, time_of(row.get(self.source.event_time))) for row in rows]
 
     def wanted(self, row: Mapping[str, Any]) -> bool:
-        """Does the stage take it? (semantics.md#conditions)."""
+        """Does the stage take it? (rules/stages.md#conditions)."""
         return self.relation.where is None or bool(meaning(self.relation.where)(row))
 
     def key_of(self, values: Mapping[str, Any]) -> list[Any]:
@@ -98,7 +98,7 @@ def time_of(value: Any) -> int | None:
 
 
 def name_of(key: Sequence[Any]) -> Any:
-    """A key, to look up by: as in groups, all NaN are one, and so are -0.0 and 0.0 (semantics.md#keys)."""
+    """A key, to look up by: as in groups, all NaN are one, and so are -0.0 and 0.0 (rules/output.md#keys)."""
     return tuple(repr(normal(value)) for value in key)
 
 
@@ -285,7 +285,7 @@ class VersionsTwin:
         self.dropped: list[Pane] = []
 
     def change_stage(self, flow: Flow) -> None:
-        """The next run says other things (semantics.md#as-of-joins-restart)."""
+        """The next run says other things (rules/tables.md#as-of-joins-restart)."""
         options = said(flow).versions
         assert options is not None
         self.options = self.table.options = options

@@ -1,4 +1,4 @@
-"""Which windows a row is in, and which windows become one (semantics.md#windows, #calendar-windows)."""
+"""Which windows a row is in, and which windows become one (rules/windows.md#windows, #calendar-windows)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def assign(option: bm.WindowOption, time_us: int, row: Mapping[str, Any], input_
     """The windows of a row, of an input of a merge."""
     match option:
         case bm.Within():
-            # semantics.md#within: that of the row; of a row of ``of`` those of all rows that it may meet.
+            # rules/stages.md#within: that of the row; of a row of ``of`` those of all rows that it may meet.
             back, on = (option.after.us, option.before.us) if input_ == option.of else (0, 0)
             period = option.before.us + option.after.us
             first, last = ((time_us + by) // period for by in (-back, on))
             return [(k * period, (k + 1) * period + option.after.us) for k in range(first, last + 1)]
         case bm.CountWindows():
-            # Of numbers, as sliding windows of times (semantics.md#windows-of-rows).
+            # Of numbers, as sliding windows of times (rules/windows.md#windows-of-rows).
             period = option.period or option.size
             start = (time_us - option.offset) // period * period + option.offset
             windows = []
@@ -95,7 +95,7 @@ def _calendar_window(option: bm.CalendarWindows, time_us: int) -> Bounds:
 
 @cache
 def _boundary_us(option: bm.CalendarWindows, k: int) -> float:
-    """Boundary k is the local midnight of starting + k * n units (semantics.md#calendar-windows); infinite where no date is."""
+    """Boundary k is the local midnight of starting + k * n units (rules/windows.md#calendar-windows); infinite where no date is."""
     try:
         return _local_boundary_us(option, k)
     except (OverflowError, ValueError):  # Python has no such date

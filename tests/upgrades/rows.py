@@ -24,7 +24,7 @@ class Row:
 
     Attributes:
         part: of what it is.
-        change: in words; after a colon what becomes of it, where it goes on or is carried over.
+        change: in words; after a colon what happens, or why it is refused.
         then, now: the pipelines.
         script: what is run.
         first: so many of its events in the first run.
@@ -118,7 +118,8 @@ def _options() -> Iterator[Row]:
     part = "a stage of windows"
     yield carried(
         part,
-        "another trigger: it begins as new in open windows",
+        "another trigger: starts as new in open windows, is shown the rows in no pane yet, and is evaluated "
+        "at the window's end; closed windows stay closed",
         PLAIN.trigger(t.AfterWatermark(early=t.AfterCount(1), late=t.AfterCount(1))),
         "a 10-20 n=2 s=20 EARLY",
         "a 10-20 n=2 s=20 ON_TIME",
@@ -127,50 +128,77 @@ def _options() -> Iterator[Row]:
         "b 20-30 n=1 s=128 EARLY",
         "b 20-30 n=1 s=128 ON_TIME",
     )
-    yield carried(part, "a greater `allowed_lateness`", PLAIN.allowed_lateness(30), *USUAL)
     yield carried(
         part,
-        "a smaller `allowed_lateness`",
+        "a greater `allowed_lateness`: from the next step on, for open windows too; triggers keep their state",
+        PLAIN.allowed_lateness(30),
+        *USUAL,
+    )
+    yield carried(
+        part,
+        "a smaller `allowed_lateness`: from the next step on, for open windows too; triggers keep their state",
         PLAIN.allowed_lateness(0),
         "a 10-20 n=2 s=20 ON_TIME",
         "b 20-30 n=1 s=128 ON_TIME",
     )
     yield carried(
         part,
-        "`closing_behavior`",
+        "`closing_behavior`: from the next step on",
         PLAIN.closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS),
         *USUAL,
         "a 0-10 n=2 s=9 LATE",
         "a 10-20 n=3 s=84 LATE",
         "b 0-10 n=2 s=34 LATE",
     )
-    yield carried(part, "`on_time_behavior`", PLAIN.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY), *USUAL)
-    yield carried(part, "`only_updated_panes` said", PLAIN.only_updated_panes(), *USUAL)
-    yield carried(part, "`with_dropped` said", PLAIN.with_dropped(), *USUAL)
-    yield carried(part, "`only_updated_panes` no longer", PLAIN, *USUAL, then=PLAIN.only_updated_panes())
-    yield carried(part, "`with_dropped` no longer", PLAIN, *USUAL, then=PLAIN.with_dropped())
     yield carried(
         part,
-        "`retract_merged`: from the next merge on",
+        "`on_time_behavior`: from the next step on",
+        PLAIN.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY),
+        *USUAL,
+    )
+    yield carried(
+        part,
+        "`only_updated_panes` added: from the next step on; without retractions each window's next pane is emitted, since the last one "
+        "was not stored",
+        PLAIN.only_updated_panes(),
+        *USUAL,
+    )
+    yield carried(part, "`with_dropped` added: from the next step on", PLAIN.with_dropped(), *USUAL)
+    yield carried(
+        part, "`only_updated_panes` removed: from the next step on", PLAIN, *USUAL, then=PLAIN.only_updated_panes()
+    )
+    yield carried(part, "`with_dropped` removed: from the next step on", PLAIN, *USUAL, then=PLAIN.with_dropped())
+    yield carried(
+        part,
+        "`retract_merged`: from the next merge on; panes gathered before are retracted with the next pane",
         SESSIONS.accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE),
         *_of_sessions(),
         then=SESSIONS.accumulating_and_retracting(),
     )
-    yield carried(part, "a smaller delay of the watermark", PLAIN, *USUAL, then=_delayed("5 seconds"))
-    yield carried(part, "a greater delay of the watermark", _delayed("5 seconds"), *USUAL)
+    yield carried(
+        part, "a smaller delay of the watermark: from the next step on", PLAIN, *USUAL, then=_delayed("5 seconds")
+    )
     yield carried(
         part,
-        "an accumulation more: it begins with no rows in windows that are there",
+        "a greater delay of the watermark: from the next step on; `W` does not go back",
+        _delayed("5 seconds"),
+        *USUAL,
+    )
+    yield carried(
+        part,
+        "an added accumulation: starts with no rows in existing windows; retractions of earlier panes have null for it",
         PLAIN.accumulate(least=Min("v")),
         "a 10-20 n=2 s=20 least=16 ON_TIME",
         "a 10-20 n=3 s=84 least=16 LATE",
         "b 0-10 n=2 s=34 least=32 LATE",
         "b 20-30 n=1 s=128 least=128 ON_TIME",
     )
-    yield carried(part, "`deduplicate` said: rows are known from then on", PLAIN.deduplicate("v"), *USUAL)
+    yield carried(
+        part, "`deduplicate` added: rows are remembered from the next step on", PLAIN.deduplicate("v"), *USUAL
+    )
     yield carried(
         part,
-        "a windowing more, beside named ones: it begins with the next rows",
+        "an added windowing, beside named ones: starts with the next rows",
         PLAIN.window({"tens": bm.FixedWindows(10), "all": bm.FixedWindows(1000)}),
         "atens 10-20 n=2 s=20 ON_TIME",
         "atens 10-20 n=3 s=84 LATE",
@@ -184,8 +212,8 @@ def _options() -> Iterator[Row]:
         part, "the gap of sessions", PLAIN.window(bm.Sessions(6)), "window", "Sessions(gap='6 seconds')", then=SESSIONS
     )
     yield refused(part, "the keys", PLAIN.key_by("v"), "keys", "v: int64")
-    yield refused(part, "a key more", PLAIN.key_by("k", "v"), "keys", "v: int64")
-    yield refused(part, "a key fewer", PLAIN, "keys", "['k: string']", then=PLAIN.key_by("k", "v"))
+    yield refused(part, "an added key", PLAIN.key_by("k", "v"), "keys", "v: int64")
+    yield refused(part, "a removed key", PLAIN, "keys", "['k: string']", then=PLAIN.key_by("k", "v"))
     yield refused(part, "the mode", PLAIN.discarding(), "mode", "discarding")
     yield refused(
         part,
@@ -196,7 +224,7 @@ def _options() -> Iterator[Row]:
     )
     yield refused(
         part,
-        "an accumulation less: the old one's values go",
+        "a removed accumulation: its values are dropped",
         BARE.accumulate(n=Count()),
         "accumulation s",
         "forgets its values",
@@ -204,7 +232,7 @@ def _options() -> Iterator[Row]:
     )
     yield refused(
         part,
-        "an accumulation renamed: the old one's values go, the new one begins with no rows",
+        "a renamed accumulation: the old one's values are dropped, the new one starts with no rows",
         BARE.accumulate(n=Count(), t=Sum("v")),
         "accumulation s",
         "forgets its values",
@@ -222,9 +250,14 @@ def _options() -> Iterator[Row]:
         part, "an accumulation of another column", BARE.accumulate(n=Count(), s=Sum("w")), "accumulation s", "'w'"
     )
     known = PLAIN.deduplicate("v")
-    yield refused(part, "`deduplicate` taken away", PLAIN, "deduplication", "none", then=known)
+    yield refused(part, "`deduplicate` removed", PLAIN, "deduplication", "none", then=known)
     yield refused(
-        part, "`deduplicate` of other columns", PLAIN.deduplicate("v", "w"), "deduplication", "w int64", then=known
+        part,
+        "`deduplicate` of other columns: the stored IDs are of the old ones",
+        PLAIN.deduplicate("v", "w"),
+        "deduplication",
+        "w int64",
+        then=known,
     )
     yield refused(
         part,
@@ -236,17 +269,17 @@ def _options() -> Iterator[Row]:
     )
     conditions = "conditions and computed columns"
     some, other = (PLAIN.where(pc.field("v") > least) for least in (8, 2))
-    yield carried(part, "`where` said: from the next rows on", some, *USUAL)
+    yield carried(part, "`where` added: from the next rows on, for an input too", some, *USUAL)
     yield carried(
         part, "another `where`: from the next rows on", some, *USUAL[:2], "b 0-10 n=1 s=32 LATE", USUAL[3], then=other
     )
     only_new = ("a 10-20 n=1 s=16 ON_TIME", "a 10-20 n=2 s=80 LATE", "b 0-10 n=1 s=32 LATE", USUAL[3])
-    yield carried(part, "`where` no longer: from the next rows on", PLAIN, *only_new, then=some)
+    yield carried(part, "`where` removed: from the next rows on", PLAIN, *only_new, then=some)
     many, more = (PLAIN.having(pc.field("n") > least) for least in (1, 2))
     three = ("a 10-20 n=3 s=84 LATE",)
-    yield carried(part, "`having` said: from the next pane on", more, *three)
+    yield carried(part, "`having` added: from the next pane on; a later stage has panes of both", more, *three)
     yield carried(part, "another `having`: from the next pane on", more, *three, then=many)
-    yield carried(part, "`having` no longer: from the next pane on", PLAIN, *USUAL, then=more)
+    yield carried(part, "`having` removed: from the next pane on", PLAIN, *USUAL, then=more)
     double, half = (PLAIN.with_columns(other=of) for of in (pc.field("s") * 2, pc.divide(pc.field("s"), 2)))
     halves = (
         "a 10-20 n=2 s=20 other=10 ON_TIME",
@@ -254,20 +287,27 @@ def _options() -> Iterator[Row]:
         "b 0-10 n=2 s=34 other=17 LATE",
         "b 20-30 n=1 s=128 other=64 ON_TIME",
     )
-    yield carried(part, "`with_columns` said: from the next pane on", half, *halves)
+    yield carried(part, "`with_columns` added: from the next pane on; a later stage has panes of both", half, *halves)
     yield carried(part, "other `with_columns`: from the next pane on", half, *halves, then=double)
-    yield carried(part, "`with_columns` no longer: from the next pane on", PLAIN, *USUAL, then=double)
+    yield carried(part, "`with_columns` removed: from the next pane on", PLAIN, *USUAL, then=double)
     for name, now in (
         ("having", RETRACTING.having(pc.field("n") > 1)),
         ("with_columns", RETRACTING.with_columns(double=pc.field("s") * 2)),
     ):
-        yield refused(part, f"`{name}`, where panes are taken back", now, conditions, name, then=RETRACTING)
+        yield refused(
+            part,
+            f"`{name}`, where panes are retracted: a retraction must meet the condition of its pane",
+            now,
+            conditions,
+            name,
+            then=RETRACTING,
+        )
     yield refused(part, "from one window option to several named ones", NAMED, "state", "without a name")
     yield refused(part, "from several named ones to one window option", PLAIN, "state", "'tens'", then=NAMED)
     both = PLAIN.window({"tens": bm.FixedWindows(10), "all": bm.FixedWindows(1000)})
-    yield refused(part, "a windowing taken away", NAMED, "state", "'all'", then=both)
+    yield refused(part, "a removed windowing", NAMED, "state", "'all'", then=both)
     renamed = PLAIN.window({"ten": bm.FixedWindows(10)})
-    yield refused(part, "a windowing renamed", renamed, "state", "'tens'", then=NAMED)
+    yield refused(part, "a renamed windowing", renamed, "state", "'tens'", then=NAMED)
 
 
 LATE = PLAIN.allowed_lateness(1000)
@@ -298,10 +338,10 @@ def _kept() -> Iterator[Row]:
         return Row(part, change, then, now, FALLING, 2, after)
 
     one, three = LATE.retain(windows=1), LATE.retain(windows=3)
-    yield row("`retain` said: from the next row of a key on", LATE, one, FALLS)
-    yield row("`retain` of less: from the next row of a key on", three, one, FALLS)
-    yield row("`retain` of more: what fell out does not come back", one, three, FELL)
-    yield row("`retain` no longer: what fell out does not come back", one, LATE, FELL)
+    yield row("`retain` added: from the next row of a key on; earlier rows do not count", LATE, one, FALLS)
+    yield row("a smaller `retain`: from the next row of a key on", three, one, FALLS)
+    yield row("a greater `retain`: what was evicted does not return", one, three, FELL)
+    yield row("`retain` removed: what was evicted does not return", one, LATE, FELL)
     part = "the global window"
     forever = PLAIN.window(bm.GlobalWindow()).trigger(t.Repeatedly(t.AfterCount(1)))
     short, long = forever.forget_after("10 seconds"), forever.forget_after("100 seconds")
@@ -323,14 +363,14 @@ def _kept() -> Iterator[Row]:
     )
     for change, then, now, after in (
         (
-            "`forget_after` said: as if each key's latest row had come when it was",
+            "`forget_after` added: from the next move of `W` on, as if each key's latest row was at the `W` after the first step",
             forever,
             short,
             (*stays, "a - n=3 s=7 ON_TIME"),
         ),
-        ("a longer `forget_after`", short, long, stays),
-        ("a shorter `forget_after`", long, short, goes),
-        ("`forget_after` no longer", short, forever, stays),
+        ("a longer `forget_after`: from the next move of `W` on", short, long, stays),
+        ("a shorter `forget_after`: from the next move of `W` on", long, short, goes),
+        ("`forget_after` removed: from the next move of `W` on", short, forever, stays),
     ):
         yield Row(part, change, then, now, script, 2, after)
 
@@ -348,15 +388,23 @@ def _errors() -> Iterator[Row]:
     dropping = PLAIN.on_error("drop")
     yield Row(
         part,
-        "`on_error`, from fail to drop",
+        "`on_error`, from fail to drop: from the next step on",
         PLAIN,
         dropping,
         script,
         2,
         ("a 0-10 n=2 s=3 ON_TIME", "a 0-10 ts=3.0 k=a v=9223372036854775807 w=-9223372036854775807 UNKNOWN"),
     )
-    yield Row(part, "`on_error`, from drop to fail", dropping, PLAIN, script, 3, ("a 0-10 n=2 s=3 ON_TIME",))
-    what, over = "rows that are kept for on_error('drop')", "over panes that are taken back"
+    yield Row(
+        part,
+        "`on_error`, from drop to fail: from the next step on",
+        dropping,
+        PLAIN,
+        script,
+        3,
+        ("a 0-10 n=2 s=3 ON_TIME",),
+    )
+    what, over = "rows that are kept for on_error('drop')", "over panes that are retracted"
     fails, drops = (RETRACTING.then(one) for one in (SECOND, SECOND.on_error("drop")))
     yield refused(part, f"`on_error`, from fail to drop, {over}", drops, what, "all", then=fails)
     yield refused(part, f"`on_error`, from drop to fail, {over}", fails, what, "none", then=drops)
@@ -367,17 +415,17 @@ IN_THREES = TestStream().add(rows_of((1, 1, 1), (2, 1, 2))).add(rows_of((3, 1, 4
 
 
 def _of_rows() -> Iterator[Row]:
-    part = "windows of rows"
+    part = "count windows"
 
     def row(change: str, now: bm.Pipeline, says: str, then: bm.Pipeline = THREES) -> Row:
         return Row(part, change, then, now, IN_THREES, 1, None, "window", says)
 
     yield row("their size", THREES.window(bm.CountWindows(4)), "CountWindows(size=4)")
-    yield row("how far apart they begin", THREES.window(bm.CountWindows(3, 1)), "period=1")
+    yield row("their period", THREES.window(bm.CountWindows(3, 1)), "period=1")
     yield row("`idle`", THREES.window(bm.CountWindows(3, idle="1 day")), "idle")
     in_time = THREES.window(bm.FixedWindows(10))
-    yield row("windows of time in their place", in_time, "FixedWindows")
-    yield row("them in the place of windows of time", THREES, "CountWindows", in_time)
+    yield row("replaced by time windows", in_time, "FixedWindows")
+    yield row("in place of time windows", THREES, "CountWindows", in_time)
 
 
 INTS, LONGS = (dict.fromkeys("kvw", type_) for type_ in (pa.int32(), pa.int64()))
@@ -412,10 +460,10 @@ def _types() -> Iterator[Row]:
     )
     yield goes_on(f"{wider} under `retain(windows=, rows=)`", LATE.retain(windows=1), FALLING, 2, *FALLS[2:])
     once = "1 0-10 n=2 s=3 ON_TIME"
-    yield goes_on(f"{wider} of what `deduplicate` knows rows by", PLAIN.deduplicate("v"), AGAIN, 1, once)
+    yield goes_on(f"{wider} of the columns of `deduplicate`", PLAIN.deduplicate("v"), AGAIN, 1, once)
     for_a_time = PLAIN.deduplicate("v", within="60 seconds")
     yield goes_on("the same with `within`", for_a_time, AGAIN, 1, once)
-    yield goes_on(f"{wider} in windows of rows", THREES, IN_THREES, 1, "1 n=3 s=7 ON_TIME")
+    yield goes_on(f"{wider} in count windows", THREES, IN_THREES, 1, "1 n=3 s=7 ON_TIME")
 
     def is_refused(change: str, of: bm.Pipeline, types: BothTypes, what: str, says: str) -> Row:
         return Row(part, change, of, of, OF_NUMBERS, FIRST, None, what, says, types=types)
@@ -424,7 +472,7 @@ def _types() -> Iterator[Row]:
     yield is_refused(f"{wider} under a suppress", SUPPRESSED, both, "keys", "k: int64")
     yield is_refused(f"{wider} under `retain(bytes=)`", PLAIN.retain(bytes=999), both, "keys", "k: int64")
     yield is_refused(f"{wider} in a versioned table", TABLE, both, "state", "int64")
-    yield is_refused(f"{wider} in rows once each", ONCE, both, "state", "int64")
+    yield is_refused(f"{wider} in deduplication without windows", ONCE, both, "state", "int64")
     yield is_refused("`bigint` to `int`", PLAIN, (LONGS, INTS), "keys", "k: int32")
     of_values = {"v": pa.int32()}, {"v": pa.float64()}
     yield is_refused("`int` to `double`", PLAIN, of_values, "accumulation s", "double")
@@ -452,10 +500,10 @@ _held = "a suppress"
 
 def _suppressed() -> Iterator[Row]:
     held = "a 10-20 n=3 s=84 LATE", "b 0-10 n=2 s=34 LATE"
-    yield carried(_held, "begins: what comes from then on is held", SUPPRESSED, *held)
+    yield carried(_held, "added: later updates are held", SUPPRESSED, *held)
     yield carried(
         _held,
-        "another wait",
+        "another wait: applies to what is held at once",
         PLAIN.suppress(bm.UntilTimeLimit(3, clock="event")),
         "a 0-10 n=2 s=9 LATE",
         *held,
@@ -465,11 +513,18 @@ def _suppressed() -> Iterator[Row]:
     smaller = PLAIN.suppress(bm.UntilTimeLimit(15, clock="event"), buffer=bm.Buffer(max_records=1))
     yield carried(_held, "a smaller buffer", smaller, "a 0-10 n=2 s=9 LATE", *held, then=SUPPRESSED)
     less = PLAIN.having(pc.field("s") < 10).suppress(bm.UntilTimeLimit(15, clock="event"))
-    yield carried(_held, "`having` said: of what is held too", less, "a 0-10 n=2 s=9 LATE", then=SUPPRESSED)
-    yield refused(_held, "taken away while it holds something", PLAIN, "state", "holds", then=SUPPRESSED)
+    yield carried(_held, "`having` added: for what is held too", less, "a 0-10 n=2 s=9 LATE", then=SUPPRESSED)
     yield refused(
         _held,
-        "renamed while it holds something",
+        "removed while it holds something: run once with a wait of zero before",
+        PLAIN,
+        "state",
+        "holds",
+        then=SUPPRESSED,
+    )
+    yield refused(
+        _held,
+        "renamed while it holds something: run once with a wait of zero before",
         PLAIN.suppress(bm.UntilTimeLimit(15, clock="event"), name="other"),
         "state",
         "'other'",
@@ -498,9 +553,9 @@ def _chains() -> Iterator[Row]:
         "b 20-40 t=128 ON_TIME",
         then=CHAIN,
     )
-    yield refused(part, "a stage more at its end", CHAIN, "stages", "place")
-    yield refused(part, "a stage taken away", PLAIN, "stages", "place", then=CHAIN)
-    yield refused(part, "its stages the other way round", _turned(), "window", "FixedWindows", then=CHAIN)
+    yield refused(part, "an added stage at its end", CHAIN, "stages", "place")
+    yield refused(part, "a removed stage", PLAIN, "stages", "place", then=CHAIN)
+    yield refused(part, "its stages reordered", _turned(), "window", "FixedWindows", then=CHAIN)
     yield refused(
         part,
         "a stage's windows",
@@ -512,19 +567,27 @@ def _chains() -> Iterator[Row]:
     corrected = RETRACTING.then(SECOND)
     yield refused(
         part,
-        "an accumulation more, over panes that are taken back",
+        "an added accumulation, over panes that are retracted: earlier panes were never added to it, so retracting them would corrupt it",
         RETRACTING.then(SECOND.accumulate(t=Sum("s"), n=Count())),
         "accumulation n",
         "would take it from this one too",
         then=corrected,
     )
-    kinds = {"windows": PLAIN, "a versioned table": TABLE, "changes()": CHANGES, "rows once each": ONCE}
+    yield refused(
+        part,
+        "`where`, over rows that are retracted: a retraction must meet the condition of its row",
+        RETRACTING.then(SECOND.where(pc.field("s") > 8)),
+        "conditions and computed columns",
+        "where",
+        then=corrected,
+    )
+    kinds = {"windows": PLAIN, "a versioned table": TABLE, "changes()": CHANGES, "deduplication without windows": ONCE}
     for then_words, then in kinds.items():
         for now_words, now in kinds.items():
             if then is not now:
-                change = f"{now_words} in the place of {then_words}"
+                change = f"{now_words} in place of {then_words}"
                 row = refused(part, change, now, "state", "forgotten", then=then)
-                yield attrs.evolve(row, stands_for="a stage of another kind in the place of one")
+                yield attrs.evolve(row, stands_for="a stage replaced by one of another kind")
 
 
 def _turned() -> bm.Pipeline:
@@ -554,10 +617,16 @@ def _versions() -> tuple[str, ...]:
 def _tables() -> Iterator[Row]:
     part = "a versioned table"
     changes = bm.Pipeline().event_time("ts", BOUND).key_by("k")
-    yield carried(part, "a smaller `history`", changes.versions("30 seconds", values=["v"]), *_versions(), then=TABLE)
+    yield carried(
+        part,
+        "a smaller `history`: older versions are deleted",
+        changes.versions("30 seconds", values=["v"]),
+        *_versions(),
+        then=TABLE,
+    )
     yield refused(
         part,
-        "a greater `history`",
+        "a greater `history`: older versions are no longer stored",
         changes.versions("90 seconds", values=["v"]),
         "state",
         "may only shrink",
@@ -580,7 +649,7 @@ def _tables() -> Iterator[Row]:
         "only_updated",
         then=TABLE,
     )
-    part = "rows once each"
+    part = "deduplication without windows"
     once = bm.Pipeline().event_time("ts", BOUND).key_by("k")
     yield refused(part, "`within`", once.deduplicate("v", within="90 seconds"), "state", "within", then=ONCE)
     yield refused(part, "its columns", once.deduplicate("v", "w", within="60 seconds"), "state", "w int64", then=ONCE)
@@ -592,12 +661,12 @@ def _clock() -> Iterator[Row]:
     idle = PLAIN.event_time("ts", bm.BoundedOutOfOrderness(0, idle_timeout="1 minute"))
     lag = PLAIN.event_time("ts", bm.ProcessingTimeLag("1 minute"))
     for change, then, now in (
-        ("a trigger of processing time, where there was none", PLAIN, waiting),
-        ("no trigger of processing time any more", waiting, PLAIN),
-        ("`idle_timeout` said", PLAIN, idle),
-        ("`idle_timeout` no longer", idle, PLAIN),
-        ("`ProcessingTimeLag` in the place of a watermark of rows", PLAIN, lag),
-        ("a watermark of rows in the place of `ProcessingTimeLag`", lag, PLAIN),
+        ("an added processing-time trigger", PLAIN, waiting),
+        ("a removed processing-time trigger", waiting, PLAIN),
+        ("`idle_timeout` added", PLAIN, idle),
+        ("`idle_timeout` removed", idle, PLAIN),
+        ("`ProcessingTimeLag` in place of an event-time watermark", PLAIN, lag),
+        ("an event-time watermark in place of `ProcessingTimeLag`", lag, PLAIN),
     ):
         yield refused(part, change, now, "clock", "bm.migrate", then=then, migrated=USUAL)
 
@@ -624,7 +693,7 @@ def _merges() -> Iterator[Row]:
     part = "a merge"
     yield Row(
         part,
-        "an accumulation of an input more",
+        "an added accumulation of an input",
         MERGED,
         MERGED.accumulate(s=Sum("v").of("left")),
         OF_TWO,
@@ -636,8 +705,8 @@ def _merges() -> Iterator[Row]:
     yield Row(part, "the name of an input", MERGED, renamed, OF_TWO, 2, None, "inputs", "left, other")
     three = _merged(left=_side(), right=_side(), more=_side())
     of_three = OF_TWO.add(rows_of((5, "a", 8)), input="more")
-    yield Row(part, "an input more", MERGED, three, OF_TWO, 2, None, "inputs", "more")
-    yield Row(part, "an input fewer", three, MERGED, of_three, 2, None, "inputs", "left, right")
+    yield Row(part, "an added input", MERGED, three, OF_TWO, 2, None, "inputs", "more")
+    yield Row(part, "a removed input", three, MERGED, of_three, 2, None, "inputs", "left, right")
 
     def pairs(**how: Any) -> bm.Pipeline:
         return (
@@ -648,8 +717,8 @@ def _merges() -> Iterator[Row]:
         )
 
     for change, then, now, says in (
-        ("`once` said", {}, {"once": True}, "once=True"),
-        ("`once` no longer", {"once": True}, {}, "InnerJoin(left='left', right='right')"),
+        ("`once` added", {}, {"once": True}, "once=True"),
+        ("`once` removed", {"once": True}, {}, "InnerJoin(left='left', right='right')"),
         (
             "`keep_rows` of a join",
             {"once": True, "keep_rows": {"left": 5}},
@@ -662,7 +731,7 @@ def _merges() -> Iterator[Row]:
             {"once": True, "keep_for": {"left": 9}},
             "9000000",
         ),
-        ("`keep_for` no longer", {"once": True, "keep_for": {"left": 5}}, {"once": True}, "once=True"),
+        ("`keep_for` removed", {"once": True, "keep_for": {"left": 5}}, {"once": True}, "once=True"),
     ):
         yield Row(part, change, pairs(**then), pairs(**now), OF_TWO, 2, None, "accumulation p", says)
 
@@ -674,7 +743,7 @@ def _merges() -> Iterator[Row]:
     part = "an as-of join"
     yield Row(
         part,
-        "`grace`",
+        "`grace`: for rows that are not emitted",
         joined,
         join(grace="2 seconds"),
         OF_TWO,

@@ -8,8 +8,8 @@ from tests.upgrades.rows import ROWS, Row
 
 _HEAD = "| what changes between two runs | |\n|---|---|"
 _ON_SPARK = (
-    "| `spark.sql.shuffle.partitions`, with `shards=` said | goes on; Spark keeps the number of the first run |",
-    "| trigger and sink of the query (`writeStream`) | goes on; of a file sink that begins later Spark does not read the folder, others do |",
+    "| `spark.sql.shuffle.partitions`, with `shards=` set | goes on; Spark keeps the number of the first run |",
+    "| trigger and sink of the query (`writeStream`) | goes on; Spark does not read the folder of a file sink that starts later, others do |",
 )
 OF_SPARK = "test_spark_keeps_its_partitions_and_trigger_and_sink_may_be_others"
 """The test of these lines, in tests/spark/test_upgrades.py."""
@@ -29,8 +29,8 @@ def _line(row: Row) -> str:
     if row.goes_on:
         return f"| {change} | goes on{f': {becomes}' if becomes else ''} |"
     if row.migrated is None:
-        return f"| {change} | refused |"
-    return f"| {change} | refused; `bm.migrate` carries {f'the rest over: {becomes}' if becomes else 'it over'} |"
+        return f"| {change} | refused{f': {becomes}' if becomes else ''} |"
+    return f"| {change} | refused; `bm.migrate` {f'migrates the rest: {becomes}' if becomes else 'migrates it'} |"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A step: what stages bring, at the watermark as it was; the watermark moves, rows that it is past come out by what the table
 knows, and what no read can reach any more is forgotten; what sources bring. Of each the table's changes come first
-(docs/semantics.md#as-of-joins-steps).
+(docs/rules/tables.md#as-of-joins-steps).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stage of ``bm.as_of_join``: each row meets the version that was valid at its time (docs/semantics.md#as-of-joins)."""
+"""The stage of ``bm.as_of_join``: each row meets the version that was valid at its time (docs/rules/tables.md#as-of-joins)."""
 
 from __future__ import annotations
 

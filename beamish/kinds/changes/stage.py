@@ -1,4 +1,4 @@
-"""The stage of ``Pipeline.changes``: rows that set and delete what a table holds, to be suppressed (docs/semantics.md#changes)."""
+"""The stage of ``Pipeline.changes``: rows that set and delete what a table holds, to be suppressed (docs/rules/suppress.md#changes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is declared by ``Pipeline.deduplicate``: by which columns a row is known again, and for how long (docs/semantics.md#duplicates)."""
+"""What is declared by ``Pipeline.deduplicate``: by which columns a row is known again, and for how long (docs/rules/output.md#duplicates)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stage of ``Pipeline.deduplicate`` without windows: rows come out as they came, each once (docs/semantics.md#duplicates)."""
+"""The stage of ``Pipeline.deduplicate`` without windows: rows come out as they came, each once (docs/rules/output.md#duplicates)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves: slots that are due, as updates in order (docs/semantics.md#suppress-due)."""
+"""What leaves: slots that are due, as updates in order (docs/rules/suppress.md#suppress-due)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when a shard holds more than its buffer allows (docs/semantics.md#suppress-limits)."""
+"""What happens when a shard holds more than its buffer allows (docs/rules/suppress.md#suppress-limits)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes taken up: of each slot the newest counts, whenever it came (docs/semantics.md#changes)."""
+"""Changes taken up: of each slot the newest counts, whenever it came (docs/rules/suppress.md#changes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shard of a suppressed stage: the stage's step, then what is held of its updates (docs/semantics.md#suppress).
+"""A shard of a suppressed stage: the stage's step, then what is held of its updates (docs/rules/suppress.md#suppress).
 
 Slots lie in segments as windows do in the window table's: by the end of their window, or by a hash of their key. A step
 reads those of the slots that it touches, those in which something is due, and, when the buffer is full, the oldest ones.

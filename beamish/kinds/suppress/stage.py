@@ -1,4 +1,4 @@
-"""A stage whose updates are held back by a suppress (docs/semantics.md#suppress).
+"""A stage whose updates are held back by a suppress (docs/rules/suppress.md#suppress).
 
 It is one stage with the one it suppresses: it takes what that takes and runs in its shards, so nothing is shuffled again.
 """

@@ -1,4 +1,4 @@
-"""Taking updates up into the held table (docs/semantics.md#suppress-held).
+"""Taking updates up into the held table (docs/rules/suppress.md#suppress-held).
 
 A slot *brings* the newest pane, and *takes back* what was let through and has been retracted since. A pane replaces what
 is brought; a retraction takes it away, or is kept if nothing is brought. Of a slot's updates in a row only the first and
@@ -81,7 +81,7 @@ def _add_parts(held: HeldTable, operator: Operator, slot: Ints, values_at: Ints)
 
 
 def _merge(held: HeldTable, operator: Operator, columns: Block, keys: pa.Table, key_at: Ints, *, clock_us: int) -> None:
-    """Windows became part of others: what is held of them passes on (docs/semantics.md#suppress-merging)."""
+    """Windows became part of others: what is held of them passes on (docs/rules/suppress.md#suppress-merging)."""
     known = len(held)
     gone = held.find(keys, key_at, columns)
     was_there = gone < known

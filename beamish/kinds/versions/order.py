@@ -1,4 +1,4 @@
-"""Which change of a key and time counts (docs/semantics.md#versions-ties)."""
+"""Which change of a key and time counts (docs/rules/tables.md#versions-ties)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions that went and came as updates (docs/semantics.md#versions-rows)."""
+"""Versions that went and came as updates (docs/rules/tables.md#versions-rows)."""
 
 from __future__ import annotations
 

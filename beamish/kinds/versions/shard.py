@@ -1,6 +1,6 @@
 """A shard of a versions stage.
 
-Panes of a stage come in before the watermark moves, rows of a source after (docs/semantics.md#steps-and-clocks).
+Panes of a stage come in before the watermark moves, rows of a source after (docs/rules/time.md#steps-and-clocks).
 """
 
 from __future__ import annotations

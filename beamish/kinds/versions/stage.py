@@ -1,4 +1,4 @@
-"""The stage of ``Pipeline.versions``: changes become versions, each valid from one time to another (docs/semantics.md#versions)."""
+"""The stage of ``Pipeline.versions``: changes become versions, each valid from one time to another (docs/rules/tables.md#versions)."""
 
 from __future__ import annotations
 

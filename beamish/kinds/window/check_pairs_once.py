@@ -1,4 +1,4 @@
-"""Joins that give each pair once (docs/semantics.md#each-pair-once): what is refused, and in words."""
+"""Joins that give each pair once (docs/rules/stages.md#each-pair-once): what is refused, and in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a window stage whose windows are of rows must keep together (docs/semantics.md#windows-of-rows)."""
+"""What a window stage whose windows are of rows must keep together (docs/rules/windows.md#windows-of-rows)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     if step.plan.forgets:
         expired |= table.forgotten_us(every) <= now
     # Panes of a stage come in before the watermark moves, and may have merged some away
-    # (docs/semantics.md#steps-of-later-stages).
+    # (docs/rules/stages.md#steps-of-later-stages).
     open_ = ~table["closed"] & ~table["gone"]
     passed = open_ & (before < end) & (end <= now)
     asked = table["asks_at_end"] & passed | let_go(step, open_ & ~expired)

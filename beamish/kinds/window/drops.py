@@ -1,6 +1,6 @@
 """Dropping rows: they are counted by reason, and listed where the pipeline asks for it.
 
-See docs/semantics.md#dropped-rows.
+See docs/rules/output.md#dropped-rows.
 
 A row is dropped from a window (it expired, its trigger has finished), or, once and from no window, for its event time
 (it has none, or one that is out of range). The second kind is counted once per row, the first once per (row, window).

@@ -1,4 +1,4 @@
-"""What a firing gives: a pane, its retraction, or nothing (docs/semantics.md#panes)."""
+"""What a firing gives: a pane, its retraction, or nothing (docs/rules/panes.md#panes)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
     adds_up = step.plan.gives_accumulators
     values_at = table["state_at"][at] if adds_up else table.values.append(_extract(step, at))
     if options.retracts:
-        # also where the pane itself is left out (docs/semantics.md#only-updated-panes)
+        # also where the pane itself is left out (docs/rules/panes.md#only-updated-panes)
         _take_back_inherited(step, rows, at)
     if options.only_updated:
         changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
@@ -182,7 +182,7 @@ def into_windows(table: WindowTable, at: WindowIndices) -> dict[str, NDArray[Any
 def _take_back(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
     """A window whose rows were all removed emits no pane; its last pane is retracted.
 
-    See docs/semantics.md#retractions-as-rows.
+    See docs/rules/stages.md#retractions-as-rows.
     """
     table = step.table
     at = at[table["has_pane"][at]]

@@ -1,4 +1,4 @@
-"""Keys that had no row for long are forgotten, where all of time is their window (docs/semantics.md#forget-after).
+"""Keys that had no row for long are forgotten, where all of time is their window (docs/rules/windows.md#forget-after).
 
 A window ends when the watermark is a span past the latest of its rows, so each row moves its end on. When the watermark moves, the
 ends that it passes are found as those of all windows are (clock_moves.py). Here is the rest: the latest row of each window, and windows

@@ -1,4 +1,4 @@
-"""The rows that a shard keeps in its windows, to look at (docs/semantics.md#kept-rows)."""
+"""The rows that a shard keeps in its windows, to look at (docs/rules/running.md#kept-rows)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The windows that a shard keeps at rest, as rows to look at (docs/semantics.md#kept-windows)."""
+"""The windows that a shard keeps at rest, as rows to look at (docs/rules/running.md#kept-windows)."""
 
 from __future__ import annotations
 

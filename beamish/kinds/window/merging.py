@@ -1,9 +1,9 @@
 """Windows that merge: which windows of the table and of a bundle become one, and what becomes of what they hold.
 
-All windows of a bundle merge at once (docs/semantics.md#merging-triggers). *Parts* are the open windows in a group; a
+All windows of a bundle merge at once (docs/rules/triggers.md#merging-triggers). *Parts* are the open windows in a group; a
 row's own new window is none. What a group becomes may be a window that is there (then it stays), or a new one; its
 other parts are gone. A group that becomes a closed window does not merge: its rows are dropped
-(docs/semantics.md#meeting-a-closed-session).
+(docs/rules/windows.md#meeting-a-closed-session).
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def combine_states(plan: WindowPlan, states: pa.Table, groups: Groups) -> pa.Tab
 def _retract_vanished(step: Step, gone: WindowIndices, heir: WindowIndices) -> None:
     """Retract the panes of windows that vanished, at once or with the next pane of ``heir``.
 
-    See docs/semantics.md#retractions-of-merged-windows.
+    See docs/rules/windows.md#retractions-of-merged-windows.
     """
     table = step.table
     has_pane = table["has_pane"][gone]

@@ -1,4 +1,4 @@
-"""The numbers of rows, where windows are of rows (docs/semantics.md#windows-of-rows).
+"""The numbers of rows, where windows are of rows (docs/rules/windows.md#windows-of-rows).
 
 They are given as rows come, or rows bring them along. What has its number is put into windows as a row with its event time is
 (entries.py); then its group has come further, and windows that are full by that are asked.

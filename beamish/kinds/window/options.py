@@ -111,7 +111,7 @@ class WindowOptions:
 
     @property
     def gives_empty_panes(self) -> bool:
-        """Whether a firing may give a pane in which no row is new (docs/semantics.md#what-a-firing-gives)."""
+        """Whether a firing may give a pane in which no row is new (docs/rules/panes.md#what-a-firing-gives)."""
         return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
 
     @property

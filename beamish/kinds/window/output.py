@@ -66,7 +66,7 @@ def exploded(plan: WindowPlan, updates: Updates) -> Updates:
     columns = updates.columns
     row, pairs = plan.join.explode(updates.values.column(0).combine_chunks(), columns["kind"] == DROPPED_KIND)
     columns, at = {name: entries[row] for name, entries in columns.items()}, pa.array(row)
-    # A pane is rows in any number, none of which stands for another (docs/semantics.md#pane-change).
+    # A pane is rows in any number, none of which stands for another (docs/rules/panes.md#pane-change).
     columns["replaces"] = columns["replaces"] & (not plan.options.retracts)
     dropped = None if updates.dropped is None else updates.dropped.take(at)
     return Updates(columns, updates.keys.take(at), pa.table([pairs], schema=plan.output_schema), dropped)

@@ -1,6 +1,6 @@
 """Joins that give each pair once: what windows keep of rows when they fire, and what they let go of.
 
-See docs/semantics.md#each-pair-once. What is kept is in their accumulators (accumulations/base/pairs_once.py).
+See docs/rules/stages.md#each-pair-once. What is kept is in their accumulators (accumulations/base/pairs_once.py).
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class WindowPlan:
     def preaggregates(self) -> bool:
         """Whether rows are summed up by (key, window) before they reach their shard.
 
-        See docs/semantics.md#pre-aggregation.
+        See docs/rules/output.md#pre-aggregation.
         """
         return not self.why_not_preaggregated
 

@@ -1,4 +1,4 @@
-"""The reach of each group of rows that are counted together: how far their numbers have come (docs/semantics.md#windows-of-rows).
+"""The reach of each group of rows that are counted together: how far their numbers have come (docs/rules/windows.md#windows-of-rows).
 
 Groups are keys, or the stream, which is one group.
 

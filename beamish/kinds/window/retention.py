@@ -1,4 +1,4 @@
-"""How much of its past a key keeps (docs/semantics.md#retention).
+"""How much of its past a key keeps (docs/rules/windows.md#retention).
 
 After a bundle each key that got a row keeps its latest windows within a budget; the others *fall out*: they give their last pane, and
 go. Of each key the latest window that fell out is noted (fallen.py), since rows for it and for those before it are dropped.

@@ -1,4 +1,4 @@
-"""What is declared by ``Pipeline.retain``: how much past a key may keep (docs/semantics.md#retention)."""
+"""What is declared by ``Pipeline.retain``: how much past a key may keep (docs/rules/windows.md#retention)."""
 
 from __future__ import annotations
 

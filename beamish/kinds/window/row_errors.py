@@ -1,4 +1,4 @@
-"""Rows with which something raises, where they are dropped and the query goes on (docs/semantics.md#errors).
+"""Rows with which something raises, where they are dropped and the query goes on (docs/rules/output.md#errors).
 
 All entries of a bundle are added at once. Only where that raises, the step goes back to before it, and it is looked for which of
 them it is: the windows that can be had as a whole are left alone, halves of the others are tried. So a bundle in which nothing
@@ -93,7 +93,7 @@ def _in_order(step: Step, bundle: Bundle, entries: Entries) -> list[Ints]:
     """Entries by the windows that they are in, or where windows merge by their keys, each in the order in which rows count.
 
     What is in different ones has nothing to do with each other. The order is that of rows that come again
-    (docs/semantics.md#duplicates-first), removals last.
+    (docs/rules/output.md#duplicates-first), removals last.
     """
     key = factorize_rows(bundle.keys.columns, len(bundle.time_us)).of[entries.row]
     unit = key if step.plan.window.merging else KeyedWindows(key, entries.start_us, entries.end_us).groups().of

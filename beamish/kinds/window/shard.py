@@ -1,4 +1,4 @@
-"""A shard of a window stage: what happens in a step (docs/semantics.md#steps-and-clocks).
+"""A shard of a window stage: what happens in a step (docs/rules/time.md#steps-and-clocks).
 
 Panes of other stages come in first, so that what the stage before fired on time is on time here; then the watermark
 moves, then the clock, then the rows of sources come in.

@@ -1,6 +1,6 @@
 """Timestamps of panes: the end of the window, or the earliest or latest event time of their new rows.
 
-See docs/semantics.md#pane-timestamps.
+See docs/rules/panes.md#pane-timestamps.
 
 A combiner reads the rows that came while the watermark was before the end of the window they landed in. What it has
 seen since the window's last pane stands in the window table:

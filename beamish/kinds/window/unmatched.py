@@ -1,4 +1,4 @@
-"""Removals of rows that their window does not hold (docs/semantics.md#unmatched-removals).
+"""Removals of rows that their window does not hold (docs/rules/changelogs.md#unmatched-removals).
 
 Rows come before removals, so what is left over when both are accumulated tells: a row that an accumulation keeps fewer than no
 times, or a window with fewer rows than none. That is seldom, and only then it is looked for which removals they are.

@@ -1,4 +1,4 @@
-"""Rows that cannot be used before they are in a shard, where they are dropped and the query goes on (docs/semantics.md#errors).
+"""Rows that cannot be used before they are in a shard, where they are dropped and the query goes on (docs/rules/output.md#errors).
 
 They travel to their shard as others do, each in a payload that says what was raised with it (packing.py), and are dropped there.
 """

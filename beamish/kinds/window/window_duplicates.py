@@ -1,4 +1,4 @@
-"""Rows that come again are dropped from the windows that took them (docs/semantics.md#duplicates).
+"""Rows that come again are dropped from the windows that took them (docs/rules/output.md#duplicates).
 
 Where ids are remembered for some time, that is known before windows are looked for. Else each window has the ids of the rows
 that it took: a list, in a pool of the window table. They stay when the window fires, and when its trigger finishes.

@@ -1,4 +1,4 @@
-"""What is to be known of the windows of a shard at rest: for whoever asks why one has not fired (docs/semantics.md#inspect).
+"""What is to be known of the windows of a shard at rest: for whoever asks why one has not fired (docs/rules/running.md#inspect).
 
 columns:
     key             struct of the key columns; not there where the pipeline is not keyed

@@ -1,4 +1,4 @@
-"""Panes in the words of other worlds: a function for each (docs/semantics.md#changelogs).
+"""Panes in the words of other worlds: a function for each (docs/rules/changelogs.md#changelogs).
 
 Each gives a lazy DataFrame, by expressions of columns alone; but Debezium's wants both images of a row in one, see before_and_after.py.
 """

@@ -1,4 +1,4 @@
-"""The live panes of a table of panes (docs/semantics.md#live-panes)."""
+"""The live panes of a table of panes (docs/rules/changelogs.md#live-panes)."""
 
 from __future__ import annotations
 

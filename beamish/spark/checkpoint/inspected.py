@@ -1,4 +1,4 @@
-"""What a checkpoint holds, read by Spark's own readers of state and of text, without the pipeline (docs/semantics.md#inspect).
+"""What a checkpoint holds, read by Spark's own readers of state and of text, without the pipeline (docs/rules/running.md#inspect).
 
 Everything is as of one committed batch, so a query that runs meanwhile changes nothing in what is read.
 """

@@ -1,4 +1,4 @@
-"""A flow as a batch plan: one final pane per window (docs/semantics.md#batch).
+"""A flow as a batch plan: one final pane per window (docs/rules/running.md#batch).
 
 A stage over one source compiles to Spark's own aggregation where that means the same (native.py). Anything else takes
 one pass of the engine per shard: all rows at once under ``Default()``, then the end of time.

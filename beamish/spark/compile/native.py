@@ -1,4 +1,4 @@
-"""A pipeline on a batch DataFrame as Spark's own aggregation: same columns, same meaning (docs/semantics.md#batch).
+"""A pipeline on a batch DataFrame as Spark's own aggregation: same columns, same meaning (docs/rules/running.md#batch).
 
 It takes built-in windows and the accumulations that Spark has an aggregate of the same meaning for; what it does not
 take, ``why_not_native`` says, and the engine runs it (batch.py).

@@ -1,4 +1,4 @@
-"""An as-of join of batch DataFrames as Spark's own window function (docs/semantics.md#batch-plan).
+"""An as-of join of batch DataFrames as Spark's own window function (docs/rules/running.md#batch-plan).
 
 Rows and changes lie together in order of key and time, and each row meets the last change before it. What this does not
 take, ``why_not_native_as_of`` says, and the engine runs it (batch.py).

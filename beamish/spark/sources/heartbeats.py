@@ -3,7 +3,7 @@
 Its value is in the query's offset log, so a batch that is run again sees the same clock. How it follows the machine's
 clock: ``machine_clock.py``. In a continuous query a heartbeat comes with a batch once per second at most. Under
 ``Trigger.AvailableNow`` it comes twice, with the run's first two batches, and then no more, so that the run ends: twice
-because idle_timeout looks at the clock of the step before (docs/semantics.md#idle-timeout), so that windows of a stream
+because idle_timeout looks at the clock of the step before (docs/rules/time.md#idle-timeout), so that windows of a stream
 that went quiet close in the next run that brings no rows.
 """
 

@@ -1,4 +1,4 @@
-"""The clock of heartbeats: the machine's, but for jumps (docs/semantics.md#machine-clock).
+"""The clock of heartbeats: the machine's, but for jumps (docs/rules/time.md#machine-clock).
 
 A machine's clock can be set, or be wrong for a moment; how long the machine has been up cannot. So a heartbeat goes on from the one before by
 the time that has passed, and follows the clock within bounds: at least at half that pace, and ahead of it only by little, unless the clock
@@ -98,7 +98,7 @@ class Heartbeat:
             words = f"at most twice as fast as time passes, and with the clock when it has been ahead for {_span(_BELIEVED_US)}"
         return (
             f"the clock of this machine says {_shown(now.wall_us)}, {_span(abs(off_us))} {'ahead of' if off_us > 0 else 'behind'} "
-            f"the query's, {_shown(expected_us)}: heartbeats go on {words} (docs/semantics.md#machine-clock)"
+            f"the query's, {_shown(expected_us)}: heartbeats go on {words} (docs/rules/time.md#machine-clock)"
         )
 
 
