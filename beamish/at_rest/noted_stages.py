@@ -22,7 +22,6 @@ from beamish.kinds.deduplicate.operator import DuplicatesOperator
 from beamish.kinds.versions import note
 from beamish.kinds.versions.operator import VersionsOperator
 from beamish.tables.repartition import Kept, ShardsOf, notes_together, put_by_key_together, split_by_key
-from beamish.tables.stored_tables import DUPLICATES
 
 
 @attrs.frozen
@@ -81,7 +80,7 @@ def noted_stage(own: Operator) -> NotedStage | None:
     stays = {what: value for what, value in own.identity.items() if what != "shards"}
     if isinstance(own, DuplicatesOperator):
         check: Callable[[Store], Any] = partial(ids.read_about, identity=stays, call=own.plan.options.call)
-        return NotedStage(own.identity, DUPLICATES, check, own.kept, own.plan.key_of_ids)
+        return NotedStage(own.identity, ids.ENTRY, check, own.kept, own.plan.key_of_ids)
     if isinstance(own, VersionsOperator | AsOfOperator):
         check = partial(note.read_note, identity=stays, table=own.plan.table, inputs=len(own.takes))
         return NotedStage(own.identity, note.ENTRY, check, own.kept, range(len(own.plan.table.key_schema)))

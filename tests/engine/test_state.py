@@ -8,13 +8,15 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count, Last, Max, Sum
 from beamish.at_rest.stage_facts import stage_facts
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.input_schemas import note_takes, noted_takes
 from beamish.contract.relation import Relation
 from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.kinds.window.stored_windows import read_index, read_inherited_panes, read_segment
+from beamish.kinds.window.stored_windows import read_index, read_segment
 from beamish.tables.segment_policy import SegmentPolicy
+from beamish.tables.stored_tables import inherited_name, read_entry
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
 from tests.said import evolve, said
 
@@ -136,7 +138,7 @@ def test_a_shard_that_does_not_know_a_changed_trigger_yet_is_read_by_it():
     step(counting, taken_up, (2, "red", 1), shards=2)
     facts = stage_facts({1: before, 0: taken_up})
     assert facts.plan.options.trigger == Repeatedly(AfterCount(3))
-    assert [facts.reader.read(store)["waits_for"].to_pylist() for store in (taken_up, before)] == [
+    assert [facts.asked(Asked(Keeps.WINDOWS)).read(store)["waits_for"].to_pylist() for store in (taken_up, before)] == [
         ["1 more row (2 of 3 have come since it began waiting)"],
         ["2 more rows (1 of 3 have come since it began waiting)"],
     ]
@@ -295,7 +297,7 @@ def test_inherited_panes_are_read_without_the_pipeline_that_wrote_them():
     step(sessions, store, (1, "red", 1), (2, "red", 1))
     assert step(sessions, store, (11, "red", 1)) == []
     (number,) = read_index(store).segments.filter(pc.field("inherited_panes") > 0)["segment"].to_pylist()
-    (pane,) = read_inherited_panes(store, number).to_pylist()
+    (pane,) = read_entry(store, inherited_name(number)).to_pylist()
     assert (pane["owner"], pane["start_us"], pane["end_us"], pane["live.total"]) == (0, SECOND, 12 * SECOND, 2)
     assert step(sessions, store, (3, "red", 1)) == [("RETRACTION", "EARLY", 2), ("PANE", "EARLY", 4)]
 

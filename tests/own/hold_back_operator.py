@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.contract.at_rest import Answer
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.schemas import PANE, TIMESTAMP, WINDOW
 from beamish.contract.sharding import times_of, to_shards
@@ -14,6 +17,10 @@ from beamish.instants import NO_TIME_US
 from beamish.kernels.codes import normalise
 from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.tables.notes import kind_entry
+
+NAME = "hold back"
+NOTE = kind_entry("held back", "a stage that holds rows back")
 
 
 class HoldBackOperator(Operator):
@@ -37,10 +44,34 @@ class HoldBackOperator(Operator):
     def open(self, store):
         return HoldBackShard(self, store)
 
+    def answer(self, asked):
+        return HeldBack(self)
+
+
+class HeldBack(Answer):
+    """The rows that are held back, as ``held()`` shows what waits."""
+
+    def __init__(self, operator):
+        self._operator, self.keys = operator, operator.takes[0].keys
+        times = [(name, TIMESTAMP) for name in ("timestamp", "since", "due")]
+        columns = [*operator.takes[0].columns, ("window", WINDOW), ("kind", pa.string()), *times]
+        self.schema = pa.schema([("suppress", pa.string()), *columns])
+
+    def needs(self, notes):
+        return ["held"]
+
+    def read(self, store):
+        (time, *own) = from_bytes(store.get("held") or to_bytes(self._operator.held.empty_table())).columns
+        due = pc.add(time, self._operator.span_us).cast(TIMESTAMP)
+        columns = [pa.array([NAME] * len(time), pa.string()), *own, pa.nulls(len(time), WINDOW)]
+        shown = [pa.array(["PANE"] * len(time), pa.string()), time.cast(TIMESTAMP), pa.nulls(len(time), TIMESTAMP), due]
+        return pa.table([*columns, *shown], schema=self.schema)
+
 
 class HoldBackShard(Shard):
     def __init__(self, operator, store):
-        self.operator, self._store, self._w_us = operator, store, int(store.get("watermark") or -1)
+        self.operator, self._store = operator, store
+        self._w_us = json.loads(store.get(NOTE) or b'{"clocks": {"watermark_us": -1}}')["clocks"]["watermark_us"]
         self._held = from_bytes(store.get("held") or to_bytes(operator.held.empty_table()))
 
     def updates(self, sources_us, clock_us, payloads):
@@ -53,7 +84,8 @@ class HoldBackShard(Shard):
 
     def save(self, held=None):
         self._store.put("held", to_bytes(self._held))
-        self._store.put("watermark", str(self._w_us).encode())
+        note = {"clocks": {"watermark_us": self._w_us, "clock_us": 0, "inputs": []}, "dropped": {}}
+        self._store.put(NOTE, json.dumps(note).encode())
 
     @property
     def watermark_us(self):

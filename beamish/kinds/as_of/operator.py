@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.conditions import columns_of_where, wanted
-from beamish.contract.operator import Operator, Shard
+from beamish.contract.operator import Native, Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
 from beamish.kinds.as_of.left_rows import pack_left
@@ -53,6 +53,10 @@ class AsOfOperator(Operator):
 
     def open(self, store: Store) -> Shard:
         return AsOfShard(self, self.plan, store, self.policy)
+
+    @property
+    def native(self) -> Native:
+        return Native(Native.WINDOW_FUNCTION, self.plan)
 
     def kept(self, store: Store) -> dict[str, Kept]:
         """What a shard keeps as records of keys."""

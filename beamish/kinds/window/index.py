@@ -22,9 +22,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.contract.store import Store
-from beamish.tables.notes import check_format
-from beamish.tables.stored_tables import INDEX, naming_entry, table_of, write_entry
+from beamish.tables.notes import check_format, kind_entry
+from beamish.tables.stored_tables import INDEX, WINDOWINGS, naming_entry, table_of, write_entry
 from beamish.triggers.trigger import NEVER_US
+
+kind_entry(INDEX, "a stage with windows", beside=[WINDOWINGS])
+kind_entry(WINDOWINGS, "a stage with several windowings", beside=[INDEX])
 
 INDEX_COLUMNS = ("segment", "windows", "start_us", "end_us", "due_us", "wake_us", "keeps_until_us", "inherited_panes")
 
