@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-import attrs
 
 from beamish.contract.relation import Relation
 from beamish.flow import BoundFlow
-from beamish.kinds.suppress.stage import Suppressed, unsuppressed
-from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.stage import WindowStage
 from beamish.source import Source
 
 DESCRIPTION = 1
@@ -37,7 +31,7 @@ def descriptions(flow: BoundFlow) -> list[dict[str, Any]]:
                 _input(relation, None if isinstance(taken, Source) else number[id(taken)])
                 for relation, taken in zip(one.operator.takes, one.inputs, strict=True)
             ],
-            **_windows(one),
+            **one.stage.described(),
         }
         for one in flows
     ]
@@ -57,37 +51,3 @@ def _input(relation: Relation, stage: int | None) -> dict[str, Any]:
         "watermark": policy.describe(),
         **{name: None if span is None else span.us for name, span in spans.items()},
     }
-
-
-def _windows(flow: BoundFlow) -> dict[str, Any]:
-    stage = unsuppressed(flow.stage)
-    if not isinstance(stage, WindowStage):
-        return {}
-    suppress = flow.stage.suppress.name if isinstance(flow.stage, Suppressed) else None
-    return {
-        "own": list(_own(stage.options)),
-        "only_updated": stage.options.only_updated,
-        "suppress": suppress,
-    }
-
-
-def _own(options: WindowOptions) -> Iterator[str]:
-    named: dict[str, Any] = {"window": options.window, "trigger": options.trigger}
-    named |= {f"accumulation {name}": one for name, one in options.accumulations.items()}
-    yield from (name for name, option in named.items() if not _is_ours(option))
-
-
-def _is_ours(option: Any) -> bool:
-    """Whether an option and what it is made of is of classes of ours, or plain."""
-    if isinstance(option, Mapping):
-        return all(map(_is_ours, option.values()))
-    if isinstance(option, (list, tuple)):
-        return all(map(_is_ours, option))
-    if not type(option).__module__.startswith("beamish."):
-        return not attrs.has(type(option)) and type(option).__module__ == "builtins"
-    parts: Sequence[Any] = (
-        [getattr(option, field.name) for field in attrs.fields(type(option))]
-        if attrs.has(type(option))
-        else getattr(option, "parts", ())
-    )
-    return all(map(_is_ours, parts))

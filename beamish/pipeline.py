@@ -10,10 +10,9 @@ import attrs
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.addresses import printable
-from beamish.checkpoint.of_script import why_after
+from beamish.checkpoint.of_script import ScriptStages
 from beamish.checkpoint.questions import CheckpointState, ScriptState
 from beamish.checkpoint.upgrade import check_next_run
-from beamish.contract.stage import Stage
 from beamish.costs import YEAR, check_span
 from beamish.durations import Duration, DurationLike, not_negative, positive
 from beamish.errors import OptionError, PipelineError, ScriptError
@@ -29,7 +28,7 @@ from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
 from beamish.kinds.suppress.option import UNLIMITED, Buffer, Suppress, UntilTimeLimit, UntilWindowCloses
-from beamish.kinds.suppress.stage import Suppressed, unsuppressed
+from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import read_versions
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.options import WindowOptions
@@ -125,22 +124,8 @@ class Pipeline:
     def _with_input(self, **changes: Any) -> Pipeline:
         return Pipeline(attrs.evolve(self.flow, inputs=(attrs.evolve(self.flow.inputs[0], **changes),)))
 
-    def _said(self, option: str) -> Any:
-        """What is declared so far of an option of the last stage; None where it has no such option."""
-        stage = self.flow.stage
-        return getattr(stage.options, option) if isinstance(stage, WindowStage) else None
-
     def _check_no_merge(self, call: str) -> None:
-        if isinstance(self.flow.stage, AsOfStage) and call.startswith("where"):
-            raise PipelineError(
-                f"{call} of an as-of join: say it of an input, bm.as_of_join(orders=bm.Pipeline().event_time(...).where(...), ...); of "
-                "joined rows say it in a stage after: .then(bm.Pipeline().where(...).window(...)...)"
-            )
-        if isinstance(self.flow.stage, AsOfStage):
-            raise PipelineError(
-                f"{call} of an as-of join: its left input says event_time, its table key_by, and on=... how they meet; say it there, "
-                "or in a stage after: .then(bm.Pipeline().key_by(...))"
-            )
+        self.flow.stage.check_call(call)
         if len(self.flow.inputs) > 1:
             raise PipelineError(
                 f"{call} of a merge: each input has its own; say it in bm.merge(orders=bm.Pipeline()...)"
@@ -379,7 +364,7 @@ class Pipeline:
             )
         for name, accumulation in accumulations.items():
             _check(f"accumulate({name})", accumulation, Accumulation, "Count() or Sum('amount')")
-        before = self.flow.stage.options.accumulations if isinstance(self.flow.stage, WindowStage) else {}
+        before = self.flow.stage.declared("accumulations") or {}
         return self._with(accumulations={**before, **accumulations})
 
     def where(self, condition: pc.Expression) -> Pipeline:
@@ -413,7 +398,7 @@ class Pipeline:
         """
         self._check_no_merge(f"where({condition})")
         formula = read_condition("where(condition)", condition, "pc.field('score') > 3")
-        return self._with(where=_both(self._said("where"), formula))
+        return self._with(where=_both(self.flow.stage.declared("where"), formula))
 
     def deduplicate(self, *columns: str, within: DurationLike | None = None) -> Pipeline:
         """Take rows that come again as one: a row equal to one before it in its key and in ``columns`` is dropped.
@@ -447,7 +432,7 @@ class Pipeline:
             [7, 8]
         """
         options = read_deduplication(columns, within)
-        if isinstance(self.flow.stage, DeduplicateStage) or self._said("deduplication") is not None:
+        if self.flow.stage.declared("deduplication") is not None:
             raise PipelineError(
                 f"{options.call}: the pipeline says deduplicate() already; name all columns in one call, or say the second in a stage "
                 "after: first.then(bm.Pipeline().deduplicate(...))"
@@ -565,7 +550,7 @@ class Pipeline:
             [{'user': 'ann'}]
         """
         formula = read_condition("having(condition)", condition, "pc.field('n') >= 5")
-        return self._with(having=_both(self._said("having"), formula))
+        return self._with(having=_both(self.flow.stage.declared("having"), formula))
 
     def with_columns(self, **columns: pc.Expression) -> Pipeline:
         """Compute columns of what comes out, which a further stage may take as any other value; a second call adds to the first.
@@ -595,7 +580,7 @@ class Pipeline:
         """
         example = "pc.field('wins') + pc.field('losses')"
         formulas = {name: read_formula(f"with_columns({name})", one, example) for name, one in columns.items()}
-        return self._with(derived={**(self._said("derived") or {}), **formulas})
+        return self._with(derived={**(self.flow.stage.declared("derived") or {}), **formulas})
 
     def suppress(
         self, until: UntilWindowCloses | UntilTimeLimit, *, buffer: Buffer = UNLIMITED, name: str = "suppress"
@@ -636,11 +621,6 @@ class Pipeline:
 
     def _suppressed(self, suppress: Suppress) -> Pipeline:
         stage = self.flow.stage
-        if isinstance(stage, Suppressed):
-            raise PipelineError(
-                f"suppress({suppress.until!r}): the stage is suppressed already, {stage.suppress.until.describe()}; say one of "
-                "the two"
-            )
         stage.suppressed_by(suppress)  # or it says why not
         flow = attrs.evolve(self.flow, stage=Suppressed(stage, suppress))
         if is_complete(flow):
@@ -705,10 +685,7 @@ class Pipeline:
             raise PipelineError(
                 f"{call}: takes the rows of a source; say it of an input: bm.merge(orders=bm.Pipeline().{call}.event_time(...)...)"
             )
-        if isinstance(self.flow.stage, ChangesStage) or isinstance(getattr(self.flow.stage, "of", None), ChangesStage):
-            raise PipelineError(
-                f"{call} and changes(): both say what a row does; say changes() of upserts by key, {call} of whole rows"
-            )
+        self.flow.stage.check_form(call)
         if first.form is not None and first.form != form:
             raise PipelineError(f"{call} after {first.form.call()[1:]}: both say what a row does; say one of them")
         return self._with_input(form=form)
@@ -968,7 +945,8 @@ class Pipeline:
                 f"why({test_stream!r}): must be a script, such as bm.testing.TestStream().add([{{'ts': 1}}]); of a query ask "
                 "bm.inspect(spark, checkpoint).why(...)"
             )
-        return why_after(self.flow.completed, test_stream.events, initial, key=key, window=window, stage=stage)
+        stages = ScriptStages.after(self.flow.completed, test_stream.events, initial)
+        return stages.why(key=key, window=window, stage=stage)
 
     @overload
     def state(self, of: TestStream, *, initial: Any = None) -> ScriptState: ...
@@ -1127,26 +1105,18 @@ def _shown_unnamed(unnamed: Sequence[Any]) -> list[str]:
 
 def is_complete(flow: Flow) -> bool:
     """Whether the pipeline is more than one that is still being put together."""
-    has_time = (source.event_time is not None or _counts_rows(taker.stage) for source, taker, _ in flow.leaves)
+    has_time = (source.event_time is not None or taker.stage.counts_rows for source, taker, _ in flow.leaves)
     return all(has_time) and all(below.stage.is_complete for below in flow.flows)
-
-
-def _counts_rows(stage: Stage) -> bool:
-    """Whether a stage's windows are of rows, so that it takes a source without event time; in all of time it may take panes too."""
-    of = unsuppressed(stage)
-    return isinstance(of, WindowStage) and of.options.counts_rows
 
 
 def only_takes(flow: Flow) -> bool:
     """Whether a pipeline of one stage says which rows it takes (``where``) and by which keys, and nothing of its windows."""
-    stage = flow.stage
-    return isinstance(stage, WindowStage) and stage == WindowStage(WindowOptions(where=stage.options.where))
+    return flow.stage == WindowStage(WindowOptions(where=flow.stage.declared("where")))
 
 
 def taken_by(flow: Flow) -> Input:
     """What such a pipeline takes, as an input of another stage."""
-    assert isinstance(flow.stage, WindowStage)  # noqa: S101 - only_takes
-    return attrs.evolve(flow.inputs[0], where=flow.stage.options.where)
+    return attrs.evolve(flow.inputs[0], where=flow.stage.declared("where"))
 
 
 def _repr(flow: Flow) -> str:

@@ -18,7 +18,10 @@ from pyspark.sql import SparkSession
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.spark.checkpoint.kept_windows import _of_stage
+from beamish.contract.at_rest import Asked, Keeps
+from beamish.spark.checkpoint.asking import is_note
+from beamish.spark.checkpoint.entries import entries_of, operators, stores_of
+from beamish.spark.rows.shard_ids import shard_ids
 
 HOUR = 3600
 PIPELINE = (
@@ -74,11 +77,18 @@ def main() -> None:
 
 def segments(spark: SparkSession, checkpoint: str, question: dict[str, Any]) -> tuple[int, int]:
     """How many segments a question reads, and how many there are."""
-    stored = _of_stage(PIPELINE.flow.completed, spark, checkpoint, None)
+    entries = entries_of(spark, checkpoint, None, operators(spark, checkpoint)[0])
+    there = entries.where("name RLIKE '^s-?[0-9]+$'").count()
+    notes = stores_of(entries.collect(), is_note)
+    (below,) = PIPELINE.flow.completed.flows
     span_us = (question.get("start", 0) * 1_000_000, question.get("end", 10**9) * 1_000_000)
-    read = stored.needed(span_us, question.get("key", {}))
-    counts = [entries.where("name LIKE 's%' AND name != 'spark'").count() for entries in (read, stored.entries)]
-    return counts[0], counts[1]
+    asked = Asked(Keeps.WINDOWS, question.get("key"), span_us)
+    at_rest = below.stage.at_rest(below.takes, list(notes.values()), asked.what, shards=len(notes))
+    answer = at_rest.answer(asked)
+    shards = shard_ids(len(notes))
+    asked_of = [store for shard, store in notes.items() if answer.shard is None or shard == shards[answer.shard]]
+    read = [name for store in asked_of for name in answer.needs(store) or () if name.startswith("s")]
+    return len(read), there
 
 
 if __name__ == "__main__":

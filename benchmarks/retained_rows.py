@@ -18,10 +18,9 @@ import pyarrow as pa
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
-from beamish.at_rest.stage_plans import window_plan
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.kinds.window.kept_windows import kept_windows
 from beamish.triggers import AfterWatermark, Always
 
 SIZE = 10
@@ -96,7 +95,7 @@ def main() -> None:
     store.reads = 0
     begin = time.perf_counter()
     middle = SIZE * arguments.many // 2
-    found = kept_windows(window_plan(operator), store, (middle, middle + 10 * SIZE)).num_rows
+    found = operator.answer(Asked(Keeps.WINDOWS, span=(middle, middle + 10 * SIZE))).read(store).num_rows
     seconds = time.perf_counter() - begin
     segments = sum(name.startswith("s") for name in store)
     print(

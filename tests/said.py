@@ -15,7 +15,7 @@ from beamish.kinds.changes.plan import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
-from beamish.kinds.suppress.stage import Suppressed, unsuppressed
+from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.options import WindowOptions
@@ -130,7 +130,7 @@ def versions_of(stage: Stage) -> tuple[VersionsOptions | None, AsOfOptions | Non
 
 def stage_of(flow: Flow) -> Stage:
     """The last stage; of a suppressed one that which is suppressed."""
-    return unsuppressed(flow.stage)
+    return flow.stage.core
 
 
 def stages(pipeline: bm.Pipeline) -> list[Said]:

@@ -7,8 +7,12 @@ import pytest
 import beamish as bm
 from beamish import flow
 from beamish.accumulations import Count, Sum
+from beamish.at_rest.stage_facts import stage_facts
+from beamish.checkpoint.words import stage_lines
+from beamish.description import descriptions
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.stage import WindowStage
+from beamish.local import stages_after
 from beamish.source import Source
 from beamish.testing import TestStream
 from tests.own.hold_back import HoldBack, held_back
@@ -54,6 +58,26 @@ def test_it_takes_the_panes_of_a_stage_and_gives_them_to_the_next():
     assert came(PIPELINES["counts held back"])[3] == [({"team": "red"}, {"n": 1, "sum": 2})]
     (pane,) = PIPELINES["counts held back, then counted"].run(SCRIPT)
     assert pane.values == {"counts": 4, "n": 4}
+
+
+def test_state_shows_the_rows_that_wait():
+    first = TestStream(SCRIPT.events[:3])
+    assert [(one.key, dict(one.values), one.due.second) for one in PIPELINES["rows held back"].state(first).held()] == [
+        ({"team": "blue"}, {"ts": 2, "score": None}, 7),
+        ({"team": "red"}, {"ts": 3, "score": 1}, 8),
+    ]
+    with pytest.raises(bm.PipelineError, match=r"windows\(\): no stage has windows"):
+        PIPELINES["rows held back"].state(first).windows()
+
+
+def test_inspect_shows_its_watermark_and_check_upgrade_another_kind_in_its_place():
+    flow = PIPELINES["rows held back"].flow
+    ((bound, stores),) = stages_after(flow, SCRIPT.events[:3])
+    facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0])
+    assert dict(stage_lines(facts, 0, ()))["watermark"] == "at 1970-01-01 00:00:06"
+    windows = FIRST.flow.bind({None: bound.operator.takes[0].schema}, shards=1).operator
+    with pytest.raises(bm.StateError, match=r"is of a stage that holds rows back, .* now has a stage with windows"):
+        windows.open(stores[0])
 
 
 def test_explain_has_its_words():

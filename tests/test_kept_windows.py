@@ -36,6 +36,14 @@ def test_a_span_is_half_open_and_a_key_may_be_said_in_part():
     assert state.windows(start=30) == []
 
 
+def test_a_key_is_read_in_the_type_of_its_column():
+    assert said(ONCE.state(SCRIPT).windows(key="b")) == said(ONCE.state(SCRIPT).windows(key={"k": "b"})) != []
+    with pytest.raises(bm.OptionError, match=r"windows\(key=\{'k': 1\}\): key column 'k' is string"):
+        ONCE.state(SCRIPT).windows(key={"k": 1})
+    floats = ONCE.state(TestStream().add([{"ts": 1, "k": 0.0}, {"ts": 2, "k": float("nan")}, {"ts": 3, "k": None}]))
+    assert [len(floats.windows(key={"k": k})) for k in (-0.0, float("nan"), None, 1.0)] == [1, 1, 1, 0]
+
+
 def test_the_pairs_of_a_join_are_one_list_per_window_and_windowings_have_their_names():
     joined = bm.merge(left=SOURCE, right=SOURCE).window(bm.FixedWindows(10)).accumulate(pair=InnerJoin("left", "right"))
     script = (
@@ -57,5 +65,5 @@ def test_a_pipeline_with_several_stages_of_windows_wants_the_number_of_one():
     with pytest.raises(bm.PipelineError, match=r"stages with windows are 1, 2; name one: windows\(stage=1\)"):
         chain.state(SCRIPT).windows()
     assert said(chain.state(SCRIPT).windows(stage=2)) == [(2, 0, {"of": 1}, 1, 0, False)]
-    with pytest.raises(bm.PipelineError, match="no stage of the pipeline has windows"):
+    with pytest.raises(bm.PipelineError, match="no stage has windows"):
         SOURCE.changes().state(SCRIPT).windows()

@@ -78,18 +78,17 @@ def test_a_budget_may_be_added_changed_and_taken_away_between_two_runs():
     tighter = PLAIN.retain(rows=1).closing_behavior(bm.ClosingBehavior.FIRE_ALWAYS)
     assert step(tighter, store, (33, "a"))[0] == ("PANE", False, 30)
     assert step(PLAIN, store, (2, "b")) == [("PANE", False, 0)]
-    kept = {(row["k"], row["window"]["start"].second) for row in windows(PLAIN, store)}
+    kept = {(row["key"]["k"], row["window"]["start"].second) for row in windows(PLAIN, store)}
     assert {start for key, start in kept if key == "b"} == {0, 10, 20, 30}
     assert ("a", 0) not in kept
     assert ("a", 30) in kept
 
 
 def windows(pipeline, store):
-    from beamish.at_rest.stage_plans import window_plan
-    from beamish.kinds.window.kept_windows import kept_windows
+    from beamish.contract.at_rest import Asked, Keeps
 
     operator, _ = shard(pipeline, store)
-    return kept_windows(window_plan(operator), store, (-(2**62), 2**62)).to_pylist()
+    return operator.answer(Asked(Keeps.WINDOWS)).read(store).to_pylist()
 
 
 def test_what_is_noted_of_a_key_goes_when_its_windows_would_have_expired():

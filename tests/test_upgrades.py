@@ -34,6 +34,7 @@ def test_what_may_not_change_is_refused_with_both_values_and_what_to_do(row):
     every = differences_after(row.then, row.now, row.script, row.first, row.types, row.shards)
     found = [one for one in every if one.refused]
     assert row.refused in {one.what for one in found}
+    assert not {(one.stage, one.what) for one in found} & {(one.stage, one.what) for one in every if not one.refused}
     said = next(one for one in found if one.what == row.refused)
     assert row.says in f"{said.now} {said.means}"
     assert "keep" in said.means

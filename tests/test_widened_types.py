@@ -11,6 +11,7 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish import triggers as t
 from beamish.at_rest.stage_facts import stage_facts
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.input_schemas import TAKES, note_takes, widest
 from beamish.contract.relation import Relation
 from beamish.contract.store import DictStore
@@ -18,7 +19,6 @@ from beamish.kernels.widening import same_or_wider, widens
 from beamish.kinds.window.compatibility import _columns_in
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
-from beamish.spark.checkpoint.kept_windows import _plan_of
 from beamish.testing import TestStream
 from tests.laws.test_carried_over import carried
 from tests.upgrades.carried import Run, line
@@ -226,13 +226,8 @@ def test_shards_that_were_not_called_since_are_read_as_wide_too(wide_first):
     notes = dict(reversed(both.items())) if wide_first else both
     facts = stage_facts(notes)
     assert len(facts.unknown) == 1, "but for the description, which is Spark's to keep"
-    read = [facts.reader.read(store) for store in notes.values()]
+    read = [facts.asked(Asked(Keeps.WINDOWS)).read(store) for store in notes.values()]
     assert all(table.num_rows and table.schema.field("key").type == pa.struct({"k": pa.int64()}) for table in read)
     assert all(table["values"].to_pylist()[0]["all"] for table in read)
-    assert _plan_of(pipeline.flow, [], {shard: _noted(store) for shard, store in notes.items()}).key_schema.types == [
-        pa.int64()
-    ]
-
-
-def _noted(store):
-    return DictStore({**store, "spark": b'{"shards": 2}'})
+    at_rest = pipeline.flow.stage.at_rest(pipeline.flow.takes, list(notes.values()), Keeps.WINDOWS, shards=2)
+    assert at_rest.key_schema.types == [pa.int64()]

@@ -5,10 +5,9 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import CoGroup, Collect, Count
-from beamish.at_rest.stage_plans import window_plan
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.kinds.window.kept_windows import kept_windows
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 
@@ -37,7 +36,7 @@ def step(pipeline, store, *keys, numbers=None, watermark_us=None):
 
 def kept(pipeline, store):
     operator = pipeline.flow.completed.bind(SCHEMA, shards=1).operator
-    return kept_windows(window_plan(operator), store, (-(2**62), 2**62)).num_rows
+    return operator.answer(Asked(Keeps.WINDOWS)).read(store).num_rows
 
 
 @pytest.mark.parametrize("late", [0, 20])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from beamish.contract.operator import Operator
-from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.plan import WindowPlan
 
 
 def window_plan(operator: Operator) -> WindowPlan:
     """The plan of a stage of windows, suppressed or not."""
-    inner = operator.inner if isinstance(operator, SuppressOperator) else operator
-    assert isinstance(inner, WindowOperator)  # noqa: S101 - it is a stage of windows
-    return inner.plan
+    return cast("WindowOperator", operator.core).plan

@@ -7,23 +7,16 @@ What is carried over is told by the lines of ``explain()``, which the checkpoint
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from beamish.at_rest.stage_facts import ABOUT
-from beamish.at_rest.stage_plans import window_plan
-from beamish.contract.store import DictStore, Store
+from beamish.contract.operator import Operator
+from beamish.contract.store import ABOUT, DictStore
 from beamish.description import descriptions
-from beamish.errors import BeamishError, StateError
+from beamish.errors import StateError
 from beamish.flow import BoundFlow
-from beamish.kinds.suppress.stage import unsuppressed
-from beamish.kinds.window.compatibility import all_refused, all_wider
-from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.stage import WindowStage
-from beamish.kinds.window.stored_windows import read_index
-from beamish.tables.prefixed import under
 
 MEANINGS = {
     "rows": "holds from the next rows on; what was taken before stays as it is",
@@ -197,12 +190,9 @@ def _joined(stages: Sequence[str]) -> str:
 
 
 def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Mapping[str, Any]) -> Iterator[Change]:
-    refused = list(_refused(number, stored, flow))
-    yield from refused
-    said_already = [line for change in refused for line in _LINES_OF.get(change.what, [])]
-    readable = all(change.what != "state" for change in refused)
-    if readable and isinstance(unsuppressed(flow.stage), WindowStage):
-        yield from _taken_up(number, stored, window_plan(flow.operator))
+    changes = list(_of_state(number, stored.notes.values(), flow.operator))
+    yield from changes
+    said_already = [line for change in changes if change.refused for line in _LINES_OF.get(change.what, [])]
     then_lines, now_lines = (dict(of.get("lines", ())) for of in (stored.about, now))
     if not then_lines:
         return
@@ -217,56 +207,25 @@ def _words_of(what: str, line: str) -> str:
     return line.partition("; accumulated: ")[0] if what == "rows" else line
 
 
-def _refused(number: int, stored: StoredStage, flow: BoundFlow) -> Iterator[Change]:
-    """What the engine would refuse, once each."""
-    told: dict[str, Change] = {}
-    for store in stored.notes.values():
-        for name, own in _windowings(flow).items():
-            for change in _of_identity(number, under(name, store), own):
-                told.setdefault(change.what, change)
-        if told:
-            break
+def _of_state(number: int, notes: Collection[DictStore], operator: Operator) -> Iterator[Change]:
+    """What the engine would refuse, then what it would carry over, once each."""
+    told: dict[tuple[bool, str], Change] = {}
+    for one in (part for store in notes for part in operator.compared(store)):
+        told.setdefault((one.refused, one.what), Change(number, **attrs.asdict(one)))
+    refused = [change for change in told.values() if change.refused]
+    unreadable = None if refused else _unreadable(notes, operator)
+    if unreadable is not None:
+        yield Change(number, "state", "", "", refused=True, means=unreadable)
+        return
+    yield from refused
+    yield from (change for change in told.values() if not change.refused)
+
+
+def _unreadable(notes: Iterable[DictStore], operator: Operator) -> str | None:
+    """Why a shard cannot be opened; None: all can."""
+    for store in notes:
         try:
-            flow.operator.open(DictStore(store))
+            operator.open(DictStore(store))
         except StateError as error:
-            told.setdefault(str(error), Change(number, "state", "", "", refused=True, means=str(error)))
-    yield from told.values()
-
-
-def _windowings(flow: BoundFlow) -> Mapping[str | None, WindowPlan]:
-    """The windowings of a stage of windows, by name; of other stages none."""
-    return window_plan(flow.operator).by_windowing if isinstance(unsuppressed(flow.stage), WindowStage) else {}
-
-
-def _of_identity(number: int, store: Store, plan: WindowPlan) -> Iterator[Change]:
-    try:
-        about = read_index(store).about
-    except BeamishError:
-        return  # said when it is opened
-    for one in all_refused(about["identity"], plan) if about else ():
-        yield Change(
-            number, one.what.strip().rstrip("="), one.then_in_words, one.now_in_words, refused=True, means=one.fix
-        )
-
-
-def _taken_up(number: int, stored: StoredStage, plan: WindowPlan) -> Iterator[Change]:
-    """Accumulations that begin, and types that are wider now, once each."""
-    told: dict[str, Change] = {}
-    for store in stored.notes.values():
-        for name, of in plan.by_windowing.items():
-            about = read_index(under(name, store)).about
-            if about:
-                for change in _taken_up_of(number, about["identity"], of):
-                    told.setdefault(change.what, change)
-    yield from told.values()
-
-
-def _taken_up_of(number: int, stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Change]:
-    begins = "begins with no rows in windows that are there"
-    for name, accumulation in plan.options.accumulations.items():
-        if name not in stored["accumulations"]:
-            yield Change(number, f"accumulation {name}", "", repr(accumulation), refused=False, means=begins)
-    for one in all_wider(stored, plan):
-        what = one.what.strip().rstrip("=")
-        means = "holds all that it held: what is kept is read as the wider type"
-        yield Change(number, what, one.then_in_words, one.now_in_words, refused=False, means=means)
+            return str(error)
+    return None

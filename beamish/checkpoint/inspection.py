@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,9 @@ import attrs
 import pyarrow as pa
 
 from beamish.addresses import printable, printable_text
-from beamish.checkpoint.of_script import place_of
-from beamish.checkpoint.question import Question, read_question, read_texts
-from beamish.checkpoint.rows import rows_of
-from beamish.checkpoint.words import QueryFacts, held_back_by, stage_lines, summary, why
+from beamish.checkpoint.question import Question, read_question, read_texts, stage_meant
+from beamish.checkpoint.words import QueryFacts, held_back_by, rows_of, stage_lines, summary, why
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.schemas import TIMESTAMP
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
@@ -63,29 +62,7 @@ class Inspection:
             merge holds the watermark back; empty: none), ``kept_windows``, ``segments``, ``bytes``, ``shards``, ``rows_out``,
             ``dropped`` (map of reason to number of rows), ``unknown`` (array of sentences: what the checkpoint does not say).
         """
-        rows = []
-        for number, stage in enumerate(self._stages, 1):
-            facts, plan = stage.facts, stage.facts.plan
-            rows.append(
-                {
-                    "stage": number,
-                    "operator": stage.operator,
-                    "windows": facts.windows_in_words or None,
-                    "fires": plan and plan.options.trigger.describe(),
-                    "keys": list(facts.key_schema.names),
-                    "watermark": _time(facts.watermark_us),
-                    "clock": _time(facts.clock_us or NO_WATERMARK_US),
-                    "held_back": held_back_by(facts),
-                    "kept_windows": facts.windows,
-                    "segments": len(facts.segments),
-                    "bytes": stage.size,
-                    "shards": facts.shards,
-                    "rows_out": facts.rows_out,
-                    "dropped": list(facts.dropped.items()),
-                    "unknown": list(facts.unknown),
-                }
-            )
-        return self._frame(_STAGES, rows)
+        return self._frame(_STAGES, enumerate(self._stages, 1))
 
     def watermarks(self) -> DataFrame:
         """The watermark over the batches that the checkpoint remembers (Spark keeps 100, unless it is told otherwise), a row each.
@@ -94,17 +71,7 @@ class Inspection:
             ``batch``, ``clock`` (when it began), ``watermark`` (Spark's, in it; null: none), ``committed``, ``next_watermark`` (to where its
             rows took it; it counts from the next batch on). Where a policy follows the clock, a stage's own is in ``stages()``.
         """
-        rows = [
-            {
-                "batch": one.number,
-                "clock": _time(one.clock_us),
-                "watermark": _time(one.watermark_us),
-                "committed": one.committed,
-                "next_watermark": _time(one.next_watermark_us),
-            }
-            for one in self._batches
-        ]
-        return self._frame(_WATERMARKS, rows)
+        return self._frame(_WATERMARKS, ((one,) for one in self._batches))
 
     def inputs(self) -> DataFrame:
         """What the stages take, a row each: which input of a merge is how far.
@@ -114,19 +81,8 @@ class Inspection:
             ``watermark``, ``latest`` (the latest event time of its rows; null: not known, or not one of several inputs), ``moves`` (how its
             watermark moves, in words; null: not known).
         """
-        rows = [
-            {
-                "stage": number,
-                "input": one.name,
-                "of_stage": one.stage,
-                "watermark": _time(one.watermark_us),
-                "latest": _time(one.latest_us),
-                "moves": one.about.get("watermark"),
-            }
-            for number, stage in enumerate(self._stages, 1)
-            for one in stage.facts.inputs
-        ]
-        return self._frame(_INPUTS, rows)
+        each = ((number, one) for number, stage in enumerate(self._stages, 1) for one in stage.facts.inputs)
+        return self._frame(_INPUTS, each)
 
     def shards(self) -> DataFrame:
         """The shards that have state, a row each.
@@ -134,21 +90,8 @@ class Inspection:
         Returns:
             ``stage``, ``shard`` (its id in the state), ``windows``, ``segments``, ``bytes``.
         """
-        rows = []
-        for number, stage in enumerate(self._stages, 1):
-            for shard in stage.facts.stored_shards:
-                own = [one for one in stage.facts.segments if one.shard == shard]
-                size = sum(size for of, _, size in stage.sizes if of == shard)
-                rows.append(
-                    {
-                        "stage": number,
-                        "shard": shard,
-                        "windows": sum(one.windows for one in own),
-                        "segments": len(own),
-                        "bytes": size,
-                    }
-                )
-        return self._frame(_SHARDS, rows)
+        stages = enumerate(self._stages, 1)
+        return self._frame(_SHARDS, ((number, of, shard) for number, of in stages for shard in of.facts.stored_shards))
 
     def segments(self) -> DataFrame:
         """The segments that windows are stored in, a row each.
@@ -158,25 +101,8 @@ class Inspection:
             rows, or without end), ``due`` (the least watermark at which something in it is due), ``due_clock`` (the least clock),
             ``bytes``.
         """
-        rows = []
-        for number, stage in enumerate(self._stages, 1):
-            sizes = {(shard, entry): size for shard, entry, size in stage.sizes}
-            of_rows = stage.facts.plan is not None and stage.facts.plan.counts_rows
-            rows += [
-                {
-                    "stage": number,
-                    "shard": one.shard,
-                    "segment": one.entry,
-                    "windows": one.windows,
-                    "start": None if of_rows else _time(one.start_us),
-                    "end": None if of_rows else _time(one.end_us),
-                    "due": None if of_rows else _time(one.due_us),
-                    "due_clock": _time(one.clock_due_us),
-                    "bytes": sizes.get((one.shard, one.entry), 0),
-                }
-                for one in stage.facts.segments
-            ]
-        return self._frame(_SEGMENTS, rows)
+        stages = enumerate(self._stages, 1)
+        return self._frame(_SEGMENTS, ((number, of, one) for number, of in stages for one in of.facts.segments))
 
     def windows(self, *, key: Any = None, window: Any = None, stage: int | None = None) -> DataFrame:
         """The windows that a stage keeps, a row each; lazy: executors read them, and only the segments that are asked for.
@@ -198,7 +124,7 @@ class Inspection:
             OptionError: there is no such key column, or the window is none.
         """
         of, question = self._asked("windows", key, window, stage)
-        return of.windows(question.key, question.span)
+        return of.windows(question.asked)
 
     def why(self, *, key: Any = None, window: Any = None, stage: int | None = None) -> str:
         """Why a window has not fired, in words: what it waits for, and how far that is; a paragraph for each that is meant.
@@ -210,16 +136,20 @@ class Inspection:
             PipelineError, OptionError: as ``windows``.
         """
         of, question = self._asked("why", key, window, stage)
-        found = of.windows(question.key, question.span).limit(_MOST_ASKED)
+        found = of.windows(question.asked).limit(_MOST_ASKED)
         return why(of.facts, question, self._rows(of, found), self._query)
 
     def _asked(self, call: str, key: Any, window: Any, stage: int | None) -> tuple[StoredStage, Question]:
-        of = self._stages[place_of([one.facts for one in self._stages], call, stage)]
+        of = self._stages[self._meant(call, stage) - 1]
         return of, read_question(of.facts, call, key, window)
+
+    def _meant(self, call: str, stage: int | None) -> int:
+        with_windows = [number for number, one in enumerate(self._stages, 1) if one.facts.plan is not None]
+        return stage_meant(call, stage, with_windows)
 
     def asked_in_texts(self, keys: Sequence[str], window: str | None, stage: int | None) -> str:
         """As ``why``, of texts: ``name=value`` and a time; for the command line."""
-        of = self._stages[place_of([one.facts for one in self._stages], "inspect", stage)]
+        of = self._stages[self._meant("inspect", stage) - 1]
         key, time = read_texts(of.facts, keys, window)
         return self.why(key=key or None, window=time, stage=stage)
 
@@ -230,7 +160,7 @@ class Inspection:
         return QueryFacts(of.number, of.clock_us, of.next_watermark_us, is_last=of.number == last)
 
     def _rows(self, stage: StoredStage, found: DataFrame) -> list[dict[str, Any]]:
-        return rows_of(found.toArrow().cast(stage.facts.reader.schema))
+        return rows_of(found.toArrow().cast(stage.facts.asked(Asked(Keeps.WINDOWS)).schema))
 
     def _next(self) -> dict[int, list[dict[str, Any]]]:
         """By the place of the stage some windows that are due next."""
@@ -267,10 +197,12 @@ class Inspection:
             tables
         )
 
-    def _frame(self, schema: pa.Schema, rows: list[dict[str, Any]]) -> DataFrame:
+    def _frame(self, columns: _Columns, each: Iterable[tuple[Any, ...]]) -> DataFrame:
         from beamish.spark.checkpoint.inspected import frame
 
-        return frame(self.spark, pa.Table.from_pylist(rows, schema=schema))
+        rows = list(each)
+        table = {name: pa.array([cell(*row) for row in rows], type_) for name, (type_, cell) in columns.items()}
+        return frame(self.spark, pa.table(table))
 
 
 def inspect(
@@ -323,45 +255,61 @@ def _time(us: int) -> int | None:
     return None if us in (NO_WATERMARK_US, END_OF_TIME_US) or abs(us) > LATEST_US else us
 
 
-_NUMBER, _TEXTS = pa.int64(), pa.list_(pa.string())
+def _time_of_segment(of: StoredStage, us: int) -> int | None:
+    """A bound or due time of a segment; of windows of rows there is none."""
+    return None if of.facts.plan is not None and of.facts.plan.counts_rows else _time(us)
 
 
-def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema(list(columns.items()))
-
-
-_STAGES = _schema(
-    stage=_NUMBER,
-    operator=_NUMBER,
-    windows=pa.string(),
-    fires=pa.string(),
-    keys=_TEXTS,
-    watermark=TIMESTAMP,
-    clock=TIMESTAMP,
-    held_back=pa.string(),
-    kept_windows=_NUMBER,
-    segments=_NUMBER,
-    bytes=_NUMBER,
-    shards=_NUMBER,
-    rows_out=_NUMBER,
-    dropped=pa.map_(pa.string(), _NUMBER),
-    unknown=_TEXTS,
-)
-_WATERMARKS = _schema(
-    batch=_NUMBER, clock=TIMESTAMP, watermark=TIMESTAMP, committed=pa.bool_(), next_watermark=TIMESTAMP
-)
-_INPUTS = _schema(
-    stage=_NUMBER, input=pa.string(), of_stage=_NUMBER, watermark=TIMESTAMP, latest=TIMESTAMP, moves=pa.string()
-)
-_SHARDS = _schema(stage=_NUMBER, shard=_NUMBER, windows=_NUMBER, segments=_NUMBER, bytes=_NUMBER)
-_SEGMENTS = _schema(
-    stage=_NUMBER,
-    shard=_NUMBER,
-    segment=pa.string(),
-    windows=_NUMBER,
-    start=TIMESTAMP,
-    end=TIMESTAMP,
-    due=TIMESTAMP,
-    due_clock=TIMESTAMP,
-    bytes=_NUMBER,
-)
+_NUMBER, _TEXT = pa.int64(), pa.string()
+_Columns = Mapping[str, tuple[pa.DataType, Callable[..., Any]]]
+"""Columns of a table: the type of each, and its cell of what a row is of."""
+_STAGES: _Columns = {
+    "stage": (_NUMBER, lambda number, _: number),
+    "operator": (_NUMBER, lambda _, of: of.operator),
+    "windows": (_TEXT, lambda _, of: of.facts.windows_in_words or None),
+    "fires": (_TEXT, lambda _, of: of.facts.plan and of.facts.plan.options.trigger.describe()),
+    "keys": (pa.list_(_TEXT), lambda _, of: list(of.facts.key_schema.names)),
+    "watermark": (TIMESTAMP, lambda _, of: _time(of.facts.watermark_us)),
+    "clock": (TIMESTAMP, lambda _, of: _time(of.facts.clock_us or NO_WATERMARK_US)),
+    "held_back": (_TEXT, lambda _, of: held_back_by(of.facts)),
+    "kept_windows": (_NUMBER, lambda _, of: of.facts.windows),
+    "segments": (_NUMBER, lambda _, of: len(of.facts.segments)),
+    "bytes": (_NUMBER, lambda _, of: of.size),
+    "shards": (_NUMBER, lambda _, of: of.facts.shards),
+    "rows_out": (_NUMBER, lambda _, of: of.facts.rows_out),
+    "dropped": (pa.map_(_TEXT, _NUMBER), lambda _, of: list(of.facts.dropped.items())),
+    "unknown": (pa.list_(_TEXT), lambda _, of: list(of.facts.unknown)),
+}
+_WATERMARKS: _Columns = {
+    "batch": (_NUMBER, lambda batch: batch.number),
+    "clock": (TIMESTAMP, lambda batch: _time(batch.clock_us)),
+    "watermark": (TIMESTAMP, lambda batch: _time(batch.watermark_us)),
+    "committed": (pa.bool_(), lambda batch: batch.committed),
+    "next_watermark": (TIMESTAMP, lambda batch: _time(batch.next_watermark_us)),
+}
+_INPUTS: _Columns = {
+    "stage": (_NUMBER, lambda number, _: number),
+    "input": (_TEXT, lambda _, one: one.name),
+    "of_stage": (_NUMBER, lambda _, one: one.stage),
+    "watermark": (TIMESTAMP, lambda _, one: _time(one.watermark_us)),
+    "latest": (TIMESTAMP, lambda _, one: _time(one.latest_us)),
+    "moves": (_TEXT, lambda _, one: one.about.get("watermark")),
+}
+_SHARDS: _Columns = {
+    "stage": (_NUMBER, lambda number, _, __: number),
+    "shard": (_NUMBER, lambda _, __, shard: shard),
+    "windows": (_NUMBER, lambda _, of, shard: sum(one.windows for one in of.facts.segments if one.shard == shard)),
+    "segments": (_NUMBER, lambda _, of, shard: sum(one.shard == shard for one in of.facts.segments)),
+    "bytes": (_NUMBER, lambda _, of, shard: sum(size for where, _, size in of.sizes if where == shard)),
+}
+_SEGMENTS: _Columns = {
+    "stage": (_NUMBER, lambda number, _, __: number),
+    "shard": (_NUMBER, lambda _, __, one: one.shard),
+    "segment": (_TEXT, lambda _, __, one: one.entry),
+    "windows": (_NUMBER, lambda _, __, one: one.windows),
+    "start": (TIMESTAMP, lambda _, of, one: _time_of_segment(of, one.start_us)),
+    "end": (TIMESTAMP, lambda _, of, one: _time_of_segment(of, one.end_us)),
+    "due": (TIMESTAMP, lambda _, of, one: _time_of_segment(of, one.due_us)),
+    "due_clock": (TIMESTAMP, lambda _, __, one: _time(one.clock_due_us)),
+    "bytes": (_NUMBER, lambda _, of, one: of.sizes_of_entries.get((one.shard, one.entry), 0)),
+}

@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
 from beamish.at_rest.stage_facts import StageFacts
+from beamish.contract.at_rest import EVER, Asked, Keeps, read_key
 from beamish.errors import OptionError, PipelineError
 from beamish.instants import END_OF_TIME_US, instant_in_words, instant_us
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import UnknownWindows
 
 
 @attrs.frozen
@@ -31,11 +30,33 @@ class Question:
     end: int | None = None
 
     @property
-    def span(self) -> tuple[int, int]:
-        """The span that the window, if one is meant, overlaps."""
+    def asked(self) -> Asked:
+        """The windows that it may mean: those that overlap the span."""
         if self.start is None:
-            return -END_OF_TIME_US, END_OF_TIME_US
-        return self.start, self.start + 1 if self.end is None else self.end
+            return Asked(Keeps.WINDOWS, self.key, EVER)
+        return Asked(Keeps.WINDOWS, self.key, (self.start, self.start + 1 if self.end is None else self.end))
+
+
+def stage_meant(call: str, stage: int | None, with_windows: Sequence[int]) -> int:
+    """The number of the stage that is asked about.
+
+    Args:
+        call: for messages.
+        stage: its number, as it was given; None: the only one with windows.
+        with_windows: the numbers of those that have windows.
+
+    Raises:
+        PipelineError: there is none, or several and none is named.
+    """
+    if not with_windows:
+        raise PipelineError(f"{call}(): no stage has windows to look into")
+    if stage is None and len(with_windows) == 1:
+        return with_windows[0]
+    if stage is None or stage not in with_windows or isinstance(stage, bool):
+        raise PipelineError(
+            f"{call}(stage={stage!r}): stages with windows are {', '.join(map(str, with_windows))}; name one: {call}(stage={with_windows[0]})"
+        )
+    return stage
 
 
 def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Question:
@@ -56,7 +77,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
         raise PipelineError(
             f"{call}(): stage {stage.number} has no windows, so none of its waits; ask another: stage=1"
         )
-    wanted = _key(stage, call, key)
+    wanted = read_key(call, key, stage.key_schema)
     if window is None:
         return Question(wanted)
     if isinstance(window, tuple) and len(window) == 2:
@@ -65,32 +86,6 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
             raise OptionError(f"{call}(window={window!r}): it ends before it begins; give (start, end)")
         return Question(wanted, start, end)
     return Question(wanted, _bound(plan, f"{call}(window)", window))
-
-
-def _key(stage: StageFacts, call: str, key: Any) -> dict[str, Any]:
-    schema = stage.key_schema
-    if key is None:
-        return {}
-    if not isinstance(key, Mapping):
-        if len(schema.names) != 1:
-            raise OptionError(
-                f"{call}(key={key!r}): the key columns are {schema.names}; give a dict of theirs, such as "
-                f"key={{{(schema.names or ['name'])[0]!r}: ...}}"
-            )
-        key = {schema.names[0]: key}
-    wanted = {}
-    for name, value in key.items():
-        if name not in schema.names:
-            raise OptionError(f"{call}(key={dict(key)!r}): {name!r} is no key column; they are {schema.names}")
-        wanted[name] = _value(f"{call}(key={dict(key)!r})", value, schema.field(name))
-    return wanted
-
-
-def _value(where: str, value: Any, field: pa.Field) -> Any:
-    try:
-        return pa.scalar(value, field.type).as_py()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise OptionError(f"{where}: key column {field.name!r} is {field.type}; give such a value") from None
 
 
 def _bound(plan: WindowPlan, where: str, value: Any) -> int:
@@ -131,21 +126,6 @@ def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tu
 def _time(text: str) -> datetime:
     time = datetime.fromisoformat(text)
     return time if time.utcoffset() is not None else time.replace(tzinfo=UTC)
-
-
-def windows_at(plan: WindowPlan, start: int) -> list[tuple[int, int]] | None:
-    """The windows that hold a time, as the window option assigns them to a row; None: it takes more than a time to know."""
-    window = plan.window
-    if (
-        plan.inherits_windows
-        or window.columns
-        or plan.counts_rows
-        or window.merging
-        or isinstance(window, UnknownWindows)
-    ):
-        return None
-    _, starts, ends = window.assign_columns(np.array([start], dtype=np.int64))
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
 def bounds_in_words(plan: WindowPlan, start: int, end: int | None) -> str:

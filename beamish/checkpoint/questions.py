@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import pyarrow as pa
 
-from beamish.at_rest.after_script import held_after, rows_after, tables_after, windows_after
+from beamish.checkpoint.of_script import ScriptStages
+from beamish.checkpoint.question import stage_meant
+from beamish.contract.at_rest import Answer, Asked, Keeps
+from beamish.contract.stage import Stage
 from beamish.errors import OptionError, PipelineError
 from beamish.flow import Flow
-from beamish.instants import END_OF_TIME_US, instant, instant_us
+from beamish.instants import END_OF_TIME_US, instant_us
 from beamish.kernels.named import Named
-from beamish.kinds.as_of.stage import AsOfStage
-from beamish.kinds.suppress.stage import Suppressed, unsuppressed
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.kinds.versions.stage import VersionsStage
-from beamish.kinds.window.kept_windows import CLOSED, NEW_ROWS, PANES, check_key, key_names
-from beamish.kinds.window.stage import WindowStage
 from beamish.pane import PaneKind, RowWindow, Window
 from beamish.script.events import Event
 from beamish.script.panes import windows_of
+from beamish.windows.windowings import WINDOWING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,34 +126,20 @@ class ScriptState:
         Raises:
             PipelineError: it has none.
         """
-        check_suppressed(self.flow)
-        found = []
-        for relation, table in held_after(self.flow, self.events, self.initial):
-            values = [name for name in relation.values if name in table.schema.names]
-            found += [
-                Held(
-                    name=row["suppress"],
-                    key=Named({name: row[name] for name in relation.keys}),
-                    window=window,
-                    kind=PaneKind(row["kind"]),
-                    values=Named({name: row[name] for name in values}),
-                    timestamp=row["timestamp"],
-                    since=row["since"],
-                    due=row["due"],
-                )
-                for row, window in zip(table.drop_columns(["window"]).to_pylist(), windows_of(table), strict=True)
-            ]
-        return found
+        stages = suppressed(self.flow)
+        after = ScriptStages.after(self.flow, self.events, self.initial)
+        found = [after.answer(stage, Asked(Keeps.HELD)) for stage in stages]
+        return [held for one in found if one is not None for held in _held(*one)]
 
     def windows(
-        self, start: Any = None, end: Any = None, *, key: Mapping[str, Any] | None = None, stage: int | None = None
+        self, start: Any = None, end: Any = None, *, key: Any = None, stage: int | None = None
     ) -> list[KeptWindow]:
         """The windows that it keeps: open ones, and those kept for late rows.
 
         Args:
             start, end: only windows that overlap this span (seconds since the epoch or aware datetimes; of windows of rows
                 numbers of rows); None: no bound.
-            key: only those of keys that have these values in these key columns.
+            key: only those of keys with these values in these columns (a dict; of the only key column its value).
             stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
 
         Returns:
@@ -161,30 +147,17 @@ class ScriptState:
 
         Raises:
             PipelineError: no stage has windows, or several and none is named.
-            OptionError: ``key`` names no key column, or the span is empty.
+            OptionError: there is no such key column, its values are of another type, or the span is empty.
         """
-        of, wanted = window_stage(self.flow, stage), dict(key or {})
-        span = span_of(of, start, end)
-        found = windows_after(self.flow, self.events, self.initial, of, span)
-        if found is None:
-            return []
-        names = key_names(found.schema.names)
-        check_key(names, wanted)
-        kept = []
-        for row, window in zip(found.drop_columns(["window"]).to_pylist(), windows_of(found), strict=True):
-            about = [row.pop(name) for name in (NEW_ROWS, PANES, CLOSED)]
-            own = Named({name: row.pop(name) for name in names})
-            assert window is not None  # noqa: S101 - a window that is kept has bounds, if none
-            if all(own[name] == value for name, value in wanted.items()):
-                kept.append(KeptWindow(own, window, None if about[-1] else Named(row), *about))
-        return kept
+        found = self._answer(*windows_asked(self.flow, Keeps.WINDOWS, (start, end), stage, key=key))
+        return [] if found is None else list(_kept_windows(found[1]))
 
     def rows(
         self,
         start: Any = None,
         end: Any = None,
         *,
-        key: Mapping[str, Any] | None = None,
+        key: Any = None,
         of: str | None = None,
         stage: int | None = None,
     ) -> list[KeptRow]:
@@ -193,7 +166,7 @@ class ScriptState:
         Args:
             start, end: only rows in this span (seconds since the epoch or aware datetimes; of windows of rows numbers of rows); None: no
                 bound.
-            key: only those of keys that have these values in these key columns.
+            key: only those of keys with these values in these columns (a dict; of the only key column its value).
             of: what keeps them: a ``Collect``, by its name, or an input of ``CoGroup`` or a join; None: the only thing that does.
             stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
 
@@ -202,22 +175,13 @@ class ScriptState:
 
         Raises:
             PipelineError: no stage has windows, or several and none is named; nothing keeps rows, or several things and none is named.
-            OptionError: ``key`` names no key column, or the span is empty.
+            OptionError: there is no such key column, its values are of another type, or the span is empty.
         """
-        below, wanted = window_stage(self.flow, stage), dict(key or {})
-        found = rows_after(
-            self.flow, self.events, self.initial, stage=below, span=span_of(below, start, end, "rows"), of=of
-        )
-        if found is None:
-            return []
-        *names, place, row = found.schema.names
-        check_key(names, wanted, "rows")
-        kept = []
-        for one in found.to_pylist():
-            own = Named({name: one[name] for name in names})
-            if all(own[name] == value for name, value in wanted.items()):
-                kept.append(KeptRow(own, one[place], Named(one[row])))
-        return kept
+        found = self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
+        return [] if found is None else list(_kept_rows(*found))
+
+    def _answer(self, stage: int, asked: Asked) -> tuple[Answer, pa.Table] | None:
+        return ScriptStages.after(self.flow, self.events, self.initial).answer(stage, asked)
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> list[StoredVersion]:
         """What its versioned table holds.
@@ -230,20 +194,44 @@ class ScriptState:
             PipelineError: there is no such table, or several.
             OptionError: ``as_of`` lies further back than exact reads can reach.
         """
-        name = table_name(self.flow, name)
-        as_of_us = None if as_of is None else instant_us("versions(as_of)", as_of)
-        found = []
-        for table in tables_after(self.flow, self.events, self.initial):
-            if table.name != name:
-                continue
-            check_as_of(as_of, as_of_us, table.oldest_us)
-            rows = table.rows(as_of_us)
-            keys = [field.name.partition(".")[2] for field in table.cells if field.name.startswith("key.")]
-            for row in rows.to_pylist():
-                times = {VALID_FROM: row.pop(VALID_FROM), VALID_TO: row.pop(VALID_TO)}
-                key = Named({key: row.pop(key) for key in keys})
-                found.append(StoredVersion(key, Named(row), **times))
-        return found
+        found = self._answer(*table_asked(self.flow, name, as_of))
+        return [] if found is None else list(_versions(*found))
+
+
+def _held(answer: Answer, held: pa.Table) -> Iterator[Held]:
+    own = {"suppress", *answer.keys, "window", "kind", "timestamp", "since", "due"}
+    values = [name for name in held.schema.names if name not in own]
+    for row, window in zip(held.drop_columns(["window"]).to_pylist(), windows_of(held), strict=True):
+        yield Held(
+            name=row["suppress"],
+            key=Named({name: row[name] for name in answer.keys}),
+            window=window,
+            kind=PaneKind(row["kind"]),
+            values=Named({name: row[name] for name in values}),
+            timestamp=row["timestamp"],
+            since=row["since"],
+            due=row["due"],
+        )
+
+
+def _kept_windows(windows: pa.Table) -> Iterator[KeptWindow]:
+    for row, window in zip(windows.drop_columns(["window"]).to_pylist(), windows_of(windows), strict=True):
+        assert window is not None  # noqa: S101 - a window that is kept has bounds, if none
+        windowing = {WINDOWING: row[WINDOWING]} if WINDOWING in row else {}
+        key, values = Named({**row.get("key", {}), **windowing}), None if row["closed"] else Named(row["values"])
+        yield KeptWindow(key, window, values, row["new_rows"], row["panes"], row["closed"])
+
+
+def _kept_rows(answer: Answer, rows: pa.Table) -> Iterator[KeptRow]:
+    *_, place, row = rows.schema.names
+    for one in rows.to_pylist():
+        yield KeptRow(Named({name: one[name] for name in answer.keys}), one[place], Named(one[row]))
+
+
+def _versions(answer: Answer, versions: pa.Table) -> Iterator[StoredVersion]:
+    for row in versions.to_pylist():
+        valid = row.pop(VALID_FROM), row.pop(VALID_TO)
+        yield StoredVersion(Named({name: row.pop(name) for name in answer.keys}), Named(row), *valid)
 
 
 @attrs.frozen
@@ -276,27 +264,19 @@ class CheckpointState:
             PipelineError: there is no such suppress, or several.
             StateError: the checkpoint is another pipeline's, or holds nothing of it.
         """
-        from beamish.spark.checkpoint.held import held_in_checkpoint
-
-        names = check_suppressed(self.flow)
-        if (name is None and len(names) > 1) or (name is not None and name not in names):
+        stages = suppressed(self.flow)
+        meant = [stage for stage, own in stages.items() if name in (None, own)]
+        if len(meant) != 1:
             raise PipelineError(
-                f"held({name!r}): the pipeline's suppresses are {', '.join(map(repr, names))}; name one"
+                f"held({name!r}): the pipeline's suppresses are {', '.join(map(repr, stages.values()))}; name one"
             )
-        folder = str(self.checkpoint)
-        return held_in_checkpoint(self.flow, self.spark, folder, batch=self.batch, name=name or names[0])
+        return self._answer(meant[0], Asked(Keeps.HELD))
 
-    def windows(
-        self, start: Any = None, end: Any = None, *, key: Mapping[str, Any] | None = None, stage: int | None = None
-    ) -> DataFrame:
+    def windows(self, start: Any = None, end: Any = None, *, key: Any = None, stage: int | None = None) -> DataFrame:
         """The windows that it keeps: open ones, and those kept for late rows.
 
         Args:
-            start, end: only windows that overlap this span (seconds since the epoch or aware datetimes; of windows of rows
-                numbers of rows); None: no bound. What
-                lies elsewhere is not read.
-            key: only those of keys that have these values in these key columns.
-            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+            start, end, key, stage: as of ``ScriptState.windows``; what lies outside the span is not read.
 
         Returns:
             the key columns (under several windowings also ``windowing``), ``window``, the values that a pane would have now
@@ -304,108 +284,80 @@ class CheckpointState:
             ``closed`` (boolean: its trigger has finished).
 
         Raises:
-            PipelineError: no stage has windows, or several and none is named.
-            OptionError: ``key`` names no key column, or the span is empty.
+            PipelineError, OptionError: as ``ScriptState.windows``.
             StateError: the checkpoint is another pipeline's, or too old to be read without rows.
         """
-        from beamish.spark.checkpoint.kept_windows import windows_in_checkpoint
-
-        of, wanted = window_stage(self.flow, stage), dict(key or {})
-        span = span_of(of, start, end)
-        return windows_in_checkpoint(of, self.spark, str(self.checkpoint), batch=self.batch, span_us=span, key=wanted)
+        return self._answer(*windows_asked(self.flow, Keeps.WINDOWS, (start, end), stage, key=key))
 
     def rows(
         self,
         start: Any = None,
         end: Any = None,
         *,
-        key: Mapping[str, Any] | None = None,
+        key: Any = None,
         of: str | None = None,
         stage: int | None = None,
     ) -> DataFrame:
         """The rows that it keeps in its windows, each once in however many it is; rows of closed windows are gone.
 
         Args:
-            start, end: only rows in this span (seconds since the epoch or aware datetimes; of windows of rows numbers of rows); None: no
-                bound.
-            key: only those of keys that have these values in these key columns.
-            of: what keeps them: a ``Collect``, by its name, or an input of ``CoGroup`` or a join; None: the only thing that does.
-            stage: the number of the stage as ``explain`` has it, where several have windows; 1: the first.
+            start, end, key, of, stage: as of ``ScriptState.rows``.
 
         Returns:
             the key columns (under several windowings also ``windowing``), ``time`` (of windows of rows ``number``, bigint), ``row`` (a struct
             of the columns that are kept).
 
         Raises:
-            PipelineError: no stage has windows, or several and none is named; nothing keeps rows, or several things and none is named.
-            OptionError: ``key`` names no key column, or the span is empty.
+            PipelineError, OptionError: as ``ScriptState.rows``.
             StateError: the checkpoint is another pipeline's, or too old to be read without rows.
         """
-        from beamish.spark.checkpoint.kept_windows import rows_in_checkpoint
+        return self._answer(*windows_asked(self.flow, Keeps.ROWS, (start, end), stage, key=key, of=of))
 
-        below, wanted = window_stage(self.flow, stage), dict(key or {})
-        span = span_of(below, start, end, "rows")
-        return rows_in_checkpoint(
-            below, self.spark, str(self.checkpoint), batch=self.batch, span=span, key=wanted, of=of
-        )
+    def _answer(self, stage: int, asked: Asked) -> DataFrame:
+        from beamish.spark.checkpoint.asking import answer_of
+
+        return answer_of(self.flow, stage, (self.spark, str(self.checkpoint), self.batch), asked)
 
     def versions(self, name: str | None = None, *, as_of: Any = None) -> DataFrame:
         """What its versioned table holds.
 
         Args:
-            name: which table, where there are several: its input's name.
-            as_of: what was valid then (seconds since the epoch or an aware datetime); None: all that exact reads can reach.
+            name, as_of: as of ``ScriptState.versions``.
 
         Returns:
             the key columns, the values, ``valid_from``, ``valid_to`` (null: still valid).
 
         Raises:
-            PipelineError: there is no such table, or several.
-            OptionError: ``as_of`` lies further back than exact reads can reach.
+            PipelineError, OptionError: as ``ScriptState.versions``.
             StateError: the checkpoint has none.
         """
-        from beamish.spark.checkpoint.stored_versions import stored_versions, table_in_checkpoint
-
-        name = table_name(self.flow, name)
-        as_of_us = None if as_of is None else instant_us("versions(as_of)", as_of)
-        table, entries = table_in_checkpoint(self.spark, str(self.checkpoint), self.batch, name)
-        check_as_of(as_of, as_of_us, table.oldest_us)
-        return stored_versions(table, entries, as_of_us)
+        return self._answer(*table_asked(self.flow, name, as_of))
 
 
-def window_stage(flow: Flow, number: int | None) -> Flow:
-    """The stage of windows that is meant.
+def keeping(flow: Flow, what: Keeps) -> dict[int, str | None]:
+    """The numbers of the stages that keep something, and the name by which each is asked for it."""
+    kept = {number: below.stage.keeps(below.takes) for number, below in enumerate(flow.flows, 1)}
+    return {number: names[what] for number, names in kept.items() if what in names}
+
+
+def windows_asked(flow: Flow, what: Keeps, span: tuple[Any, Any], stage: int | None, **asked: Any) -> tuple[int, Asked]:
+    """The number of the stage whose windows or rows are meant, and what is asked of it; ``span``: as it was given.
 
     Raises:
-        PipelineError: there is none, or several and none is named, or it is none.
+        PipelineError: there is no such stage, or several and none is named.
+        OptionError: the span is none, or empty.
     """
-    stages = {at: below for at, below in enumerate(flow.flows, 1) if has_windows(below)}
-    if not stages:
-        raise PipelineError("windows(): no stage of the pipeline has windows to look into")
-    if number is None and len(stages) == 1:
-        return next(iter(stages.values()))
-    if number not in stages:
-        raise PipelineError(
-            f"windows(stage={number!r}): stages with windows are {', '.join(map(str, stages))}; name one: "
-            f"windows(stage={next(iter(stages))})"
-        )
-    return stages[number]
+    number = stage_meant(what, stage, list(keeping(flow, what)))
+    return number, Asked(what, span=span_of(flow.flows[number - 1].stage, what, *span), **asked)
 
 
-def has_windows(flow: Flow) -> bool:
-    """Whether a stage is one of windows, suppressed or not."""
-    return isinstance(unsuppressed(flow.stage), WindowStage)
-
-
-def span_of(of: Flow, start: Any, end: Any, call: str = "windows") -> tuple[int, int]:
+def span_of(stage: Stage, call: str, start: Any, end: Any) -> tuple[int, int]:
     """A span of time in microseconds, or of numbers of rows, as the windows of a stage are; None: without a bound.
 
     Raises:
         OptionError: it is no time, or no number, or the span is empty.
     """
-    stage = unsuppressed(of.stage)
-    of_rows = isinstance(stage, WindowStage) and stage.options.counts_rows
-    read = _number if of_rows else instant_us
+    read = _number if stage.counts_rows else instant_us
     start_us = -END_OF_TIME_US if start is None else read(f"{call}(start)", start)
     end_us = END_OF_TIME_US if end is None else read(f"{call}(end)", end)
     if start_us >= end_us:
@@ -421,49 +373,34 @@ def _number(where: str, value: Any) -> int:
     return value
 
 
-def check_suppressed(flow: Flow) -> list[str]:
-    """The names of a flow's suppresses.
+def suppressed(flow: Flow) -> dict[int, str | None]:
+    """The numbers of the stages that hold updates, and the names of their suppresses.
 
     Raises:
-        PipelineError: it has none.
+        PipelineError: there are none.
     """
-    names = [below.stage.suppress.name for below in flow.flows if isinstance(below.stage, Suppressed)]
-    if not names:
+    stages = keeping(flow, Keeps.HELD)
+    if not stages:
         raise PipelineError("held(): the pipeline has no suppress, so nothing is held; say .suppress(...)")
-    return names
+    return stages
 
 
-def table_name(flow: Flow, name: str | None) -> str | None:
-    """The name of the versioned table that is meant; None: that of the stage ``versions(...)``, which has none.
+def table_asked(flow: Flow, name: str | None, as_of: Any) -> tuple[int, Asked]:
+    """The number of the stage whose versioned table is meant, and what is asked of it; that of ``versions(...)`` has no name.
 
     Raises:
         PipelineError: there is no such table, or several.
+        OptionError: ``as_of`` is no time.
     """
-    names: list[str | None] = []
-    for below in flow.flows:
-        if isinstance(below.stage, VersionsStage):
-            names.append(None)
-        elif isinstance(below.stage, AsOfStage):
-            names.append(below.takes[1].name)
+    asked = Asked(Keeps.VERSIONS, as_of=as_of)
+    stages = keeping(flow, Keeps.VERSIONS)
+    names = list(stages.values())
     if not names:
         raise PipelineError("versions(): the pipeline has no versioned table; say .versions(...) or bm.as_of_join(...)")
     if len(names) == 1 and name is None:
-        return names[0]
+        return next(iter(stages)), asked
     if names == [None]:
         raise PipelineError(f"versions({name!r}): the pipeline's only versioned table has no name; leave it out")
     if names.count(name) != 1:
         raise PipelineError(f"versions({name!r}): the pipeline's versioned tables are {names!r}; name one")
-    return name
-
-
-def check_as_of(as_of: Any, as_of_us: int | None, oldest_us: int) -> None:
-    """Check that a whole table can be read as of a time.
-
-    Raises:
-        OptionError: it lies further back than exact reads can reach.
-    """
-    if as_of_us is not None and as_of_us < oldest_us:
-        raise OptionError(
-            f"versions(as_of={as_of!r}): further back than the history, which begins at {instant(oldest_us)}; give a later time, "
-            "or the table a longer history from its first run on"
-        )
+    return next(stage for stage, own in stages.items() if own == name), asked

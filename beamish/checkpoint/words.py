@@ -7,12 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from beamish.at_rest.stage_facts import InputFacts, StageFacts
-from beamish.checkpoint.question import Question, bounds_in_words, windows_at
+from beamish.checkpoint.question import Question, bounds_in_words
 from beamish.durations import span_in_words
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
 from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.read_identity import windows_at
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING
 
@@ -37,6 +39,17 @@ class QueryFacts:
     is_last: bool
 
 
+def rows_of(windows: pa.Table) -> list[dict[str, Any]]:
+    """Windows (``kinds/window/at_rest.py``) as rows, and ``start`` and ``end``: their bounds, microseconds or numbers of rows."""
+    bounds = windows["window"].combine_chunks()
+    starts, ends = (bounds.field(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
+    rows: list[dict[str, Any]] = windows.drop_columns(["window"]).to_pylist()
+    for row, start, end in zip(rows, starts, ends, strict=True):
+        row["start"] = -END_OF_TIME_US if start is None else start
+        row["end"] = END_OF_TIME_US if end is None else end
+    return rows
+
+
 def why(
     stage: StageFacts, question: Question, windows: Sequence[Mapping[str, Any]], query: QueryFacts | None = None
 ) -> str:
@@ -45,8 +58,7 @@ def why(
     Args:
         stage: whose they are.
         question: which are meant.
-        windows: those that are kept, as rows of ``kinds/window/window_facts.py``, and ``start`` and ``end``: their bounds, microseconds or
-            numbers of rows.
+        windows: those that are kept, as ``rows_of`` has them.
         query: of a checkpoint, how far the query has come; None: of a script.
     """
     exact = [window for window in windows if window["start"] == question.start]

@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.relation import Relation
-from beamish.contract.store import Store
+from beamish.contract.store import ABOUT, Store
 from beamish.errors import StateError
 from beamish.kernels.widening import widens
 
@@ -26,9 +26,15 @@ def schema_texts(takes: Sequence[Relation]) -> list[str]:
     return [base64.b64encode(relation.columns.serialize()).decode() for relation in takes]
 
 
-def with_schemas(takes: Sequence[Relation], texts: Sequence[str]) -> list[Relation]:
-    """What a stage takes, with the schemas in these texts."""
-    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas_in(texts), strict=True)]
+def with_schemas(takes: Sequence[Relation], schemas: Sequence[pa.Schema]) -> list[Relation]:
+    """What a stage takes, with these columns.
+
+    Raises:
+        StateError: they are of another number of inputs.
+    """
+    if len(schemas) != len(takes):
+        raise StateError(f"the checkpoint is of a stage with {len(schemas)} inputs, the pipeline's has {len(takes)}")
+    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas, strict=True)]
 
 
 def schemas_in(texts: Sequence[str]) -> list[pa.Schema]:
@@ -59,18 +65,25 @@ def note_takes(store: Store, takes: Sequence[Relation]) -> None:
     store.put(TAKES, json.dumps(schema_texts(takes)).encode())
 
 
+def described_columns(stores: Iterable[Store]) -> list[pa.Schema] | None:
+    """The columns of each input that the stage's descriptions have; None: none has them."""
+    abouts = [json.loads(stored) for store in stores if (stored := store.get(ABOUT)) is not None]
+    return widest(json.dumps(about[COLUMNS]).encode() for about in abouts if COLUMNS in about)
+
+
 def noted_takes(stores: Iterable[Store], takes: Sequence[Relation]) -> list[Relation]:
     """What a stage takes, with the columns that its shards note.
 
     Raises:
         StateError: the state is older than that.
     """
-    schemas = widest(stored for store in stores if (stored := store.get(TAKES)) is not None)
+    stores = list(stores)
+    schemas = widest(stored for store in stores if (stored := store.get(TAKES)) is not None) or described_columns(
+        stores
+    )
     if schemas is None:
         raise StateError(
             "the checkpoint was begun by a version of beamish that did not keep the columns of its input, so its windows cannot "
             "be read without rows: begin a new checkpoint"
         )
-    if len(schemas) != len(takes):
-        raise StateError(f"the checkpoint is of a stage with {len(schemas)} inputs, the pipeline's has {len(takes)}")
-    return [attrs.evolve(relation, schema=schema) for relation, schema in zip(takes, schemas, strict=True)]
+    return with_schemas(takes, schemas)

@@ -17,13 +17,15 @@ Laws (tests/laws/test_operators.py, for every operator):
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.at_rest import Answer, Asked, Compared
 from beamish.contract.clocks import Clocks
 from beamish.contract.counts import DROPPED, Counts, counts_of_output
 from beamish.contract.kept import KeyedTable, Note
@@ -45,6 +47,25 @@ class Cadence(enum.Enum):
     """When the watermark reaches its ``next_due_us``; and when the clock moves, if the operator needs the clock."""
     EVERY_STEP = "every_step"
     """In every step, since what it does depends on how steps follow one another."""
+
+
+Finish = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@attrs.frozen
+class Native:
+    """An operator of Spark's own.
+
+    Attributes:
+        name: AGGREGATION or WINDOW_FUNCTION.
+        plan: the plan that it would do, of the kind of stage.
+    """
+
+    AGGREGATION: ClassVar = "aggregation"
+    WINDOW_FUNCTION: ClassVar = "window function"
+
+    name: str
+    plan: Any
 
 
 class Shard(Protocol):
@@ -226,6 +247,40 @@ class Operator(Protocol):
     def replaces_unseen(self, columns: Block) -> Flags:
         """Whether panes may stand for others that came out before and are not taken back: bool, one per update."""
         return np.zeros(len(columns["kind"]), dtype=bool)
+
+    # What its shards keep, to look at (contract/at_rest.py)
+
+    @property
+    def core(self) -> Operator:
+        """The operator that this one wraps; itself, if it is no wrapper."""
+        return self
+
+    def answer(self, asked: Asked) -> Answer:
+        """See ``contract/at_rest.py``; of a wrapper its core's."""
+        if self.core is self:
+            raise NotImplementedError(f"{type(self).__name__} keeps no {asked.what}, which its stage says it does")
+        return self.core.answer(asked)
+
+    def compared(self, store: Store) -> Iterator[Compared]:
+        """What of it differs from what a shard noted, beside what ``open`` refuses; nothing where the notes cannot be read."""
+        return iter(()) if self.core is self else self.core.compared(store)
+
+    # In a batch (spark/compile/batch.py)
+
+    @property
+    def native(self) -> Native | None:
+        """An operator of Spark's own that may give the same in a batch; None: there is none."""
+        return None
+
+    @property
+    def parts(self) -> Mapping[str | None, Operator]:
+        """The operators whose output in a batch is its own: one for each windowing, by name; or itself."""
+        return {None: self}
+
+    @property
+    def unfinished(self) -> tuple[Operator, Finish | None]:
+        """The same without what is done to its rows at last, and that, batch by batch; None: nothing is."""
+        return self, None
 
 
 def counts_of_step(

@@ -16,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from beamish.contract.at_rest import AtRest, Keeps
+from beamish.contract.input_schemas import noted_takes
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
+from beamish.contract.store import DictStore
 from beamish.errors import PipelineError
 
 
@@ -44,6 +47,26 @@ class Stage(Protocol):
             PipelineError: it does not have that.
         """
         raise PipelineError(f"{call}: {self!r} has no windows; {elsewhere(changes)}")
+
+    def declared(self, option: str) -> Any:
+        """What is declared so far of an option, by the names of ``WindowOptions``; None where it has no such option."""
+        return None
+
+    def check_call(self, call: str) -> None:
+        """Check that a call about what it takes may be made of it, and not of its inputs only.
+
+        Raises:
+            PipelineError: it may not.
+        """
+        return
+
+    def check_form(self, call: str) -> None:
+        """Check that the rows that it takes may be changes of a table, as a call says.
+
+        Raises:
+            PipelineError: it says itself what a row does.
+        """
+        return
 
     def check(self, takes: Sequence[Relation]) -> None:
         """Check it as a whole, with what it takes; schemas may be missing.
@@ -127,6 +150,52 @@ class Stage(Protocol):
     def with_dropped(self) -> bool:
         """Whether dropped rows come out beside its panes; no other stage can then take them."""
         return False
+
+    @property
+    def core(self) -> Stage:
+        """The stage that this one wraps; itself, if it is no wrapper."""
+        return self
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether its windows are of rows, so that spans of them are of numbers."""
+        return False
+
+    # What its shards keep, to look at (contract/at_rest.py)
+
+    def described(self) -> Mapping[str, Any]:
+        """What is kept of it with the state beside its lines in explain (``description.py``), in terms of JSON."""
+        return {}
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        """What ``state()`` can show of it, and by which name it is asked for where there are several."""
+        return {}
+
+    def noted(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps) -> Sequence[Relation]:
+        """What it takes, with the columns that its shards noted; ``what`` is asked for.
+
+        Raises:
+            StateError: the notes are of another stage, or too old to have them.
+        """
+        return noted_takes(notes, takes)
+
+    def at_rest(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps, *, shards: int) -> AtRest:
+        """Bind it to what its shards noted.
+
+        Args:
+            takes: what it takes; with the columns where they are known.
+            notes: per shard the entries of its store that say what the others hold.
+            what: what is asked for.
+            shards: number of shards.
+
+        Raises:
+            StateError: the notes are of another stage, or cannot be read.
+        """
+        known = all(relation.schema is not None for relation in takes)
+        operator = self.bind(takes if known else self.noted(takes, notes, what), shards=shards)
+        for store in notes:
+            operator.open(DictStore(store))
+        return operator
 
 
 def elsewhere(changes: Mapping[str, Any]) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+ABOUT, REPORTS = "about", "reports"
+"""The entries in which a runner keeps the stage's description, and what tasks report of watermarks, where stages have others than the query."""
+
 
 class Store(Protocol):
     """A dict in a test, Spark's state store on Spark."""

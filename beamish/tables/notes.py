@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from beamish.contract.kept import Note
 from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
-from beamish.tables.stored_tables import DUPLICATES, INDEX, WINDOWINGS
+from beamish.tables.stored_tables import WINDOWINGS
 
 FORMAT = 3
 
 
-KINDS = {
-    INDEX: "a stage with windows",
-    WINDOWINGS: "a stage with several windowings",
-    DUPLICATES: "a stage without windows that gives rows, each once",
-    "changes": "a stage of changes()",
-    "table": "a versioned table or a join with one",
-}
-"""By the entry that only stages of a kind keep, what they are."""
+_KINDS: dict[str, tuple[str, Collection[str]]] = {}
+"""What kinds declare of themselves, by ``kind_entry``."""
+
+
+def kind_entry(entry: str, words: str, *, beside: Collection[str] = ()) -> str:
+    """Declare the entry that only the shards of a kind of stage keep; gives the entry.
+
+    Args:
+        entry: its name. If it is a JSON object with ``clocks`` and ``dropped``, ``bm.inspect`` shows them.
+        words: what such a stage is.
+        beside: entries of other forms of the kind, which it compares itself.
+    """
+    _KINDS[entry] = words, beside
+    return entry
+
+
+def kind_entries() -> tuple[str, ...]:
+    """The entries that kinds of stages are known by."""
+    return tuple(_KINDS)
 
 
 def check_format(stored: int) -> None:
@@ -58,17 +69,16 @@ def check_new(store: Store, kind: str) -> None:
 
     Args:
         store: a shard's.
-        kind: the entry that the stage keeps, one of ``KINDS``.
+        kind: the entry that the stage keeps (``kind_entry``).
 
     Raises:
         StateError: it is.
     """
-    found = next((entry for entry in KINDS if entry not in (kind, INDEX, WINDOWINGS) and store.get(entry)), None)
-    if kind not in (INDEX, WINDOWINGS):
-        found = next((entry for entry in (INDEX, WINDOWINGS) if store.get(entry)), found)
+    words, beside = _KINDS[kind]
+    found = next((entry for entry in _KINDS if entry not in (kind, *beside) and store.get(entry)), None)
     if found is not None:
         raise StateError(
-            f"the checkpoint is of {KINDS[found]}, and at its place the pipeline now has {KINDS[kind]}: what it keeps would be forgotten; "
+            f"the checkpoint is of {_KINDS[found][0]}, and at its place the pipeline now has {words}: what it keeps would be forgotten; "
             "keep the stage as it was, or start from a new checkpoint"
         )
 
@@ -80,7 +90,7 @@ def read_note(  # noqa: PLR0917 - the store, then what is known of the note
 
     Args:
         store: the shard's.
-        entry: of the note, one of ``KINDS``.
+        entry: of the note (``kind_entry``).
         identity: of the stage: what may not change.
         format_: that this version writes.
         holds, by: in words what the shard keeps, and the call of a pipeline that makes such a stage.

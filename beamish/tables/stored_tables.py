@@ -19,8 +19,8 @@ from beamish.contract.store import Store
 from beamish.errors import StateError, cause, said
 from beamish.kernels.ipc import from_bytes, to_bytes
 
-INDEX, WINDOWINGS, DUPLICATES = "index", "windowings", "duplicates"
-"""The names of the entries that are there once per store; the last one where a stage gives rows, each once."""
+INDEX, WINDOWINGS = "index", "windowings"
+"""The names of the entries that are there once per store."""
 
 
 def segment_name(number: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Count, Last, Max, Sum
 from beamish.at_rest.stage_facts import stage_facts
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.input_schemas import note_takes, noted_takes
 from beamish.contract.relation import Relation
 from beamish.contract.store import DictStore
@@ -138,7 +139,7 @@ def test_a_shard_that_does_not_know_a_changed_trigger_yet_is_read_by_it():
     step(counting, taken_up, (2, "red", 1), shards=2)
     facts = stage_facts({1: before, 0: taken_up})
     assert facts.plan.options.trigger == Repeatedly(AfterCount(3))
-    assert [facts.reader.read(store)["waits_for"].to_pylist() for store in (taken_up, before)] == [
+    assert [facts.asked(Asked(Keeps.WINDOWS)).read(store)["waits_for"].to_pylist() for store in (taken_up, before)] == [
         ["1 more row (2 of 3 have come since it began waiting)"],
         ["2 more rows (1 of 3 have come since it began waiting)"],
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from beamish import Pipeline
+from beamish.contract.at_rest import Keeps
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
 from beamish.contract.stage import Stage
@@ -14,7 +15,7 @@ from beamish.durations import Duration, DurationLike, read_positive
 from beamish.errors import PipelineError
 from beamish.flow import Flow, Panes
 from beamish.source import Source
-from tests.own.hold_back_operator import HoldBackOperator
+from tests.own.hold_back_operator import NAME, HoldBackOperator
 
 
 @attrs.frozen
@@ -32,6 +33,9 @@ class HoldBack(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         return HoldBackOperator(takes, self.gives(takes), shards if takes[0].keys else 1, self.span.us)
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.HELD: NAME}
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         yield "rows", f"held back until the watermark is {self.span} past their event time, then let go in its order"

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beamish.contract.at_rest import Answer
 from beamish.contract.clocks import Clocks
 from beamish.contract.kept import Layout
 from beamish.contract.operator import Operator, Shard
@@ -20,16 +21,18 @@ from beamish.instants import NO_TIME_US
 from beamish.kernels.codes import normalise
 from beamish.kernels.ipc import from_bytes
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.tables.notes import entry_note, read_note
+from beamish.tables.notes import entry_note, kind_entry, read_note
 from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented_records import SegmentedRecords, record_table
 from beamish.watermarks import NO_WATERMARK_US
 
-_LAYOUT = Layout("held_back", ("first_us",))
+NAME = "hold back"
+NOTE = kind_entry("held_back", "a stage that holds rows back")
+_LAYOUT = Layout(NOTE, ("first_us",))
 _SPAN_US = 4_000_000
-_check = partial(read_note, entry="held_back", format_=1, holds="rows", by="held_back(...)")
-_note = partial(entry_note, "held_back", check=_check)
+_check = partial(read_note, entry=NOTE, format_=1, holds="rows", by="held_back(...)")
+_note = partial(entry_note, NOTE, check=_check)
 
 
 @attrs.frozen(eq=False)
@@ -90,6 +93,30 @@ class HoldBackOperator(Operator):
 
     def open(self, store):
         return HoldBackShard(self, store)
+
+    def answer(self, asked):
+        return HeldBack(self)
+
+
+class HeldBack(Answer):
+    """The rows that are held back, as ``held()`` shows what waits."""
+
+    def __init__(self, operator):
+        self._operator, self.keys = operator, operator.takes[0].keys
+        times = [(name, TIMESTAMP) for name in ("timestamp", "since", "due")]
+        columns = [*operator.takes[0].columns, ("window", WINDOW), ("kind", pa.string()), *times]
+        self.schema = pa.schema([("suppress", pa.string()), *columns])
+
+    def needs(self, notes):
+        return [f"{NOTE}/"]
+
+    def read(self, store):
+        held = HeldRows(self._operator.none, store).stored()
+        time = pa.array(held[EVENT_TIME])
+        due = pc.add(time, self._operator.span_us).cast(TIMESTAMP)
+        columns = [pa.array([NAME] * len(time), pa.string()), *held.cells.columns, pa.nulls(len(time), WINDOW)]
+        shown = [pa.array(["PANE"] * len(time), pa.string()), time.cast(TIMESTAMP), pa.nulls(len(time), TIMESTAMP), due]
+        return pa.table([*columns, *shown], schema=self.schema)
 
 
 class HoldBackShard(Shard):

@@ -86,6 +86,18 @@ def test_a_checkpoint_answers_as_the_script_does_by_time_key_and_batch(spark, tm
 
 
 @pytest.mark.deep
+def test_of_stages_that_are_equal_the_one_with_the_number_is_asked(spark, tmp_path):
+    again = (
+        bm.Pipeline().key_by("k").window(bm.FixedWindows(60)).trigger(Always()).accumulating().accumulate(n=Sum("n"))
+    )
+    chain = TOTALS.accumulate(n=Count()).then(again).then(again)
+    SCRIPT.trace_on_spark(spark, chain, shards=2, checkpoint=tmp_path)
+    first, second = (asked(chain.state(spark, tmp_path / "checkpoint"), stage=stage) for stage in (2, 3))
+    assert first != second
+    assert [first, second] == [asked(chain.state(SCRIPT), stage=stage) for stage in (2, 3)]
+
+
+@pytest.mark.deep
 def test_a_stage_of_a_chain_is_found_by_its_number(spark, tmp_path):
     SCRIPT.trace_on_spark(spark, TWO, shards=2, checkpoint=tmp_path)
     for stage in (1, 2):

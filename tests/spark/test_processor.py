@@ -10,9 +10,8 @@ import pytest
 
 import beamish as bm
 from beamish.accumulations import Count
-from beamish.at_rest.stage_facts import ABOUT
 from beamish.contract.input_schemas import TAKES
-from beamish.contract.store import DictStore
+from beamish.contract.store import ABOUT, DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.spark.operator.map_store import MapStore
 from beamish.spark.operator.notes import (

@@ -5,9 +5,8 @@ import json
 import pytest
 
 import beamish as bm
-from beamish.at_rest.stage_facts import ABOUT
 from beamish.contract.input_schemas import COLUMNS
-from beamish.contract.store import DictStore
+from beamish.contract.store import ABOUT, DictStore
 from beamish.script.tables import script_rows
 from beamish.spark.checkpoint.stored_query import StoredQuery, _bound_to_noted
 from beamish.spark.compile.stream import abouts_of

@@ -11,9 +11,8 @@ import attrs
 import pyarrow as pa
 
 import beamish as bm
-from beamish.at_rest.stage_facts import ABOUT
 from beamish.checkpoint.comparison import Change, StoredStage, changes_of
-from beamish.contract.store import DictStore
+from beamish.contract.store import ABOUT, DictStore
 from beamish.description import descriptions
 from beamish.flow import BoundFlow
 from beamish.local import Variation, _Node

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from beamish.contract.conditions import columns_of_where, wanted
 from beamish.contract.kept import KeyedTable, Note
-from beamish.contract.operator import Operator, Shard
+from beamish.contract.operator import Native, Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
 from beamish.kinds.as_of.left_rows import pack_left
@@ -64,3 +64,7 @@ class AsOfOperator(Operator):
     def notes(self) -> Sequence[Note]:
         check = partial(read_note, table=self.plan.table, inputs=len(self.takes))
         return [entry_note(ENTRY, self.identity, check)]
+
+    @property
+    def native(self) -> Native:
+        return Native(Native.WINDOW_FUNCTION, self.plan)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import AtRest, Keeps
 from beamish.contract.conditions import describe_where
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Follows, Relation
 from beamish.contract.stage import Stage, elsewhere
+from beamish.contract.store import DictStore
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.kinds.as_of.operator import AsOfOperator
 from beamish.kinds.as_of.plan import TABLE, make_as_of_plan
 from beamish.kinds.versions.options import AsOfOptions, VersionsOptions
+from beamish.kinds.versions.reading import TableAtRest
 from beamish.kinds.versions.stage import check_changes, describe_changes, describe_dropped, describe_late
 from beamish.modes import AccumulationMode, WaitFor
 
@@ -49,6 +52,17 @@ class AsOfStage(Stage):
                 "accumulating_and_retracting(), or discarding() for each row once"
             )
         return attrs.evolve(self, options=attrs.evolve(self.options, **changes))
+
+    def check_call(self, call: str) -> None:
+        if call.startswith("where"):
+            raise PipelineError(
+                f"{call} of an as-of join: say it of an input, bm.as_of_join(orders=bm.Pipeline().event_time(...).where(...), ...); of "
+                "joined rows say it in a stage after: .then(bm.Pipeline().where(...).window(...)...)"
+            )
+        raise PipelineError(
+            f"{call} of an as-of join: its left input says event_time, its table key_by, and on=... how they meet; say it there, "
+            "or in a stage after: .then(bm.Pipeline().key_by(...))"
+        )
 
     def calls(self) -> Iterable[str]:
         retracts, dropped = self.options.retracts, self.with_dropped
@@ -133,6 +147,12 @@ class AsOfStage(Stage):
         options = attrs.evolve(self.options, mode=AccumulationMode.DISCARDING, early=False, grace=Duration(0))
         options = attrs.evolve(options, wait_for=WaitFor.BOTH_INPUTS)
         return AsOfStage(options, self.table, is_final=True)
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.VERSIONS: takes[TABLE].name}
+
+    def at_rest(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps, *, shards: int) -> AtRest:
+        return TableAtRest.of(notes, takes[TABLE].name)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, (left, changes) = self.options, takes

@@ -42,9 +42,9 @@ from beamish.kinds.changes.order import newest_keys
 from beamish.kinds.changes.packing import unpack_changes
 from beamish.kinds.changes.plan import ChangesPlan
 from beamish.kinds.changes.slots import deletes, windows_of
-from beamish.tables.notes import read_note
+from beamish.tables.notes import kind_entry, read_note
 
-ENTRY = "changes"
+ENTRY = kind_entry("changes", "a stage of changes()")
 FORMAT = 1
 
 

@@ -44,6 +44,11 @@ class ChangesStage(Stage):
         arguments = self.options.arguments
         return (f".changes({arguments})", *([".with_dropped()"] if self.with_dropped else []))
 
+    def check_form(self, call: str) -> None:
+        raise PipelineError(
+            f"{call} and changes(): both say what a row does; say changes() of upserts by key, {call} of whole rows"
+        )
+
     def check(self, takes: Sequence[Relation]) -> None:
         if self.suppress is None:
             raise PipelineError(

@@ -14,10 +14,9 @@ from beamish.contract.store import Store
 from beamish.kinds.deduplicate.packing import pack_rows
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
 from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, RememberedIds, ids_table
-from beamish.kinds.deduplicate.shard import DuplicatesShard, read_about
+from beamish.kinds.deduplicate.shard import ENTRY, DuplicatesShard, read_about
 from beamish.tables.notes import entry_note
 from beamish.tables.spans import SpanPolicy
-from beamish.tables.stored_tables import DUPLICATES
 
 
 @attrs.define(slots=False, eq=False)
@@ -51,7 +50,7 @@ class DuplicatesOperator(Operator):
         return [ids_table(self.plan.id_schema, self.plan.key_of_ids, self._remembered)]
 
     def notes(self) -> Sequence[Note]:
-        return [entry_note(DUPLICATES, self.identity, partial(read_about, call=self.plan.options.call))]
+        return [entry_note(ENTRY, self.identity, partial(read_about, call=self.plan.options.call))]
 
     def _remembered(self, store: Store) -> RememberedIds:
         return RememberedIds(self.plan.id_schema, self.plan.within_us, store, self.policy)

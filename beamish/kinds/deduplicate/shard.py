@@ -27,10 +27,10 @@ from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.deduplicate.packing import ids_of, unpack_rows
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
 from beamish.kinds.deduplicate.remembered import RememberedIds
-from beamish.tables.notes import read_note
-from beamish.tables.stored_tables import DUPLICATES
+from beamish.tables.notes import kind_entry, read_note
 from beamish.watermarks import NO_WATERMARK_US
 
+ENTRY = kind_entry("duplicates", "a stage without windows that gives rows, each once")
 FORMAT = 1
 
 
@@ -45,7 +45,7 @@ def read_about(store: Store, identity: Mapping[str, Any], call: str) -> dict[str
     Raises:
         StateError: it was written by another stage, number of shards or format.
     """
-    return read_note(store, DUPLICATES, identity, FORMAT, holds="ids", by=call)
+    return read_note(store, ENTRY, identity, FORMAT, holds="ids", by=call)
 
 
 class DuplicatesShard(Shard):
@@ -112,4 +112,4 @@ class DuplicatesShard(Shard):
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
         }
-        self._store.put(DUPLICATES, json.dumps(about).encode())
+        self._store.put(ENTRY, json.dumps(about).encode())

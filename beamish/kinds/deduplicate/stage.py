@@ -35,6 +35,9 @@ class DeduplicateStage(Stage):
         in_windows = self.in_windows.declaring(call, **changes)
         return attrs.evolve(self, in_windows=in_windows, **changes) if set(changes) == {"with_dropped"} else in_windows
 
+    def declared(self, option: str) -> Any:
+        return self.options if option == "deduplication" else None
+
     @property
     def is_complete(self) -> bool:
         return self.options.within is not None

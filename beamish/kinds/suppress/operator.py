@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 import pyarrow as pa
 
+from beamish.contract.at_rest import Answer, Asked, Keeps
 from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.relation import Relation
@@ -14,6 +15,7 @@ from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.kinds.suppress.newest_shard import NewestShard
 from beamish.kinds.suppress.option import Suppress
+from beamish.kinds.suppress.reading import HeldRows
 from beamish.kinds.suppress.shard import SuppressShard
 from beamish.kinds.suppress.tables import held_table
 
@@ -61,3 +63,11 @@ class SuppressOperator(Operator):
     def open(self, store: Store) -> Shard:
         kind = NewestShard if self.inner.keeps_newest else SuppressShard
         return kind(self.inner, self.suppress, store)
+
+    @property
+    def core(self) -> Operator:
+        return self.inner
+
+    def answer(self, asked: Asked) -> Answer:
+        held = asked.what is Keeps.HELD
+        return HeldRows(self.inner, self.suppress) if held else self.inner.answer(asked)

@@ -5,23 +5,23 @@ It is one stage with the one it suppresses: it takes what that takes and runs in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import Keeps
+from beamish.contract.input_schemas import widest, with_schemas
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Follows, Relation
 from beamish.contract.stage import Stage
-from beamish.errors import PipelineError
+from beamish.contract.store import DictStore
+from beamish.errors import PipelineError, StateError
+from beamish.kinds.suppress.held_store import held_store
 from beamish.kinds.suppress.operator import SuppressOperator
 from beamish.kinds.suppress.option import Buffer, Suppress, UntilWindowCloses
 from beamish.modes import WhenFull
-
-
-def unsuppressed(stage: Stage) -> Stage:
-    """The stage itself, whether its updates are held or not."""
-    return stage.of if isinstance(stage, Suppressed) else stage
 
 
 @attrs.frozen
@@ -59,6 +59,14 @@ class Suppressed(Stage):
     def declaring(self, call: str, **changes: Any) -> Stage:
         raise PipelineError(f"{call} after suppress(...): it is about the stage that is suppressed; say it before")
 
+    def suppressed_by(self, suppress: Suppress) -> Stage:
+        raise PipelineError(
+            f"suppress({suppress.until!r}): the stage is suppressed already, {self.suppress.until.describe()}; say one of the two"
+        )
+
+    def check_form(self, call: str) -> None:
+        self.of.check_form(call)
+
     def calls(self) -> Iterable[str] | None:
         calls = self.of.calls()
         return None if calls is None else (*calls, f".then({self.suppress!r})")
@@ -87,8 +95,33 @@ class Suppressed(Stage):
         inner = self._own.bind(takes, shards=shards)
         return SuppressOperator(inner, self.suppress, attrs.evolve(self.gives(takes), schema=inner.gives.schema))
 
+    # What is kept, to look at (reading.py)
+
+    @property
+    def core(self) -> Stage:
+        return self.of
+
+    def described(self) -> Mapping[str, Any]:
+        of = self.of.described()
+        return {**of, "suppress": self.suppress.name} if of else of
+
+    @property
+    def counts_rows(self) -> bool:
+        return self.of.counts_rows
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {**self.of.keeps(takes), Keeps.HELD: self.suppress.name}
+
+    def noted(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps) -> Sequence[Relation]:
+        name = self.suppress.name
+        abouts = [about for store in notes if "takes" in (about := held_store(store, name).about)]
+        schemas = widest(json.dumps(about["takes"]).encode() for about in abouts)
+        if schemas is None and what is Keeps.HELD:
+            raise StateError(f"held({name!r}): it has nothing of a suppress of this name")
+        return self.of.noted(takes, notes, what) if schemas is None else with_schemas(takes, schemas)
+
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
-        inner = operator.inner if isinstance(operator, SuppressOperator) else None
+        inner = None if operator is None else operator.core
         for subject, words in self._own.describe(takes, inner):
             waits = subject == "clock" and self.suppress.holds and self.suppress.until.by_clock
             yield (

@@ -16,9 +16,9 @@ from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.kinds.versions.changes import cells_schema
 from beamish.kinds.versions.plan import TablePlan
-from beamish.tables.notes import check_new
+from beamish.tables.notes import check_new, kind_entry
 
-ENTRY = "table"
+ENTRY = kind_entry("table", "a versioned table or a join with one")
 FORMAT = 1
 
 

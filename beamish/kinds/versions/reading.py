@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable, Sequence
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.at_rest import Answer, Asked, AtRest
 from beamish.contract.clocks import Clocks
 from beamish.contract.pane_columns import timestamp_column
 from beamish.contract.schemas import TIMESTAMP
 from beamish.contract.store import Store
-from beamish.errors import StateError
-from beamish.instants import END_OF_TIME_US
+from beamish.errors import OptionError, StateError
+from beamish.instants import END_OF_TIME_US, instant
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.order import run_starts, sort_order
 from beamish.kinds.versions.changes import Changes
@@ -26,6 +29,12 @@ from beamish.tables.segmented_records import SegmentedRecords
 from beamish.watermarks import NO_WATERMARK_US
 
 
+def rows_schema(cells: pa.Schema) -> pa.Schema:
+    """The columns of a table's versions; ``cells``: as those of ``StoredTable``."""
+    own = [field.with_name(field.name.partition(".")[2]) for field in cells if field.name != "sequence"]
+    return pa.schema([*own, (VALID_FROM, TIMESTAMP), (VALID_TO, TIMESTAMP)])
+
+
 class StoredTable:
     """What a shard's store says of the versioned table in it.
 
@@ -33,28 +42,15 @@ class StoredTable:
         cells: the columns of its changes: keys as ``key.<name>``, values as ``value.<name>``, ``sequence``.
         name: what the join calls it that keeps it; None: it is a stage of its own.
         oldest_us: the first instant of exact reads, microseconds.
-
-    Raises:
-        StateError: there is none.
     """
 
     def __init__(self, store: Store) -> None:
-        stored = store.get(ENTRY)
-        if stored is None:
-            raise StateError("the state has no versioned table")
-        self._store, about = store, json.loads(stored)
+        self._store, about = store, json.loads(store.get(ENTRY) or b"")
         self.cells = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(about["cells"])))
         self.name = about["name"]
         watermark_us, tolerance_us = Clocks.of(about["clocks"]).watermark_us, about["identity"].get("tolerance")
         self.oldest_us = horizon_us(watermark_us, about["spans"]["history"])
         self._begun_us = NO_WATERMARK_US if tolerance_us is None else horizon_us(self.oldest_us, tolerance_us)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of ``rows``."""
-        own = [field for field in self.cells if field.name != "sequence"]
-        own = [field.with_name(field.name.partition(".")[2]) for field in own]
-        return pa.schema([*own, (VALID_FROM, TIMESTAMP), (VALID_TO, TIMESTAMP)])
 
     def rows(self, as_of_us: int | None) -> pa.Table:
         """Versions by key and time.
@@ -77,4 +73,65 @@ class StoredTable:
         cells = changes.cells.drop_columns(["sequence"]) if "sequence" in changes.cells.schema.names else changes.cells
         none = np.zeros(len(from_us), dtype=bool)
         times = [timestamp_column(from_us, none), pa.array(to_us, mask=to_us == END_OF_TIME_US).cast(TIMESTAMP)]
-        return pa.table([*cells.columns, *times], schema=self.schema)
+        return pa.table([*cells.columns, *times], schema=rows_schema(self.cells))
+
+
+@attrs.frozen(eq=False)
+class TableAtRest(AtRest):
+    """The versioned table in the shards of a stage.
+
+    Attributes:
+        tables: of the shards that have a part of it, at least one.
+    """
+
+    tables: Sequence[StoredTable]
+
+    @classmethod
+    def of(cls, notes: Sequence[Store], name: str | None) -> TableAtRest:
+        """The table of this name.
+
+        Raises:
+            StateError: there is none.
+        """
+        tables = [StoredTable(store) for store in notes if store.get(ENTRY) is not None]
+        if all(table.name != name for table in tables):
+            raise StateError(f"versions({name!r}): it has no versioned table of this name")
+        return cls(tables)
+
+    def answer(self, asked: Asked) -> Answer:
+        oldest_us, as_of_us = max(table.oldest_us for table in self.tables), asked.as_of_us
+        if as_of_us is not None and as_of_us < oldest_us:
+            raise OptionError(
+                f"versions(as_of={asked.as_of!r}): further back than the history, which begins at {instant(oldest_us)}; give a later time, "
+                "or the table a longer history from its first run on"
+            )
+        return Versions(self.tables[0].cells, as_of_us)
+
+
+@attrs.frozen(eq=False)
+class Versions(Answer):
+    """The versions in a table.
+
+    Attributes:
+        cells: as those of ``StoredTable``.
+        as_of_us: as in ``StoredTable.rows``.
+    """
+
+    cells: pa.Schema
+    as_of_us: int | None
+
+    @property
+    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the key columns."""
+        return tuple(name.removeprefix("key.") for name in self.cells.names if name.startswith("key."))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Keys, values, ``valid_from``, ``valid_to``."""
+        return rows_schema(self.cells)
+
+    def needs(self, notes: Store) -> Iterable[str]:
+        return (LAYOUT.entry(""),)
+
+    def read(self, store: Store) -> pa.Table:
+        return self.schema.empty_table() if store.get(ENTRY) is None else StoredTable(store).rows(self.as_of_us)

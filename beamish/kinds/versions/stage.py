@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import AtRest, Keeps
 from beamish.contract.conditions import describe_where
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Follows, Relation
 from beamish.contract.stage import Stage, elsewhere
+from beamish.contract.store import DictStore
 from beamish.durations import Duration
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import is_reserved
 from beamish.kinds.versions.operator import VersionsOperator
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO, VersionsOptions
 from beamish.kinds.versions.plan import make_versions_plan
+from beamish.kinds.versions.reading import TableAtRest
 
 
 @attrs.frozen
@@ -77,6 +80,12 @@ class VersionsStage(Stage):
     @property
     def final(self) -> VersionsStage:
         return VersionsStage(self.options, is_final=True)
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.VERSIONS: None}
+
+    def at_rest(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps, *, shards: int) -> AtRest:
+        return TableAtRest.of(notes, None)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, relation = self.options, takes[0]

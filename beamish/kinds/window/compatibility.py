@@ -7,11 +7,15 @@ from typing import Any
 
 import attrs
 
-from beamish.errors import StateError
+from beamish.contract.at_rest import Compared
+from beamish.contract.store import Store
+from beamish.errors import BeamishError, StateError
 from beamish.kernels.identity import same_identity
 from beamish.kernels.widening import same_or_wider
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_identity import in_words
+from beamish.kinds.window.segments import LAYOUT
+from beamish.tables.segment_store import SegmentStore
 
 
 @attrs.frozen
@@ -36,6 +40,11 @@ class Difference:
     def is_added(self) -> bool:
         """Whether it is an accumulation that was not there."""
         return self.what.startswith("accumulation ") and self.then is None
+
+    @property
+    def called(self) -> str:
+        """What it is, by itself."""
+        return self.what.strip().rstrip("=")
 
     @property
     def then_in_words(self) -> str:
@@ -84,6 +93,27 @@ def all_refused(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Differe
 def all_wider(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
     """What of a plan has a type that holds all that it held before, and is read as that."""
     yield from (one for one in _differences(stored, plan) if _is_wider(plan, one))
+
+
+def compared(plan: WindowPlan, store: Store) -> Iterator[Compared]:
+    """What of a plan differs from what a shard noted: what is refused, accumulations that begin, and types that are wider."""
+    try:
+        about = SegmentStore(store, LAYOUT).about
+    except BeamishError:
+        return  # raised when it is opened
+    if not about:
+        return
+    then, refused = about["identity"], list(all_refused(about["identity"], plan))
+    for one in refused:
+        yield Compared(one.called, one.then_in_words, one.now_in_words, one.fix, refused=True)
+    for name, accumulation in plan.options.accumulations.items():
+        if name not in then["accumulations"] and not any(one.is_added for one in refused):
+            yield Compared(
+                f"accumulation {name}", "", repr(accumulation), "begins with no rows in windows that are there"
+            )
+    for one in all_wider(then, plan):
+        means = "holds all that it held: what is kept is read as the wider type"
+        yield Compared(one.called, one.then_in_words, one.now_in_words, means)
 
 
 def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:

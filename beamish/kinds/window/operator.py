@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
+from beamish.contract.at_rest import Answer, Asked, Compared, Keeps
 from beamish.contract.conditions import columns_of_where
 from beamish.contract.kept import KeyedTable, Note
-from beamish.contract.operator import Operator, Shard
+from beamish.contract.operator import Finish, Native, Operator, Shard
 from beamish.contract.pane_columns import Block
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
@@ -19,18 +20,22 @@ from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.refine.refinement import Refinement
+from beamish.kinds.window.at_rest import Plans, Rows, Windows
+from beamish.kinds.window.compatibility import compared
 from beamish.kinds.window.firing import extract, repeats
 from beamish.kinds.window.joining import joined
 from beamish.kinds.window.merging import combine_states
 from beamish.kinds.window.output import exploded
 from beamish.kinds.window.packing import pack_rows
 from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.read_identity import ReadPlan
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.several import SeveralShards, pack_each
 from beamish.kinds.window.shard import WindowShard
 from beamish.kinds.window.tables import notes_of, tables_of
 from beamish.kinds.window.unusable import wanted_and_unusable
 from beamish.tables.notes import check_held
+from beamish.tables.prefixed import under
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
 
 
@@ -107,6 +112,39 @@ class WindowOperator(Operator):
         if not self.plan.suppressed:
             check_held(shard.held, None)
         return shard
+
+    # What is kept, to look at (at_rest.py)
+
+    @property
+    def plans(self) -> Plans:
+        """The plan of each windowing, by name; of one without a name None."""
+        return {name: ReadPlan(plan) for name, plan in self.plan.by_windowing.items()}
+
+    def answer(self, asked: Asked) -> Answer:
+        return (Rows if asked.what is Keeps.ROWS else Windows).asked(self.plans, asked)
+
+    def compared(self, store: Store) -> Iterator[Compared]:
+        for name, plan in self.plan.by_windowing.items():
+            yield from compared(plan, under(name, store))
+
+    # In a batch (spark/compile/batch.py)
+
+    @property
+    def native(self) -> Native:
+        return Native(Native.AGGREGATION, self.plan)
+
+    @property
+    def parts(self) -> Mapping[str | None, Operator]:
+        of = self.plan.windowings
+        return {name: WindowOperator(plan) for name, plan in of.items()} if of else {None: self}
+
+    @property
+    def unfinished(self) -> tuple[Operator, Finish | None]:
+        if self.refinement is None:
+            return self, None
+        return attrs.evolve(self, refinement=None), self.refinement.refined_batches
+
+    # Rows of updates, and what a suppress asks
 
     def rows(self, updates: Sequence[Updates]) -> pa.Table:
         rows = self.panes(updates)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 import beamish.accumulations as all_accumulations
@@ -85,6 +86,21 @@ class ReadPlan:
         """The trigger; None: it cannot be read."""
         trigger = self.plan.options.trigger
         return None if isinstance(trigger, UnknownTrigger) else trigger
+
+
+def windows_at(plan: WindowPlan, start: int) -> list[tuple[int, int]] | None:
+    """The windows that hold a time, as the window option assigns them to a row; None: it takes more than a time to know."""
+    window = plan.window
+    if (
+        plan.inherits_windows
+        or window.columns
+        or plan.counts_rows
+        or window.merging
+        or isinstance(window, UnknownWindows)
+    ):
+        return None
+    _, starts, ends = window.assign_columns(np.array([start], dtype=np.int64))
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
 def read_plan(

@@ -33,10 +33,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from beamish.contract.kept import Layout
+from beamish.contract.kept import INDEX, Layout
 from beamish.tables.keyed_records import HASHED
-from beamish.tables.notes import check_format
+from beamish.tables.notes import check_format, kind_entry
+from beamish.tables.stored_tables import WINDOWINGS
 from beamish.triggers.trigger import NEVER_US
+
+kind_entry(INDEX, "a stage with windows", beside=[WINDOWINGS])
+kind_entry(WINDOWINGS, "a stage with several windowings", beside=[INDEX])
 
 LAYOUT = Layout(
     "",

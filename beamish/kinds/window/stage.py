@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
+from beamish.contract.at_rest import Keeps
+from beamish.contract.input_schemas import noted_takes
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.stage import Stage
-from beamish.errors import PipelineError
+from beamish.contract.store import DictStore
+from beamish.errors import PipelineError, StateError
 from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.kinds.deduplicate.words import check_deduplication
@@ -24,8 +27,10 @@ from beamish.kinds.window.check_suppressed import behind_us, check_closes, check
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.plan import gives, make_plan
-from beamish.kinds.window.words import calls, describe
+from beamish.kinds.window.words import calls, describe, described
 from beamish.modes import AccumulationMode, TimestampCombiner
+from beamish.tables.prefixed import under
+from beamish.tables.stored_tables import INDEX
 from beamish.triggers.default import Default
 from beamish.windows.inherited import InheritedWindows
 from beamish.windows.option import WindowOption
@@ -55,6 +60,9 @@ class WindowStage(Stage):
 
     def declaring(self, call: str, **changes: Any) -> WindowStage:
         return WindowStage(attrs.evolve(self.options, **changes))
+
+    def declared(self, option: str) -> Any:
+        return getattr(self.options, option)
 
     @property
     def final(self) -> WindowStage:
@@ -168,6 +176,25 @@ class WindowStage(Stage):
         if options.mode is None and any(relation.retracts for relation in takes):
             options = attrs.evolve(options, mode=AccumulationMode.ACCUMULATING)
         return options
+
+    # What is kept, to look at (at_rest.py)
+
+    def described(self) -> Mapping[str, Any]:
+        return described(self.options)
+
+    @property
+    def counts_rows(self) -> bool:
+        return self.options.counts_rows
+
+    def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
+        return {Keeps.WINDOWS: None, Keeps.ROWS: None}
+
+    def noted(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps) -> Sequence[Relation]:
+        stores = [under(name, store) for store in notes for name in (*self.options.windowings, None)]
+        with_windows = [store for store in stores if store.get(INDEX) is not None]
+        if not with_windows:
+            raise StateError("it has no windows of such a stage")
+        return noted_takes(with_windows, takes)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         options, plan = self._with_inherited(takes), operator.plan if isinstance(operator, WindowOperator) else None

@@ -1,16 +1,39 @@
-"""Reading state at rest without the pipeline that wrote it, to look into a checkpoint."""
+"""Windows at rest, as they are stored: what the notes of shards say of them, and the windows of segments."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
+from beamish.contract.at_rest import of_key
+from beamish.contract.input_schemas import TAKES, widest
 from beamish.contract.store import Store
+from beamish.kernels.buffers import pick, plain
+from beamish.kernels.identity import same_identity
+from beamish.kernels.order import sort_keys, sort_order
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.read_identity import ReadPlan, read_plan
 from beamish.kinds.window.segments import LAYOUT
+from beamish.tables.pool import columns_under
+from beamish.tables.prefixed import under
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.stored_tables import read_entry, segment_name
+from beamish.tables.stored_tables import naming_entry, read_entry, segment_name
+
+NUMBERS = {
+    "start_us": pa.int64(),
+    "end_us": pa.int64(),
+    "closed": pa.bool_(),
+    "unemitted_rows": pa.int64(),
+    "panes": pa.int64(),
+    "has_pane": pa.bool_(),
+    "timing": pa.int8(),
+}
+"""The columns of the window table (window_table.py) that say what a window is and what came out of it."""
 
 
 @attrs.frozen
@@ -24,6 +47,11 @@ class StoredIndex:
 
     segments: pa.Table
     about: dict[str, Any]
+
+    def overlapping(self, span: tuple[int, int]) -> list[int]:
+        """The numbers of the segments that overlap a span."""
+        start, end = (self.segments[name].to_numpy() for name in ("start_us", "end_us"))
+        return self.segments["segment"].to_numpy()[(start < span[1]) & (end > span[0])].tolist()  # type: ignore[no-any-return]
 
 
 def read_index(store: Store) -> StoredIndex:
@@ -43,3 +71,143 @@ def read_segment(store: Store, number: int) -> pa.Table:
         StateError: the store does not have it, or it cannot be read.
     """
     return read_entry(store, segment_name(number))
+
+
+def read_windows(
+    plan: WindowPlan,
+    store: Store,
+    segments: Iterable[int],
+    *,
+    span: tuple[int, int],
+    key: Mapping[str, Any],
+    triggers: Iterable[str] = (),
+) -> pa.Table:
+    """The windows of segments that overlap a span, by key, end and start.
+
+    Args:
+        plan: the stage's plan, of one windowing.
+        store: that of the windowing.
+        segments: their numbers.
+        span: microseconds since the epoch, or numbers of rows.
+        key: only those of keys with these values.
+        triggers: columns of the trigger's state that are read too.
+
+    Returns:
+        the columns ``NUMBERS``, ``key.<name>``, ``state.<name>``, ``live.<name>`` where last values are kept, and ``triggers``; their
+        types are those of the plan, which may be wider than what is stored.
+
+    Raises:
+        StateError: a segment is not there, or cannot be read.
+    """
+    stored = [(number, read_segment(store, number)) for number in segments]
+    tables = [_windows_of_plan(plan, pa.table({name: pa.array([], type_) for name, type_ in NUMBERS.items()}), ())]
+    for _, group in groupby(stored, key=lambda one: one[1].schema):  # an older one may lack columns
+        alike = list(group)
+        with naming_entry(segment_name(alike[0][0])):
+            tables.append(_windows_of_plan(plan, pa.concat_tables([segment for _, segment in alike]), triggers))
+    return _in_order(plan, pa.concat_tables(tables[1:] or tables), span, key)
+
+
+def _windows_of_plan(plan: WindowPlan, stored: pa.Table, triggers: Iterable[str]) -> pa.Table:
+    live = plan.value_schema if plan.keeps_values else pa.schema([])
+    parts = {
+        "key.": columns_under(stored, "key.", plan.key_schema),
+        "state.": columns_under(stored, "state.", plan.state_schema, plan.new_state),
+        "live.": columns_under(stored, "live.", live),
+    }
+    columns = {name: stored[name].cast(type_) for name, type_ in NUMBERS.items()}
+    columns |= {prefix + name: part[name] for prefix, part in parts.items() for name in part.schema.names}
+    return pa.table(columns | {name: stored[name] for name in triggers})
+
+
+def _in_order(plan: WindowPlan, windows: pa.Table, span: tuple[int, int], key: Mapping[str, Any]) -> pa.Table:
+    start, end = (windows[name].to_numpy() for name in ("start_us", "end_us"))
+    meant = (start < span[1]) & (end > span[0])
+    keys = columns_under(windows, "key.", plan.key_schema)
+    at = np.flatnonzero(meant & of_key(keys, key) if key else meant)
+    by_key = [of for column in keys.columns for of in sort_keys(plain(pick(column.combine_chunks(), at)))]
+    return windows.take(at[sort_order([*by_key, end[at], start[at]])])
+
+
+@attrs.frozen(eq=False)
+class SegmentFacts:
+    """A segment of windows.
+
+    Attributes:
+        shard: the shard's id.
+        entry: the name of its entry in the store.
+        windows: how many there are in it.
+        start_us, end_us: their span: microseconds, or numbers of rows.
+        due_us: the least watermark at which something in it is due.
+        clock_due_us: the least clock.
+    """
+
+    shard: int
+    entry: str
+    windows: int
+    start_us: int
+    end_us: int
+    due_us: int
+    clock_due_us: int
+
+
+@attrs.frozen(eq=False)
+class NotedWindows:
+    """What the notes of a stage's shards say of its windows.
+
+    Attributes:
+        plans: by the name of the windowing, None for one without; empty: it is no stage of windows.
+        segments: of all shards.
+        abouts: what each shard noted of itself, of several windowings each.
+        held: what those of the first windowing noted of a suppress.
+    """
+
+    plans: Mapping[str | None, ReadPlan]
+    segments: list[SegmentFacts]
+    abouts: list[Mapping[str, Any]]
+    held: list[Mapping[str, Any]]
+
+
+def noted_windows(
+    notes: Mapping[int, Store],
+    names: Sequence[str | None],
+    about: Mapping[str, Any],
+    known: Mapping[str | None, ReadPlan],
+) -> NotedWindows:
+    """Read the notes of a stage's shards.
+
+    Args:
+        notes: per shard the entries that say what the others hold; the first is asked what the stage is.
+        names: of its windowings; None: one without.
+        about: its description; empty: it has none.
+        known: the pipeline's plans, taken where they mean what the notes do.
+
+    Raises:
+        StateError: they cannot be read.
+    """
+    indices = {(shard, name): read_index(under(name, store)) for shard, store in notes.items() for name in names}
+    there = {at: index for at, index in indices.items() if index.about}
+    plans = {}
+    for name in names:
+        own = [(under(name, notes[shard]), index) for (shard, of), index in there.items() if of == name]
+        if own:
+            plans[name] = _plan(own, about, known.get(name))
+    held = [index.about["held"] for (_, name), index in there.items() if name == names[0] and index.about.get("held")]
+    segments = [one for at, index in there.items() for one in _segments(*at, index.segments)]
+    return NotedWindows(plans, segments, [index.about for index in there.values()], held)
+
+
+def _plan(own: list[tuple[Store, StoredIndex]], about: Mapping[str, Any], known: ReadPlan | None) -> ReadPlan:
+    """The plan of a windowing, from the notes of its shards."""
+    schemas = widest(stored for store, _ in own if (stored := store.get(TAKES)) is not None)
+    first = own[0][1].about
+    if known is not None and same_identity(first["changeable"], known.plan.changeable):
+        return known
+    return read_plan(first["identity"], first["changeable"], schemas, about)
+
+
+def _segments(shard: int, name: str | None, segments: pa.Table) -> Iterator[SegmentFacts]:
+    prefix = "" if name is None else f"{name}/"
+    for row in segments.to_pylist():
+        bounds = [row[column] for column in ("windows", "start_us", "end_us", "due_us", "wake_us")]
+        yield SegmentFacts(shard, prefix + segment_name(row["segment"]), *bounds)

@@ -45,18 +45,6 @@ def state_errors() -> Iterator[None]:
         raise ours from error
 
 
-def stateful_operators(spark: SparkSession, checkpoint: str, batch: int | None) -> Iterator[DataFrame]:
-    """Per stage of a query the entries of its shards' stores: ``shard``, ``name``, ``value``, ``partition_id``; the stages in no known order.
-
-    Args:
-        spark: the session that reads it.
-        checkpoint: its folder.
-        batch: the number of the batch after which it is read; None: the last one.
-    """
-    for operator in operators(spark, checkpoint):
-        yield entries_of(spark, checkpoint, batch, operator)
-
-
 def operators(spark: SparkSession, checkpoint: str) -> list[int]:
     """The ids of the stateful operators of a query that are stages of a pipeline, in order."""
     metadata = checkpoint_reader(spark).format("state-metadata").load(checkpoint)
@@ -92,7 +80,14 @@ def has_other_operators(spark: SparkSession, checkpoint: str) -> bool:
 
 
 def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator: int) -> DataFrame:
-    """The entries of the shards of a stateful operator, as ``stateful_operators`` has them."""
+    """The entries of the stores of a stateful operator's shards: ``shard``, ``name``, ``value``, ``partition_id``.
+
+    Args:
+        spark: the session that reads it.
+        checkpoint: its folder.
+        batch: the number of the batch after which it is read; None: the last one.
+        operator: the id of the operator.
+    """
     reader = (
         checkpoint_reader(spark).format("statestore").option("operatorId", operator).option("stateVarName", "shard")
     )
@@ -101,15 +96,6 @@ def entries_of(spark: SparkSession, checkpoint: str, batch: int | None, operator
     name, value = F.col("user_map_key.name").alias("name"), F.col("user_map_value.value").alias("value")
     entries = reader.load(checkpoint).where(F.col("key.shard") != NO_SHARD)
     return entries.select("key.shard", name, value, "partition_id")
-
-
-def shard_with(entries: DataFrame, name: str) -> DictStore | None:
-    """The entries of a shard that has one of this name; None: none has."""
-    first = entries.where(F.col("name") == name).limit(1).collect()
-    if not first:
-        return None
-    (store,) = stores_of(entries.where(F.col("shard") == first[0].shard).collect()).values()
-    return store
 
 
 def stores_of(rows: Iterable[Row], asked: Callable[[str], bool] = every) -> dict[int, DictStore]:

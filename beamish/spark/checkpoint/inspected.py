@@ -5,8 +5,9 @@ Everything is as of one committed batch, so a query that runs meanwhile changes 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -16,28 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from beamish.addresses import printable, without_secrets
-from beamish.at_rest.stage_facts import NOTES, SegmentFacts, StageFacts, stage_facts
-from beamish.errors import OptionError, StateError
+from beamish.at_rest.stage_facts import StageFacts, stage_facts
+from beamish.contract.at_rest import Asked, AtRest, Keeps
+from beamish.contract.store import DictStore
+from beamish.errors import BeamishError, OptionError, StateError
 from beamish.flow import Flow
-from beamish.spark.checkpoint.entries import (
-    checkpoint_reader,
-    entries_of,
-    operators,
-    state_errors,
-    store_of,
-    stores_of,
-)
-from beamish.spark.checkpoint.kept_windows import MOST_NAMES, plans_of, shard_of_key
+from beamish.spark.checkpoint.asking import answered, is_note, notes_pattern
+from beamish.spark.checkpoint.entries import checkpoint_reader, entries_of, operators, state_errors, stores_of
+from beamish.spark.operator.notes import noted_shards
 from beamish.spark.rows.types import spark_schema
 from beamish.spark.runtime.millis import watermark_us
 from beamish.watermarks import NO_WATERMARK_US
-
-_NOTES = rf"^(.+/)?({'|'.join(NOTES)})$"
-_REACHES = r"^(.+/)?reaches/"
-
-
-def _is_note(name: str) -> bool:
-    return re.search(_NOTES, name) is not None
 
 
 @attrs.frozen(eq=False)
@@ -47,12 +37,14 @@ class StoredStage:
     Attributes:
         operator: the id of its stateful operator.
         entries: of its shards' stores.
+        notes: per shard the entries that say what the others hold.
         facts: what is known of it.
         sizes: bytes of each entry: shard, its name, bytes.
     """
 
     operator: int
     entries: DataFrame
+    notes: Mapping[int, DictStore]
     facts: StageFacts
     sizes: Sequence[tuple[int, str, int]]
 
@@ -61,27 +53,14 @@ class StoredStage:
         """Bytes of its state."""
         return sum(size for *_, size in self.sizes)
 
-    def windows(self, key: Mapping[str, Any], span: tuple[int, int]) -> DataFrame:
-        """Its windows that overlap a span, of keys with some values; lazy, as rows in the reader's schema."""
-        reader, plan = self.facts.reader, self.facts.plan
-        assert plan is not None  # noqa: S101 - it is asked for as a stage of windows
-        wanted = [one for one in self.facts.segments if one.start_us < span[1] and one.end_us > span[0]]
-        entries, asked = self._needed(wanted)
-        if plan.keys and set(plan.keys) <= key.keys():
-            entries = entries.where(F.col("shard") == shard_of_key(plan, key))
+    @cached_property
+    def sizes_of_entries(self) -> Mapping[tuple[int, str], int]:
+        """Bytes of each entry, by its shard and name."""
+        return {(shard, name): size for shard, name, size in self.sizes}
 
-        def windows(of_shard: pa.Table) -> pa.Table:
-            return reader.read(store_of(of_shard, asked))
-
-        found = entries.groupBy("shard").applyInArrow(windows, spark_schema(reader.schema))
-        if not plan.counts_rows:
-            found = _overlapping(found, span)
-        else:
-            found = found.where((F.col("window.start") < span[1]) & (F.col("window.end") > span[0]))
-        for name, value in key.items():
-            column = F.col("windowing") if name not in plan.keys else F.col("key").getField(name)
-            found = found.where(column.eqNullSafe(F.lit(value)))
-        return found
+    def windows(self, asked: Asked) -> DataFrame:
+        """Its windows that are meant (``kinds/window/at_rest.py``); lazy."""
+        return answered(self.entries, self.notes, self.facts.asked(asked), self.facts.shards)
 
     def next_segment(self) -> DataFrame | None:
         """The windows of the segment in which something is due first; None: there is none."""
@@ -89,28 +68,9 @@ class StoredStage:
         if not with_windows:
             return None
         first = min(with_windows, key=lambda one: (one.due_us, one.clock_due_us, one.entry, one.shard))
-        reader = self.facts.reader
-        entries, asked = self._needed([first])
-
-        def windows(of_shard: pa.Table) -> pa.Table:
-            return reader.read(store_of(of_shard, asked))
-
-        return (
-            entries.where(F.col("shard") == first.shard)
-            .groupBy("shard")
-            .applyInArrow(windows, spark_schema(reader.schema))
-        )
-
-    def _needed(self, segments: Sequence[SegmentFacts]) -> tuple[DataFrame, Callable[[str], bool]]:
-        """The entries that must be read for the windows of some segments, perhaps with others; and whether one of a name is."""
-        name = F.col("name")
-        names = {one.entry for one in segments}
-
-        def is_needed(name: str) -> bool:
-            return name in names or _is_note(name)
-
-        of_windows = name.rlike(r"^(.+/)?s-?\d+$") if len(names) > MOST_NAMES else name.isin(list(names))
-        return self.entries.where(name.rlike(_NOTES) | name.rlike(_REACHES) | of_windows), is_needed
+        entries = self.entries.where(F.col("shard") == first.shard)
+        answer = self.facts.asked(Asked(Keeps.WINDOWS), segment=first.entry)
+        return answered(entries, {first.shard: self.notes[first.shard]}, answer, self.facts.shards)
 
 
 @attrs.frozen(eq=False)
@@ -233,18 +193,21 @@ def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow |
 
 def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, flow: Flow | None) -> StoredStage:
     entries = entries_of(spark, checkpoint, batch.number, operator)
-    value = F.when(F.col("name").rlike(_NOTES), F.col("value")).alias("value")
+    value = F.when(F.col("name").rlike(notes_pattern()), F.col("value")).alias("value")
     rows = entries.select("shard", "name", F.length("value").alias("size"), value).collect()
-    notes = stores_of(rows, _is_note)
-    plan = next(plans_of(flow, notes), None) if flow is not None else None
+    notes = stores_of(rows, is_note)
+    known = None if flow is None else next(_known(flow, list(notes.values())), None)
     sizes = [(row.shard, row["name"], row["size"]) for row in rows]
-    return StoredStage(operator, entries, stage_facts(notes, plan=plan, query_us=batch.watermark_us), sizes)
+    return StoredStage(operator, entries, notes, stage_facts(notes, known=known, query_us=batch.watermark_us), sizes)
 
 
-def _overlapping(found: DataFrame, span: tuple[int, int]) -> DataFrame:
-    """Windows that overlap a span of time; one of all of time does."""
-    start, end = (F.unix_micros(F.col(f"window.{name}")) for name in ("start", "end"))
-    return found.where((start.isNull() | (start < span[1])) & (end.isNull() | (end > span[0])))
+def _known(flow: Flow, notes: Sequence[DictStore]) -> Iterator[AtRest]:
+    """The stages of windows of a pipeline that shards with these notes may be of."""
+    for below in flow.flows:
+        if Keeps.WINDOWS in below.stage.keeps(below.takes):
+            with suppress(BeamishError):
+                shards = max(map(noted_shards, notes), default=1)
+                yield below.stage.at_rest(below.takes, notes, Keeps.WINDOWS, shards=shards)
 
 
 def frame(spark: SparkSession, table: pa.Table) -> DataFrame:

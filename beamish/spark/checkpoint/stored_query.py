@@ -13,9 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from beamish.at_rest.stage_facts import ABOUT
-from beamish.contract.input_schemas import COLUMNS, TAKES, widest
-from beamish.contract.store import DictStore
+from beamish.contract.input_schemas import TAKES, described_columns, widest
+from beamish.contract.store import ABOUT, DictStore
 from beamish.errors import ColumnError, OptionError, PipelineError
 from beamish.flow import BoundFlow, Flow
 from beamish.spark.checkpoint.entries import (
@@ -189,11 +188,10 @@ def _bound_to_noted(stored: StoredQuery, flow: Flow, shards: int) -> BoundFlow:
 
 def _noted(notes: Mapping[int, DictStore]) -> list[pa.Schema] | None:
     """The columns of each input of a stage; None: they are not noted."""
-    of_windows = [
-        value for store in notes.values() for name, value in store.items() if name.rpartition("/")[2] == TAKES
-    ]
-    abouts = [json.loads(about) for store in notes.values() if (about := store.get(ABOUT))]
-    return widest(of_windows or [json.dumps(about[COLUMNS]).encode() for about in abouts if COLUMNS in about])
+    entries = [entry for store in notes.values() for entry in store.items()]
+    return widest(value for name, value in entries if name.rpartition("/")[2] == TAKES) or described_columns(
+        notes.values()
+    )
 
 
 def _give_columns(name: str | None, why: str) -> OptionError:

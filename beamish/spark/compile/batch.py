@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from beamish.contract.operator import Operator
+from beamish.contract.operator import Native, Operator
 from beamish.contract.output_sequence import came_out
 from beamish.contract.pane_identity import Ledger
 from beamish.contract.store import DictStore
 from beamish.flow import BoundFlow
 from beamish.instants import END_OF_TIME_US
-from beamish.kinds.as_of.operator import AsOfOperator
-from beamish.kinds.window.operator import WindowOperator
 from beamish.source import Source
 from beamish.spark.compile.native import native_panes, why_not_native
 from beamish.spark.compile.native_as_of import native_joined, why_not_native_as_of
@@ -42,18 +41,16 @@ def panes_of_batch(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> D
         frames: the rows of each source.
     """
     operator = flow.operator
-    refinement = operator.refinement if isinstance(operator, WindowOperator) else None
-    if isinstance(operator, WindowOperator):
-        flow = attrs.evolve(flow, operator=attrs.evolve(operator, refinement=None))
-    panes = _of_windowings(flow, frames)
-    if refinement is not None:
-        panes = panes.mapInArrow(refinement.refined_batches, spark_schema(refinement.gives.schema))
-    return panes.withMetadata("pane", Ledger.of(operator.gives, final=True).metadata)
+    operator, finish = flow.operator.unfinished
+    panes = _of_windowings(attrs.evolve(flow, operator=operator), frames)
+    if finish is not None:
+        panes = panes.mapInArrow(finish, spark_schema(flow.operator.gives.schema))
+    return panes.withMetadata("pane", Ledger.of(flow.operator.gives, final=True).metadata)
 
 
 def _of_windowings(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:
     parts = []
-    for name, operator in _windowings(flow.operator).items():
+    for name, operator in flow.operator.parts.items():
         panes = _panes(flow, operator, frames)
         names = flow.operator.gives.schema.names if flow.operator.gives.schema else []
         parts.append(panes if name is None else panes.withColumn(WINDOWING, F.lit(name)).select(*map(column, names)))
@@ -65,47 +62,45 @@ def describe(flow: BoundFlow) -> Iterator[tuple[str, str]]:
     for subject, words in flow.stage.describe(flow.operator.takes, None):
         if subject in ("takes", "rows", "where", "duplicates", "windows", "numbers", "pairs", "columns", "having"):
             yield subject, words
-    if not isinstance(flow.operator, WindowOperator):
-        why_not = _why_not_native(flow.operator)
-        by = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own window function"
-        yield "batch", f"final rows, by {by}; what waits for a watermark is not asked"
-        return
-    how = []
-    for name, operator in _windowings(flow.operator).items():
-        why_not = _why_not_native(operator)
-        words = f"one pass of the engine per shard, since {why_not}" if why_not else "Spark's own aggregation"
-        how.append(words if name is None else f"{name}: {words}")
-    yield (
-        "batch",
-        f"one on-time pane per window, of all its rows, by {'; '.join(how)}; triggers, lateness and modes are not asked",
-    )
+    operator = flow.operator
+    by = "; ".join(_by(name, part) for name, part in operator.parts.items())
+    if operator.native is not None and operator.native.name == Native.AGGREGATION:
+        words = f"one on-time pane per window, of all its rows, by {by}; triggers, lateness and modes are not asked"
+    else:
+        words = f"final rows, by {by}; what waits for a watermark is not asked"
+    yield "batch", words
 
 
-def _windowings(operator: Operator) -> dict[str | None, Operator]:
-    """The operator of each of several windowings, by name; or itself."""
-    if isinstance(operator, WindowOperator) and operator.plan.windowings:
-        return {name: WindowOperator(plan) for name, plan in operator.plan.windowings.items()}
-    return {None: operator}
+def _by(name: str | None, operator: Operator) -> str:
+    """By what a windowing is computed."""
+    why_not = _why_not_native(operator)
+    if why_not:
+        words = f"one pass of the engine per shard, since {why_not}"
+    else:
+        assert operator.native is not None  # noqa: S101 - it is asked why not
+        words = f"Spark's own {operator.native.name}"
+    return words if name is None else f"{name}: {words}"
+
+
+_NATIVE: Mapping[str, tuple[Callable[[Any], str], Callable[..., DataFrame]]] = {
+    Native.AGGREGATION: (why_not_native, native_panes),
+    Native.WINDOW_FUNCTION: (why_not_native_as_of, native_joined),
+}
+"""Of Spark's own operators why a plan is not one for it (empty: it is), and what it makes of rows."""
 
 
 def _why_not_native(operator: Operator) -> str:
-    """Why an operator is not one for Spark's own aggregation; empty if it is."""
-    if isinstance(operator, WindowOperator):
-        return why_not_native(operator.plan)
-    if isinstance(operator, AsOfOperator):
-        return why_not_native_as_of(operator.plan)
-    return "Spark has no operator like it"
+    """Why an operator is not one for Spark's own; empty if it is."""
+    native = operator.native
+    return "Spark has no operator like it" if native is None else _NATIVE[native.name][0](native.plan)
 
 
 def _panes(flow: BoundFlow, operator: Operator, frames: Mapping[str | None, DataFrame]) -> DataFrame:
     """The final panes under one windowing."""
-    if _why_not_native(operator):
+    native = operator.native
+    if native is None or _why_not_native(operator):
         return engine_panes(attrs.evolve(flow, operator=operator), frames)
-    rows = [frames[source.name] for source in flow.sources]
-    if isinstance(operator, AsOfOperator):
-        return native_joined(operator.plan, *rows)
-    assert isinstance(operator, WindowOperator)  # noqa: S101 - Spark has no operator like others
-    return native_panes(operator.plan, *rows)
+    return _NATIVE[native.name][1](native.plan, *(frames[source.name] for source in flow.sources))
 
 
 def engine_panes(flow: BoundFlow, frames: Mapping[str | None, DataFrame]) -> DataFrame:

@@ -10,9 +10,8 @@ import attrs
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from beamish.at_rest.stage_facts import REPORTS
 from beamish.contract.operator import Operator
-from beamish.contract.store import DictStore
+from beamish.contract.store import REPORTS, DictStore
 from beamish.spark.operator.map_store import MapStore, state_of
 from beamish.spark.operator.notes import NOTE, new_note, write_note
 from beamish.spark.operator.processor import PAST_MS, Wakes

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from beamish.at_rest.stage_facts import ABOUT
-from beamish.contract.store import DictStore, Store
+from beamish.contract.store import ABOUT, DictStore, Store
 from beamish.errors import StateError
 from beamish.tables.sealed import (
     SealedStore,

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import attrs
 
-from beamish.at_rest.stage_facts import REPORTS
-from beamish.contract.store import Store
+from beamish.contract.store import REPORTS, Store
 from beamish.spark.runtime.millis import watermark_us
 
 

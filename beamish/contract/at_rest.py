@@ -1,0 +1,159 @@
+"""State at rest, as rows to look at: what ``Pipeline.state`` and ``bm.inspect`` ask of a stage (docs/rules/running.md#kept-windows).
+
+A stage says what it ``keeps`` (``contract/stage.py``). Bound to the columns that its shards noted, it gives answers; an answer reads the
+store of one shard at a time, so scripts and checkpoints are asked alike, and on Spark executors read.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.store import Store
+from beamish.errors import OptionError
+from beamish.instants import END_OF_TIME_US, instant_us
+from beamish.kernels.arrays import Flags
+from beamish.kernels.codes import factorize_rows, normalise
+
+EVER = (-END_OF_TIME_US, END_OF_TIME_US)
+
+
+class Keeps(enum.StrEnum):
+    """What a stage keeps that can be shown: the calls of ``state()``."""
+
+    WINDOWS = "windows"
+    ROWS = "rows"
+    HELD = "held"
+    VERSIONS = "versions"
+
+
+@attrs.frozen
+class Asked:
+    """Which of what is kept is meant.
+
+    Attributes:
+        what: what is asked for.
+        key: values of key columns, those of others may be anything; or the value of the only one; None: any.
+        span: half-open, microseconds since the epoch or numbers of rows: windows that overlap it, rows in it.
+        of: what keeps the rows; None: the only thing that does.
+        as_of: versions valid then, as it was given; None: all within exact reads.
+        as_of_us: the same in microseconds.
+
+    Raises:
+        OptionError: ``as_of`` is no time.
+    """
+
+    what: Keeps
+    key: Any = None
+    span: tuple[int, int] = EVER
+    of: str | None = None
+    as_of: Any = None
+    as_of_us: int | None = attrs.field(init=False)
+
+    @as_of_us.default
+    def _as_of_us(self) -> int | None:
+        return None if self.as_of is None else instant_us("versions(as_of)", self.as_of)
+
+
+class Answer(Protocol):
+    """The rows that are meant, read shard by shard; it is picklable.
+
+    Attributes:
+        schema: of the rows.
+        keys: the names of its key columns.
+        shard: the number of the only shard that may have such rows; None: any may.
+    """
+
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    shard: int | None = None
+
+    def needs(self, notes: Store) -> Iterable[str] | None:
+        """The entries of a shard to read beside its notes; a name that ends in ``/``: all below it. None: all entries."""
+        return None
+
+    def read(self, store: Store) -> pa.Table:
+        """The rows of a shard, whose store has at least the notes and what it ``needs``.
+
+        Raises:
+            StateError: it cannot be read.
+        """
+        ...
+
+
+class AtRest(Protocol):
+    """A stage bound to the columns that its shards noted."""
+
+    def answer(self, asked: Asked) -> Answer:
+        """The answer to a question about something that the stage ``keeps``.
+
+        Raises:
+            OptionError, PipelineError: there is no such key column, or what is asked for is not kept.
+        """
+        ...
+
+
+@attrs.frozen
+class Compared:
+    """A part of a stage that differs from the one that wrote its state, for ``bm.check_upgrade``.
+
+    Attributes:
+        what: as ``explain()`` or the pipeline calls it.
+        then, now: what it was and what it is, in words; empty: there was none, or there is none.
+        means: what becomes of the state; of what is refused, why, and what to do.
+        refused: whether a shard of it is refused.
+    """
+
+    what: str
+    then: str
+    now: str
+    means: str
+    refused: bool = False
+
+
+def read_key(call: str, key: Any, schema: pa.Schema) -> dict[str, Any]:
+    """Values of key columns, in their types.
+
+    Args:
+        call: how it is asked, for messages.
+        key: as ``Asked.key``.
+        schema: the key columns.
+
+    Raises:
+        OptionError: there is no such column, or it is of another type.
+    """
+    if key is None:
+        return {}
+    if not isinstance(key, Mapping):
+        if len(schema.names) != 1:
+            raise OptionError(
+                f"{call}(key={key!r}): the key columns are {schema.names}; give a dict of theirs, such as "
+                f"key={{{(schema.names or ['name'])[0]!r}: ...}}"
+            )
+        key = {schema.names[0]: key}
+    for name in key:
+        if name not in schema.names:
+            raise OptionError(f"{call}(key={dict(key)!r}): {name!r} is no key column; they are {schema.names}")
+    return {name: _value(f"{call}(key={dict(key)!r})", value, schema.field(name)) for name, value in key.items()}
+
+
+def _value(where: str, value: Any, field: pa.Field) -> Any:
+    try:
+        return pa.scalar(value, field.type).as_py()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise OptionError(f"{where}: key column {field.name!r} is {field.type}; give such a value") from None
+
+
+def of_key(keys: pa.Table, key: Mapping[str, Any]) -> Flags:
+    """Which rows have these values in these key columns: bool, one per row. Null equals null, NaN equals NaN."""
+    wanted = [pa.array([value], keys.schema.field(name).type) for name, value in key.items()]
+    there = [keys[name].combine_chunks() for name in key]
+    both = [normalise(pa.concat_arrays([one, column])) for one, column in zip(wanted, there, strict=True)]
+    of = factorize_rows(both, keys.num_rows + 1).of
+    same: Flags = of[1:] == of[0]
+    return same if key else np.ones(keys.num_rows, dtype=bool)

@@ -1,0 +1,417 @@
+"""Windows at rest as rows to look at: for ``state()`` and ``inspect`` alike (docs/rules/running.md#kept-windows, #inspect).
+
+columns of windows:
+    key             struct of the key columns; not there where the pipeline is not keyed
+    windowing       under several windowings the name of one
+    window          its bounds
+    values          struct: what a pane would hold now; null of a closed window
+    new_rows        bigint: rows that are in no pane yet
+    panes           bigint: how many panes there were
+    closed          boolean: its trigger has finished
+and where it is asked at which clocks they wait:
+    last_timing     of the last pane: EARLY, ON_TIME or LATE; null: there was none
+    last_values     struct: its values, where they are kept; else null
+    due             timestamp: the clock at which its trigger is asked; null: it waits for none
+    expires         timestamp: the watermark at which it expires; null: the end of time, or windows are of rows
+    waits_for       text, in words that follow "it waits for"; null of a closed window, or where the trigger is unknown
+
+columns of rows: the keys, ``windowing``, ``time`` or of windows of rows ``number``, ``row``: the columns that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beamish.contract.at_rest import EVER, Answer, Asked, read_key
+from beamish.contract.pane_columns import TIMINGS, window_column
+from beamish.contract.schemas import TIMESTAMP
+from beamish.contract.sharding import shard_of
+from beamish.contract.store import Store
+from beamish.durations import span_in_words
+from beamish.errors import PipelineError
+from beamish.instants import END_OF_TIME_US, LATEST_US, instant_in_words
+from beamish.kernels.arrays import Ints
+from beamish.kernels.buffers import cast, pick, plain
+from beamish.kernels.codec import decode
+from beamish.kernels.codes import factorize_values, normalise
+from beamish.kernels.groups import Groups
+from beamish.kernels.identity import same_identity
+from beamish.kernels.order import ranks, sort_keys, sort_order
+from beamish.kinds.window.binding import BoundAccumulation
+from beamish.kinds.window.firing import extract
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.reaches import NAME, Reaches
+from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.stored_windows import read_index, read_windows
+from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
+from beamish.tables.pool import columns_under
+from beamish.tables.prefixed import under
+from beamish.tables.stored_tables import segment_name
+from beamish.tables.working_table import new_columns
+from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
+from beamish.watermarks import NO_WATERMARK_US
+from beamish.windows.windowings import WINDOWING
+
+Plans = Mapping[str | None, ReadPlan]
+"""The plans of a stage, by the name of the windowing; of one without a name None."""
+TIME, NUMBER, ROW = "time", "number", "row"
+
+
+def key_schema(plans: Plans) -> pa.Schema:
+    """By which columns windows are told apart: the keys, and under several windowings ``windowing``."""
+    keys = next((of.plan.key_schema for of in plans.values()), pa.schema([]))
+    return keys if None in plans or not plans else keys.append(pa.field(WINDOWING, pa.string()))
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class _OfWindows(Answer):
+    """An answer from the windows of a stage's shards.
+
+    Attributes:
+        plans: of the stage.
+        key: values of key columns, those of others may be anything.
+        span: which windows, microseconds since the epoch or numbers of rows.
+        segment: the name of the only entry that is read; None: all of the span.
+    """
+
+    plans: Plans
+    key: Mapping[str, Any]
+    span: tuple[int, int]
+    segment: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the key columns."""
+        return tuple(key_schema(self.plans).names)
+
+    @property
+    def shard(self) -> int | None:  # type: ignore[override]
+        """The shard of the key, if it is said whole."""
+        keys = self._plan.key_schema
+        if not keys.names or not set(keys.names) <= self.key.keys():
+            return None
+        row = pa.table([pa.array([self.key[field.name]], field.type) for field in keys], schema=keys)
+        return shard_of(row, self._plan.shards)
+
+    @property
+    def _plan(self) -> WindowPlan:
+        return next(iter(self.plans.values())).plan
+
+    @property
+    def _span_read(self) -> tuple[int, int]:
+        """The span of the segments that are read."""
+        return self.span
+
+    def needs(self, notes: Store) -> Iterator[str]:
+        for name, _, own in self._each(notes):
+            prefix = "" if name is None else f"{name}/"
+            yield from (prefix + segment_name(number) for number in self._segments(name, own))
+            if self._plan.counts_rows:
+                yield f"{prefix}{NAME}/"
+
+    def _each(self, store: Store) -> Iterator[tuple[str | None, ReadPlan, Store]]:
+        """The windowings that are meant."""
+        for name, of in self.plans.items():
+            if name is None or self.key.get(WINDOWING, name) == name:
+                yield name, of, under(name, store)
+
+    def _segments(self, name: str | None, store: Store) -> list[int]:
+        found = read_index(store).overlapping(self._span_read)
+        prefix = "" if name is None else f"{name}/"
+        return found if self.segment is None else [one for one in found if prefix + segment_name(one) == self.segment]
+
+    def _read(self, name: str | None, plan: WindowPlan, store: Store, triggers: Iterable[str] = ()) -> pa.Table:
+        """The windows of a windowing, as ``read_windows`` has them."""
+        key = {column: value for column, value in self.key.items() if column in plan.key_schema.names}
+        segments = self._segments(name, store)
+        return read_windows(plan, store, segments, span=self._span_read, key=key, triggers=triggers)
+
+    def read(self, store: Store) -> pa.Table:
+        tables = [self._shown(name, of, own) for name, of, own in self._each(store)]
+        return pa.concat_tables([self.schema.empty_table(), *tables])
+
+    def _shown(self, name: str | None, of: ReadPlan, store: Store) -> pa.Table:
+        """The rows of a windowing."""
+        raise NotImplementedError
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Windows(_OfWindows):
+    """Windows that overlap a span, by key, end and start.
+
+    Attributes:
+        clocks: the watermark and the clock at which they wait, microseconds; None: what they wait for is not asked.
+    """
+
+    clocks: tuple[int, int] | None = None
+
+    @classmethod
+    def asked(cls, plans: Plans, asked: Asked, **more: Any) -> Windows:
+        """The answer to a question; an OptionError is raised if there is no such key column."""
+        return cls(plans=plans, key=read_key(asked.what, asked.key, key_schema(plans)), span=asked.span, **more)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as the head of this file has them."""
+        plan = self._plan
+        values = pa.struct(list(plan.value_schema)) if plan.value_schema.names else None
+        columns = {
+            "key": pa.struct(list(plan.key_schema)) if plan.keys else None,
+            WINDOWING: None if None in self.plans else pa.string(),
+            "window": plan.window_type,
+            "values": values,
+            "new_rows": pa.int64(),
+            "panes": pa.int64(),
+        }
+        waits = {
+            "last_timing": pa.string(),
+            "last_values": values if plan.keeps_values else None,
+            "closed": pa.bool_(),
+            "due": TIMESTAMP,
+            "expires": TIMESTAMP,
+            "waits_for": pa.string(),
+        }
+        columns |= {"closed": pa.bool_()} if self.clocks is None else waits
+        return pa.schema([(name, type_) for name, type_ in columns.items() if type_ is not None])
+
+    def _shown(self, name: str | None, of: ReadPlan, store: Store) -> pa.Table:
+        about, trigger = read_index(store).about, of.trigger
+        is_new = bool(about) and not same_identity(about["changeable"]["trigger"], of.plan.changeable["trigger"])
+        asked = None if self.clocks is None or is_new else trigger
+        stored = self._read(name, of.plan, store, () if asked is None else dict(trigger_columns(asked)))
+        if not stored.num_rows:
+            return self.schema.empty_table()
+        columns = _state_columns(name, of.plan, stored)
+        if self.clocks is not None:
+            columns |= _past_columns(of.plan, stored)
+            progress = _progress(of.plan, store, stored, self.clocks[0])
+            columns |= {
+                "due": pa.nulls(stored.num_rows, TIMESTAMP),
+                "waits_for": pa.nulls(stored.num_rows, pa.string()),
+            }
+            if trigger is not None:
+                columns |= _waits(of.plan, trigger, stored, (progress, self.clocks[1]), is_new=is_new)
+        return pa.table([columns[field.name] for field in self.schema], schema=self.schema)
+
+
+def _progress(plan: WindowPlan, store: Store, stored: pa.Table, watermark_us: int) -> int | Ints:
+    """How far what windows are cut by has come: the watermark; of windows of rows the reach of each."""
+    if not plan.counts_rows:
+        return watermark_us
+    reaches = Reaches(plan, store)
+    if watermark_us == END_OF_TIME_US:
+        reaches.end()
+    keys = columns_under(stored, "key.", plan.key_schema)
+    if plan.keys:
+        keys = pa.table([normalise(column.combine_chunks()) for column in keys.columns], schema=plan.key_schema)
+    return reaches.of(reaches.find(keys))
+
+
+def _state_columns(name: str | None, plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
+    """The columns of what a window is and holds."""
+    rows, closed = stored.num_rows, stored["closed"].to_numpy()
+    state = columns_under(stored, "state.", plan.state_schema)
+    bounds = {column: stored[column].to_numpy() for column in ("start_us", "end_us")}
+    open_ = pa.array(np.where(closed, -1, np.arange(rows)), mask=closed)
+    return {
+        "key": _struct(columns_under(stored, "key.", plan.key_schema), np.zeros(rows, bool)),
+        WINDOWING: pa.array([name] * rows, pa.string()),
+        "window": window_column({**bounds, "windowless": np.zeros(rows, bool)}, plan.window_type),
+        "values": _struct(extract(plan, state.take(open_)), closed),
+        "new_rows": stored["unemitted_rows"],
+        "panes": stored["panes"],
+        "closed": stored["closed"],
+    }
+
+
+def _past_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
+    """The columns of the last pane, and when a window expires."""
+    timing = pa.array(stored["timing"].to_numpy().astype(np.int64), mask=stored["panes"].to_numpy() == 0)
+    expires = plan.expiry_us(stored["end_us"].to_numpy())
+    live = columns_under(stored, "live.", plan.value_schema if plan.keeps_values else pa.schema([]))
+    return {
+        "last_timing": pa.array(TIMINGS, pa.string()).take(timing),
+        "last_values": _struct(live, ~stored["has_pane"].to_numpy()),
+        "expires": _timestamp(expires, np.full(len(expires), plan.counts_rows) | (expires == END_OF_TIME_US)),
+    }
+
+
+def _waits(
+    plan: WindowPlan, trigger: Trigger, stored: pa.Table, at_clocks: tuple[int | Ints, int], *, is_new: bool
+) -> Columns:
+    """What open windows wait for, and the clock at which their trigger is asked.
+
+    ``is_new``: it is another trigger than the shard knows yet, as it will begin.
+    """
+    rows, (progress, clock_us) = stored.num_rows, at_clocks
+    columns = {name: stored[name].to_numpy() for name in ("start_us", "end_us")}
+    declared = dict(trigger_columns(trigger))
+    if is_new:
+        columns |= new_columns(declared, rows)
+    else:
+        columns |= {name: _trigger_state(stored[name], dtype) for name, (dtype, _) in declared.items()}
+    closed = stored["closed"].to_numpy()
+    at = np.flatnonzero(~closed)
+    state = TriggerState(trigger, columns)
+    now = _Waiting(columns, progress, clock_us, plan.window.merging, of_rows=plan.counts_rows)
+    if is_new:
+        new_rows = stored["unemitted_rows"].to_numpy()
+        shown = at[new_rows[at] > 0]
+        trigger.on_rows_columns(state, shown, new_rows[shown], now)
+    due = np.full(rows, NEVER_US)
+    due[at] = trigger.wakes_at_columns(state, at)
+    place = np.full(rows, -1)
+    place[at] = np.arange(len(at))
+    words = trigger.waits_for_columns(state, at, now).take(pa.array(place, mask=closed))
+    return {"due": _timestamp(due, due == NEVER_US), "waits_for": words}
+
+
+class _Waiting(TriggerNow):
+    """What triggers see of windows at rest (``triggers/trigger.py``: Waiting)."""
+
+    def __init__(self, columns: Columns, progress: int | Ints, clock_us: int, merging: bool, *, of_rows: bool) -> None:
+        super().__init__(columns, progress, clock_us, merging)
+        self._of_rows = of_rows
+
+    def until_end(self, at: WindowIndices) -> pa.Array:
+        end = self.end_us[at]
+        if not self._of_rows:
+            return in_words(end, lambda end_us: watermark_to_pass(end_us, int(self._progress)))
+        progress = self._progress if isinstance(self._progress, int) else self._progress[at]
+        return in_words(
+            end - np.minimum(progress, end), lambda left: f"it to be full: {left} more row{'s' * (left != 1)}"
+        )
+
+
+def watermark_to_pass(end_us: int, watermark_us: int) -> str:
+    """What a window that ends then waits for, at a watermark, in words that follow "it waits for"."""
+    if end_us == END_OF_TIME_US:
+        return "the end of time, which a stream does not reach"
+    words = f"the watermark to pass its end, {instant_in_words(end_us)}"
+    if watermark_us == NO_WATERMARK_US:
+        return f"{words}; there is no watermark yet"
+    return (
+        f"{words}: {span_in_words(end_us - watermark_us)} to go" if watermark_us < end_us else f"{words}, which it has"
+    )
+
+
+def _timestamp(us: Ints, unknown: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(np.minimum(us, LATEST_US), pa.int64(), mask=unknown).cast(TIMESTAMP)
+
+
+def _struct(table: pa.Table, null: NDArray[np.bool_]) -> pa.Array:
+    columns: Sequence[pa.Array] = [column.combine_chunks() for column in table.columns]
+    return pa.StructArray.from_arrays(columns, fields=list(table.schema), mask=pa.array(null))
+
+
+def _trigger_state(column: pa.ChunkedArray, dtype: str) -> NDArray[Any]:
+    if dtype != "object":
+        return column.to_numpy().astype(dtype)  # type: ignore[no-any-return]
+    cells = np.empty(len(column), dtype=object)
+    cells[:] = [None if cell is None else decode(cell) for cell in column.to_pylist()]
+    return cells
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class Rows(_OfWindows):
+    """Rows in a span, by key, place and row; each once, in however many windows it is.
+
+    Attributes:
+        of: what keeps them; None: the only thing that does.
+        schema: the columns, as the head of this file has them.
+    """
+
+    of: str | None
+    schema: pa.Schema
+
+    @classmethod
+    def asked(cls, plans: Plans, asked: Asked) -> Rows:
+        """The answer to a question; an OptionError is raised if there is no such key column, a PipelineError if nothing keeps such rows."""
+        keys, plan = key_schema(plans), next(iter(plans.values())).plan
+        schema = _rows_schema(plan, keys, asked.of)
+        key = read_key(asked.what, asked.key, keys)
+        return cls(plans=plans, key=key, span=asked.span, of=asked.of, schema=schema)
+
+    @property
+    def _span_read(self) -> tuple[int, int]:
+        # A window of one's own may lie elsewhere than its rows.
+        return self.span if all(of.plan.window.holds_its_rows for of in self.plans.values()) else EVER
+
+    def _shown(self, name: str | None, of: ReadPlan, store: Store) -> pa.Table:
+        plan = of.plan
+        bound, called = keeper(plan, self.of)
+        table = self._read(name, plan, store)
+        table = table.filter(pa.array(~table["closed"].to_numpy()))
+        lists = bound.state_of(columns_under(table, "state.", plan.state_schema).columns)
+        state = [column.combine_chunks() for column in lists]
+        place, rows, window = bound.accumulation.kept_rows(state, bound.types, called)
+        inside = np.flatnonzero((place >= self.span[0]) & (place < self.span[1]))
+        place, rows, window = place[inside], pick(rows, inside), window[inside]
+        keys = [pick(table[f"key.{key}"].combine_chunks(), window) for key in plan.key_schema.names]
+        once = _once(keys, place, rows, window)
+        place, rows, keys = place[once], pick(rows, once), [pick(column, once) for column in keys]
+        named = [] if name is None else [pa.array([name] * len(place), pa.string())]
+        where = pa.array(place) if plan.counts_rows else pa.array(place).cast(TIMESTAMP)
+        columns = [*keys, *named, where, cast(rows, self.schema.field(ROW).type)]
+        return pa.table(columns, schema=self.schema)
+
+
+def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
+    """The accumulation that keeps the rows that are meant, and what it calls them.
+
+    Raises:
+        PipelineError: nothing keeps rows, or several do and none is named, or it does not.
+    """
+    named = [(name, bound) for bound in plan.accumulations for name in _names(bound)]
+    known = {name: (bound, name) for name, bound in named}
+    if not known:
+        raise PipelineError(
+            "rows(): no accumulation keeps rows; Collect('column') keeps a column of each, CoGroup and the joins whole rows of inputs"
+        )
+    if of is None and len(known) == 1:
+        return next(iter(known.values()))
+    if of not in known:
+        raise PipelineError(
+            f"rows(of={of!r}): rows are kept of {list(known)}; name one: rows(of={next(iter(known))!r})"
+        )
+    if sum(name == of for name, _ in named) > 1:
+        raise PipelineError(
+            f"rows(of={of!r}): an accumulation and an input are called so; call the accumulation otherwise"
+        )
+    return known[of]
+
+
+def _names(bound: BoundAccumulation) -> list[str]:
+    """What an accumulation calls the rows that it keeps: by inputs, or by the name of its column."""
+    return [name or bound.name for name in bound.accumulation.kept(bound.types)]
+
+
+def _rows_schema(plan: WindowPlan, keys: pa.Schema, of: str | None) -> pa.Schema:
+    bound, name = keeper(plan, of)
+    kept = bound.accumulation.kept(bound.types)
+    place = (NUMBER, pa.int64()) if plan.counts_rows else (TIME, TIMESTAMP)
+    for key in keys.names:
+        if key in (place[0], ROW):
+            raise PipelineError(
+                f"rows(): {key!r} is a key column, and what rows() calls one of its own; rename it before"
+            )
+    return pa.schema([*keys, place, (ROW, kept["" if "" in kept else name])])
+
+
+def _once(keys: Sequence[pa.Array], place: Ints, rows: pa.Array, window: Ints) -> Ints:
+    """Which of rows in windows are shown, in order: equal rows as often as the window has them that has most of them."""
+    by_key = [key for column in keys for key in sort_keys(plain(column))]
+    rank = ranks([*by_key, place, *sort_keys(plain(rows))])
+    in_window = factorize_values(rank * (int(window.max(initial=0)) + 1) + window)
+    order = sort_order([in_window.of])
+    copy = np.empty(len(rank), dtype=np.int64)
+    copy[order] = Groups(in_window.of[order], in_window.count).positions()
+    alike = factorize_values(rank * (int(copy.max(initial=0)) + 1) + copy)
+    shown = alike.first()
+    return shown[sort_order([rank[shown]])]
