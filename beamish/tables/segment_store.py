@@ -12,7 +12,7 @@ columns of the index (one entry per segment, int64):
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class SegmentStore:
         self._stored = store.get(layout.entry(INDEX))
         self.is_new = self._stored is None
         self.about: dict[str, Any] = {}
-        self.index: dict[str, Ints] = {column: np.empty(0, np.int64) for column in layout.index}
+        self._set_index({column: np.empty(0, np.int64) for column in layout.index})
         if self._stored is not None:
             table = table_of(layout.entry(INDEX), self._stored)
             with naming_entry(layout.entry(INDEX)):
@@ -54,7 +54,11 @@ class SegmentStore:
                 for column, value in layout.later.items():
                     if column not in table.schema.names:
                         table = table.append_column(column, pa.array(np.full(table.num_rows, value)))
-                self.index = {column: table[column].to_numpy().copy() for column in self.index}
+                self._set_index({column: table[column].to_numpy().copy() for column in layout.index})
+
+    def _set_index(self, index: dict[str, Ints]) -> None:
+        self.index, flag = index, self.layout.companion
+        self._flagged = set() if flag is None else set(self.numbers(index[flag[1]] > 0))
 
     @property
     def rows(self) -> int:
@@ -84,14 +88,9 @@ class SegmentStore:
         Raises:
             StateError: it is not there, or cannot be read.
         """
-        if not self._has_companions(number):
+        if number not in self._flagged:
             return None
         return read_entry(self.store, self._companion_entry(number))
-
-    def _has_companions(self, number: int) -> bool:
-        if self.layout.companion is None:
-            return False
-        return bool(self.index[self.layout.companion[1]][self.index["segment"] == number].any())
 
     def _companion_entry(self, number: int) -> str:
         assert self.layout.companion is not None  # noqa: S101 - the index says that there is something
@@ -120,10 +119,10 @@ class SegmentStore:
         write_entry(self.store, self.layout.entry(number), rows)
         if companions is not None:
             write_entry(self.store, self._companion_entry(number), companions)
-        elif self._has_companions(number):
+        elif number in self._flagged:
             self.store.remove(self._companion_entry(number))
 
-    def relist(self, numbers: Iterable[int], entries: Mapping[str, Ints], companions: Iterable[bool]) -> None:
+    def relist(self, numbers: Sequence[int] | Ints, entries: Mapping[str, Ints], companions: Sequence[bool]) -> None:
         """Replace the index entries of changed segments; the new ones come last.
 
         Args:
@@ -131,19 +130,19 @@ class SegmentStore:
             entries: the index columns of those that still exist.
             companions: whether each of these has some.
         """
-        other = ~np.isin(self.index["segment"], np.array(list(numbers), np.int64))
+        other = ~np.isin(self.index["segment"], numbers)
         new = dict(entries)
         if self.layout.companion is not None:
-            new[self.layout.companion[1]] = np.array(list(companions), np.int64)
-        self.index = {name: np.concatenate([column[other], new[name]]) for name, column in self.index.items()}
+            new[self.layout.companion[1]] = np.array(companions, np.int64)
+        self._set_index({name: np.concatenate([column[other], new[name]]) for name, column in self.index.items()})
 
     def remove(self, gone: Flags) -> None:
         """Remove segments without reading them, of flags for the entries of the index."""
         for number in self.numbers(gone):
             self.store.remove(self.layout.entry(number))
-            if self._has_companions(number):
+            if number in self._flagged:
                 self.store.remove(self._companion_entry(number))
-        self.index = {name: column[~gone] for name, column in self.index.items()}
+        self._set_index({name: column[~gone] for name, column in self.index.items()})
 
     def save(self) -> None:
         """Write the index, if it is another than before."""

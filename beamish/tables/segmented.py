@@ -173,10 +173,8 @@ class Segmented(Generic[R]):
 
     def _put(self, numbers: Ints, first: Ints, at: Ints) -> list[bool]:
         """Write rows ordered by segment; returns which segments have companions."""
-        found = []
-        for number, own, stored in zip(
-            numbers.tolist(), np.split(at, first[1:]), self.rows.cut(at, first), strict=True
-        ):
+        found, rows = [], np.split(at, first[1:])
+        for number, own, stored in zip(numbers.tolist(), rows, self.rows.cut(at, first), strict=True):
             companions = self.rows.companions(own)
             self.segments.put(number, stored, companions)
             found.append(companions is not None)

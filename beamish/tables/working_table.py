@@ -142,7 +142,9 @@ class Companions:
 
     def stored(self, at: Ints, rows: int) -> pa.Table | None:
         """The companions of ``at`` in their stored form, owners as places in ``at``; ``rows``: the number of rows of the table."""
-        mine = np.isin(self.columns["owner"], at) if len(self.columns["owner"]) else np.empty(0, bool)
+        if not len(self.columns["owner"]):
+            return None
+        mine = np.isin(self.columns["owner"], at)
         if not mine.any():
             return None
         place = np.full(rows, NO_ENTRY, dtype=np.int64)
