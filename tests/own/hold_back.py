@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
@@ -32,6 +33,9 @@ class HoldBack(Stage):
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
         return HoldBackOperator(takes, self.gives(takes), shards if takes[0].keys else 1, self.span.us)
+
+    def suppressed_by(self, suppress: Any) -> HoldBack:
+        return self
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         yield "rows", f"held back until the watermark is {self.span} past their event time, then let go in its order"
