@@ -66,8 +66,6 @@ class HoldBackOperator(Operator):
     def __init__(self, takes, gives, shards, span_us):
         self.takes, self.shards, self.span_us = takes, shards, span_us
         self.identity = {"shards": shards, "span": span_us}
-        self.key_schema = pa.schema([takes[0].columns.field(name) for name in takes[0].keys])
-        self.value_schema = pa.schema([field for field in takes[0].columns if field.name not in takes[0].keys])
         self.none = Held.none(takes[0].columns)
         columns = [*takes[0].columns, ("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
         self.gives = attrs.evolve(gives, schema=pa.schema(columns))

@@ -54,7 +54,7 @@ class WindowOperator(Operator):
         plan = self.plan
         self.takes, self.shards = plan.takes, plan.shards
         self.gives = plan.gives if self.refinement is None else self.refinement.gives
-        self.key_schema, self.adds_up = plan.output_key_schema, plan.gives_accumulators
+        self.adds_up = plan.gives_accumulators
         self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
         self.moves_by(plan.policies)
         self.needs_clock |= plan.options.trigger.needs_clock
