@@ -1,7 +1,7 @@
 """Updates: what a step of a shard gives, as columns; rows of output are made of them last (``Operator.rows``).
 
-A suppress takes them up in order. Joins are not yet one row per pair, panes that discard are still accumulators, and a
-window that merged away is named in the step in which it did.
+A suppress takes them up in order. For one joins are not yet one row per pair, panes that discard are still accumulators, and
+a window that merged away is named in the step in which it did.
 """
 
 from __future__ import annotations

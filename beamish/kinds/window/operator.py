@@ -117,8 +117,8 @@ class WindowOperator(Operator):
         return pa.concat_tables([self._whole(part).rows(schema) for part in updates] or [schema.empty_table()])
 
     def _whole(self, updates: Updates) -> Updates:
-        """Updates with the values of the output."""
-        if not updates.values.num_columns:
+        """Updates that a suppress took, with the values of the output."""
+        if not (self.plan.suppressed and updates.values.num_columns):
             return updates
         if self.adds_up:
             updates = attrs.evolve(updates, values=extract(self.plan, updates.values))
