@@ -80,6 +80,16 @@ def test_inspect_shows_its_watermark_and_check_upgrade_another_kind_in_its_place
         windows.open(stores[0])
 
 
+def test_a_suppress_holds_what_it_gives():
+    held = held_back(5, SOURCE).suppress(bm.UntilTimeLimit(10, clock="processing"))
+    script = TestStream().step([{"ts": 3, "team": "red"}, {"ts": 1, "team": "blue"}, {"ts": 4, "team": "red"}], clock=1)
+    came = [
+        [(pane.key, pane.values) for pane in panes]
+        for _, panes in script.step(watermark=9, clock=2).step(clock=12).trace(held)
+    ]
+    assert came == [[], [], [({"team": "blue"}, {"ts": 1}), ({"team": "red"}, {"ts": 4})]]
+
+
 def test_explain_has_its_words():
     words = PIPELINES["counts held back, then counted"].explain()
     assert "stage 2 of 3\nrows         held back until the watermark is 5 seconds past their event time" in words
@@ -91,8 +101,6 @@ def test_it_refuses_what_it_cannot_take_when_it_is_composed():
         held_back(5, retracting).then(COUNTS)
     with pytest.raises(bm.OptionError, match="must be above 0"):
         held_back(0, FIRST)
-    with pytest.raises(bm.PipelineError, match=r"only windows and changes\(\) are held back"):
-        held_back(5, FIRST).suppress(bm.UntilWindowCloses())
 
 
 def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():

@@ -6,6 +6,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import CoGroup, Collect, Count
 from beamish.contract.at_rest import Asked, Keeps
+from beamish.contract.schemas import ROW_WINDOW
 from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.testing import TestStream
@@ -148,3 +149,15 @@ def test_rows_are_found_in_windows_that_do_not_hold_them_in_a_later_stage_too():
     chain = first.then(bm.Pipeline().trigger(Always()).accumulating().accumulate(ns=Collect("n")))
     state = chain.state(TestStream().add([{"ts": 1, "k": "a"}, {"ts": 3, "k": "a"}]))
     assert [row.place.second for row in state.rows(0, 10, stage=2)] == [1, 3]
+
+
+@pytest.mark.parametrize("more", [{}, {"b": bm.CountWindows(3)}], ids=["one", "two"])
+def test_several_windowings_of_rows_give_windows_of_rows(more):
+    pipeline = COUNTED.window({"a": bm.CountWindows(2), **more})
+    panes = pipeline.run(TestStream().add([{"k": "x"}] * 6))
+    assert {(pane.key["windowing"], pane.window) for pane in panes} == {
+        *(("a", bm.RowWindow(at, at + 2)) for at in (0, 2, 4)),
+        *(("b", bm.RowWindow(at, at + 3)) for at in (0, 3) if more),
+    }
+    gives = pipeline.flow.completed.bind(SCHEMA, shards=1).operator.gives
+    assert gives.schema.field("window").type == ROW_WINDOW

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -140,7 +141,6 @@ class Operator(Protocol):
         cadence: when its shards must be stepped. (One that takes the panes of a stage is stepped in every step: they come
             in before the watermark moves.)
         holds_watermark: whether the watermark that its shards hand on may trail the one they stand at.
-        key_schema, value_schema: what its updates are of, and what they hold, where a suppress takes them.
         adds_up: whether a later update adds to an earlier one, by ``combine``; else it replaces it.
         waits_for_pane: whether what a merged window takes back waits for its next pane.
         keeps_newest: whether updates are changes, of which the newest counts by ``newest_keys``, and not panes of a window.
@@ -153,8 +153,6 @@ class Operator(Protocol):
     needs_clock: bool = False
     cadence: Cadence = Cadence.WHEN_DUE
     holds_watermark: bool = False
-    key_schema: pa.Schema = pa.schema([])
-    value_schema: pa.Schema = pa.schema([])
     adds_up: bool = False
     waits_for_pane: bool = False
     keeps_newest: bool = False
@@ -218,6 +216,16 @@ class Operator(Protocol):
         return pa.concat_tables([part.rows(schema) for part in updates] or [schema.empty_table()])
 
     # Of updates that a suppress takes
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """What they are of."""
+        return pa.schema([self.gives.columns.field(name) for name in self.gives.keys])
+
+    @cached_property
+    def value_schema(self) -> pa.Schema:
+        """What they hold."""
+        return pa.schema([self.gives.columns.field(name) for name in self.gives.values])
 
     def shard_of(self, keys: pa.Table) -> int:
         """The number of the shard that a key, one row, belongs to."""

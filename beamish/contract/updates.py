@@ -1,11 +1,12 @@
 """Updates: what a step of a shard gives, as columns; rows of output are made of them last (``Operator.rows``).
 
-A suppress takes them up in order. Joins are not yet one row per pair, panes that discard are still accumulators, and a
-window that merged away is named in the step in which it did.
+A suppress takes them up in order. For one joins are not yet one row per pair, panes that discard are still accumulators, and
+a window that merged away is named in the step in which it did.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -45,10 +46,10 @@ class Updates:
         return len(self.columns["kind"])
 
     @classmethod
-    def of_rows(cls, rows: pa.Table, time_us: Ints) -> Updates:
-        """Rows that are in no window, as one pane each, with their timestamps."""
+    def of_rows(cls, rows: pa.Table, time_us: Ints, keys: Sequence[str] = ()) -> Updates:
+        """Rows that are in no window, as one pane each, with their timestamps; ``keys``: their key columns, for a suppress."""
         block = make_block(len(time_us), windowless=True, is_first=True, is_last=True, pane_time_us=time_us)
-        return cls(block, rows.select([]), rows)
+        return cls(block, rows.select(keys), rows.drop_columns(keys))
 
     def where(self, wanted: Flags) -> Updates:
         """Those that are wanted: bool, one per update."""

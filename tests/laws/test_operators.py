@@ -152,6 +152,12 @@ flows = st.one_of(
     st.builds(lambda span: held_back(span, SUMS).flow, SPANS),
     st.builds(lambda span: held_back(span, SOURCE).then(LATER).flow, SPANS),
     st.builds(lambda span: held_back(span, SUMS).then(LATER).flow, SPANS),
+    st.builds(
+        lambda span, until, buffer: held_back(span, SOURCE).suppress(until, buffer=buffer).flow,
+        SPANS,
+        until_limit("event", "processing"),
+        patient,
+    ),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -36,6 +37,9 @@ class HoldBack(Stage):
 
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
         return {Keeps.HELD: NAME}
+
+    def suppressed_by(self, suppress: Any) -> HoldBack:
+        return self
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
         yield "rows", f"held back until the watermark is {self.span} past their event time, then let go in its order"

@@ -124,21 +124,23 @@ class HoldBackShard(Shard):
         self.operator, self._store, self._held = operator, store, HeldRows(operator.none, store)
         about = _check(store, identity=operator.identity)
         self.clocks = Clocks.new(1) if about is None else Clocks.of(about["clocks"])
+        self.held = None if about is None else about["held"]
 
     def updates(self, sources_us, clock_us, payloads):
-        self.clocks.watermark_us = max([self.clocks.watermark_us, *(us for us in sources_us if us is not None)])
+        self.clocks.step([self.operator.takes[0].policy], sources_us, clock_us)
         came = [rows.replace_schema_metadata(None) for rows in map(from_bytes, payloads)]
         for rows in came:
             self._held.add(Held.of_stored(rows.filter(rows[EVENT_TIME].is_valid())))
         due = self._held.take(self.clocks.watermark_us - self.operator.span_us)
         rows = pa.concat_tables([due, *(rows.filter(rows[EVENT_TIME].is_null()) for rows in came)])
         rows = rows.sort_by([(name, "ascending") for name in (EVENT_TIME, *self.operator.reads(0))])
-        return [Updates.of_rows(rows, pc.fill_null(rows[EVENT_TIME], NO_TIME_US).to_numpy())]
+        time_us = pc.fill_null(rows[EVENT_TIME], NO_TIME_US).to_numpy()
+        return [Updates.of_rows(rows.select(self.operator.reads(0)), time_us, self.operator.key_schema.names)]
 
     def save(self, held=None):
         self._held.save(self.clocks.watermark_us)
         about = {"identity": self.operator.identity, "clocks": attrs.asdict(self.clocks), "dropped": {}, "format": 1}
-        _note(self.operator.identity).write(self._store, about)
+        _note(self.operator.identity).write(self._store, {**about, "held": held})
 
     @property
     def watermark_us(self):

@@ -37,7 +37,6 @@ class ChangesOperator(Operator):
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
         self.moves_by([plan.takes.policy])
-        self.key_schema, self.value_schema = plan.key_schema, plan.value_schema
 
     def reads(self, number: int) -> Sequence[str]:
         return list(self.plan.schema.names)

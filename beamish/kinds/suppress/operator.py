@@ -37,6 +37,7 @@ class SuppressOperator(Operator):
     def __attrs_post_init__(self) -> None:
         inner = self.inner
         self.takes, self.shards, self.identity, self.cadence = inner.takes, inner.shards, inner.identity, inner.cadence
+        self.holds_watermark = inner.holds_watermark
         self.needs_clock = inner.needs_clock or (self.suppress.until.by_clock and self.suppress.holds)
 
     def reads(self, number: int) -> Sequence[str]:

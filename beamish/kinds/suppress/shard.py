@@ -182,6 +182,10 @@ class SuppressShard(Shard):
         held["touched"][:] = True
 
     @property
+    def watermark_us(self) -> int | None:
+        return self._inner.watermark_us
+
+    @property
     def next_due_us(self) -> int | None:
         due = (self._inner.next_due_us, self._due.next_us(self._store))
         return min((us for us in due if us is not None), default=None)

@@ -59,7 +59,7 @@ class WindowOperator(Operator):
         plan = self.plan
         self.takes, self.shards = plan.takes, plan.shards
         self.gives = plan.gives if self.refinement is None else self.refinement.gives
-        self.key_schema, self.adds_up = plan.output_key_schema, plan.gives_accumulators
+        self.adds_up = plan.gives_accumulators
         self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
         self.moves_by(plan.policies)
         self.needs_clock |= plan.options.trigger.needs_clock
@@ -155,8 +155,8 @@ class WindowOperator(Operator):
         return pa.concat_tables([self._whole(part).rows(schema) for part in updates] or [schema.empty_table()])
 
     def _whole(self, updates: Updates) -> Updates:
-        """Updates with the values of the output."""
-        if not updates.values.num_columns:
+        """Updates that a suppress took, with the values of the output."""
+        if not (self.plan.suppressed and updates.values.num_columns):
             return updates
         if self.adds_up:
             updates = attrs.evolve(updates, values=extract(self.plan, updates.values))

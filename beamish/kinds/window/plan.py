@@ -137,7 +137,7 @@ class WindowPlan:
     @property
     def window_type(self) -> pa.DataType:
         """Of the output's column ``window``."""
-        return ROW_WINDOW if self.counts_rows else WINDOW
+        return ROW_WINDOW if self.options.counts_rows else WINDOW
 
     @cached_property
     def filtered_by(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from beamish.contract.updates import Updates
 from beamish.kinds.window.arrival import add_rows
 from beamish.kinds.window.clock_moves import move_clock, move_watermark, take_up_changes
 from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.output import exploded
 from beamish.kinds.window.packing import about
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.state import State
@@ -46,7 +47,10 @@ class WindowShard(Shard):
     ) -> Sequence[Updates]:
         self._unsaved = step = self._step(sources_us, clock_us, payloads)
         values = step.table.state if self._plan.gives_accumulators else step.table.values
-        return step.output.updates(step.table.keys, values)
+        updates = step.output.updates(step.table.keys, values)
+        if self._plan.join is None or self._plan.suppressed:
+            return updates
+        return [exploded(self._plan, part) for part in updates]
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         if held is not None:
