@@ -6,14 +6,14 @@ See rules/output.md#order-of-output, #dropped-rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 import attrs
 
-from beamish import Pane, PaneKind, Pipeline
+from beamish import BufferFullError, Pane, PaneKind, Pipeline
 from beamish.accumulations import ApproxCountDistinct
 from beamish.local import Variation
 from beamish.local import run as run_varied
@@ -22,17 +22,35 @@ from tests.said import Said, said
 from tests.twin import run as run_twin
 from tests.twin.order import normal
 
+FULL = "the buffer is full"
+
 
 def agree(pipeline: Pipeline, script: Any) -> None:
     """Engine and twin give the same panes."""
-    found = differences(pipeline.run(script), run_twin(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
+    check_same(pipeline.run(script), run_twin(pipeline, script.events), pipeline, script, "- engine, + twin")
 
 
 def agree_otherwise(pipeline: Pipeline, script: Any, how: Variation) -> None:
     """The engine gives the same panes however it is run."""
-    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+    otherwise = run_varied(pipeline.flow, script.events, how)
+    check_same(pipeline.run(script), otherwise, pipeline, script, how, "- as it is, + otherwise")
+
+
+def outcome(run: Callable[[], Sequence[Pane]]) -> Sequence[Pane] | str:
+    """The panes of a run, or that its buffer is full."""
+    try:
+        return run()
+    except BufferFullError:
+        return FULL
+
+
+def check_same(one: Sequence[Pane] | str, other: Sequence[Pane] | str, pipeline: Pipeline, *words: Any) -> None:
+    """Both outcomes are the same; otherwise fails with these words and what differs."""
+    if isinstance(one, str) or isinstance(other, str):
+        found = [] if one == other else [repr(one), repr(other)]
+    else:
+        found = differences(one, other, pipeline)
+    assert not found, "\n".join(map(str, [repr(pipeline), *words, *found]))
 
 
 def close(a: Any, b: Any) -> bool:

@@ -12,7 +12,7 @@ from beamish.accumulations import Count, Fold, Last, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests import twin
-from tests.laws.test_twin import Absorbed
+from tests.own.windows import Absorbed
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
 TOTALS = SOURCE.window(bm.FixedWindows(60)).trigger(Always()).allowed_lateness(30).accumulating()

@@ -8,8 +8,7 @@ import beamish as bm
 from beamish.checkpoint.comparison import StoredStage, changes_of
 from beamish.contract.store import DictStore
 from beamish.script.tables import script_rows
-from tests.laws.test_carried_over import carried
-from tests.upgrades.carried import differences_after, in_two_runs, line
+from tests.upgrades.carried import carried, differences_after, in_two_runs, line
 from tests.upgrades.rows import PLAIN, ROWS
 from tests.upgrades.table import OF_SPARK, table
 

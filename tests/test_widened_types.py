@@ -20,8 +20,7 @@ from beamish.kinds.window.compatibility import _columns_in
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
-from tests.laws.test_carried_over import carried
-from tests.upgrades.carried import Run, line
+from tests.upgrades.carried import Run, carried, line
 from tests.upgrades.rows import BARE, PLAIN, rows_of
 
 EVERY = {

@@ -76,12 +76,27 @@ SEVERAL = tuple(
     )
 )
 """What meets most of the kernels, and of how accumulations are bound."""
-LAWS = ("tests/laws/test_twin.py",)
+_LAW = "tests/laws/test_engine_and_twin.py::test_engine_and_twin_agree_in_any_layout"
+_WINDOWS = ("windows", "windows, long scripts", "sessions, long scripts", "windows that absorb others, long scripts")
+
+
+def cases(*names: str) -> tuple[str, ...]:
+    """Cases of the comparison of engine and twin."""
+    return tuple(f"{_LAW}[{name}]" for name in names)
+
+
+LAWS = (*cases(*_WINDOWS), "tests/laws/test_twin.py")
 """The longest; only they may be left out."""
 _SUPPRESS = (
     ("tests/engine/test_held_segments.py", "tests/test_suppress.py", "tests/test_transcripts.py"),
     (
-        "tests/laws/test_suppress_segments.py",
+        *cases(
+            "suppressed",
+            "suppressed sessions, long scripts",
+            "suppressed, firing again and again",
+            "suppressed merges and trees",
+            "changes",
+        ),
         "tests/laws/test_suppress_in_time.py",
         "tests/laws/test_suppress_changes_between_runs.py",
         "tests/laws/test_suppress.py",
@@ -90,11 +105,24 @@ _SUPPRESS = (
 )
 _VERSIONS = (
     ("tests/test_as_of_join.py", "tests/test_transcripts.py"),
-    ("tests/laws/test_versions.py", "tests/laws/test_as_of_joins.py"),
+    (
+        *cases("versions", "stage over versions", "as-of join of rows", "as-of join of stages and joins"),
+        "tests/laws/test_versions.py",
+        "tests/laws/test_as_of_joins.py",
+    ),
 )
-_DUPLICATES = (("tests/test_transcripts.py",), ("tests/laws/test_duplicates.py",))
+_DUPLICATES = (
+    ("tests/test_transcripts.py",),
+    (
+        *cases("duplicates", "duplicates, long scripts", "duplicates in sessions, long scripts", "rows once"),
+        "tests/laws/test_duplicates.py",
+    ),
+)
 ROOMS = {
-    "beamish/accumulations/base/meeting.py": (("tests/test_transcripts.py",), ("tests/laws/test_within.py",)),
+    "beamish/accumulations/base/meeting.py": (
+        ("tests/test_transcripts.py",),
+        (*cases("rows that meet"), "tests/laws/test_within.py"),
+    ),
     "beamish/kinds/deduplicate": _DUPLICATES,
     "beamish/kinds/window/window_duplicates.py": _DUPLICATES,
     "beamish/kinds/suppress": _SUPPRESS,

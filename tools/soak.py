@@ -1,7 +1,7 @@
 """Search all laws for counterexamples, for hours or days, in several processes: without Spark.
 
     python -m tools.soak [--budget 3600] [--processes 1] [--seed N] [--only twin]
-    python -m tools.soak --law "tests.laws.test_twin::test_engine_and_twin_give_the_same_panes" --seed 7
+    python -m tools.soak --law "tests.laws.test_engine_and_twin::test_engine_and_twin_agree_in_any_layout[chain]" --seed 7
 
 The laws are the property tests of tests/laws: pipelines, scripts, shards, cuts and restarts are drawn, and the engine is compared with the
 twin and with itself. A turn is one law with one seed. What is found is printed once: the law, the seed that finds it again, and the example,
@@ -26,7 +26,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ class Turn:
     """One law with one seed.
 
     Attributes:
-        law: "module::name", and the number of its parameters if it has some.
+        law: "module::name", and its parameters if it has some: names as they are, others by their number.
         number: the seed.
         found: what was found, with its traceback and the shrunk example; "": nothing.
         where: the line of code that failed, which tells one thing found from another.
@@ -91,11 +91,16 @@ def _parameters(function: Any) -> dict[str, Mapping[str, Any]]:
         [value if len(of) > 1 else (value,) for value in mark.args[1]] for of, mark in zip(names, marks, strict=True)
     ]
     return {
-        f"[{number}]": {
+        f"[{_label(chosen, number)}]": {
             name: value for of, one in zip(names, chosen, strict=True) for name, value in zip(of, one, strict=True)
         }
         for number, chosen in enumerate(itertools.product(*values))
     }
+
+
+def _label(chosen: Iterable[tuple[Any, ...]], number: int) -> str:
+    values = [*itertools.chain(*chosen)]
+    return "-".join(values) if all(isinstance(value, str) for value in values) else str(number)
 
 
 def take(law: str, number: int) -> Turn:

@@ -1,4 +1,4 @@
-"""Laws of as-of joins (rules/tables.md#as-of-joins): the engine is the twin, and in the end all is as in a batch."""
+"""Laws of as-of joins (rules/tables.md#as-of-joins): in the end all is as in a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
 from beamish.kinds.versions.options import VALID_FROM
-from beamish.local import Variation
 from beamish.script.events import as_step
 from beamish.testing import TestStream
 from tests.agreement import agree, close
@@ -31,21 +30,14 @@ from tests.laws.tables import (
     ordered_by_id,
     rows_of,
 )
-from tests.laws.test_versions import begins_as_with_a_first_bundle, changes_nothing
+from tests.laws.test_versions import begins_as_with_a_first_bundle
 from tests.lines import line
 from tests.said import said
 from tests.strategies.pipelines import retracting
-from tests.strategies.versions import Drawing, as_of_joins, followed, no, scripts, simple, yes
+from tests.strategies.versions import Drawing, as_of_joins, no, scripts, simple, yes
 
 UNLISTED = Drawing(with_dropped=no)
 ROWS = {"lefts": ("rows",), "tables": ("rows",)}
-
-
-@pytest.mark.of_law("law-twin")
-@given(st.data())
-def test_engine_and_twin_give_the_same_rows_of_a_join_of_rows(data):
-    pipeline = data.draw(as_of_joins(**ROWS))
-    agree(pipeline, data.draw(scripts(pipeline)))
 
 
 def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
@@ -53,31 +45,6 @@ def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
     pipeline = bm.as_of_join(orders=at["orders"], rates=at["rates"].versions(1)).with_dropped()
     script = TestStream().add([{"ts": -5, "rate": 1}], input="rates").advance_watermark_to(-10)
     agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(1.25)
-@given(st.data())
-def test_engine_and_twin_give_the_same_rows_of_a_join_of_stages_and_joins(data):
-    pipeline = data.draw(as_of_joins(lefts=("panes", "join", "rows"), tables=("panes", "rows", "versions")))
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(1.5)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_a_stage_over_a_join(data):
-    pipeline = data.draw(followed(as_of_joins(of=UNLISTED)))
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-versions-state")
-@cost(3)
-@given(st.data())
-def test_shards_packing_and_stored_bytes_change_nothing_in_a_join(data):
-    pipeline = data.draw(st.one_of(as_of_joins(), followed(as_of_joins(of=UNLISTED))))
-    how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 3)), round_trip=True)
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
 
 
 @pytest.mark.of_law("law-as-of-joins")

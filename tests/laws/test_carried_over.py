@@ -7,157 +7,21 @@ from __future__ import annotations
 
 from itertools import chain
 
-import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, InnerJoin, Max, Sum
-from beamish.at_rest.rescale import check_carries_over, put_together, split
 from beamish.contract.store import DictStore
-from beamish.durations import Duration
 from beamish.errors import StateError
-from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.suppress import newest_shard
-from beamish.local import Variation, _Node
-from beamish.script.events import as_step
-from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Repeatedly
 from tests import test_hold_back as hold_back
 from tests.agreement import differences
-from tests.cost import cost
-from tests.laws.test_retention import retaining
-from tests.laws.test_windows_of_rows import counted, keyed
 from tests.own.hold_back_operator import HoldBackOperator
-from tests.said import evolve
-from tests.seconds import S
-from tests.strategies import changes, merges, versions
-from tests.strategies.pipelines import pipelines, rows_once
-from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.suppress import busy, busy_scripts, suppressed
-from tests.strategies.windows import windowings, windows
-from tests.upgrades.carried import AS_THEY_COME, in_two_runs, line, typed
+from tests.upgrades.carried import carried, carry_over, in_two_runs, line
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
-
-few = cost(5)
-
-
-def carry_over(operator, stores):
-    """The stores of a stage's shards, for an operator that goes on with them."""
-    check_carries_over(operator, dict(enumerate(stores)))
-    parts = [split(operator, store) for store in stores]
-    return [put_together(operator, [part[to] for part in parts]) for to in range(operator.shards)]
-
-
-def carried(pipeline, now, script, first, shards, *, types=AS_THEY_COME):
-    """What comes of a script whose first events run in some shards, and the others in others; ``now``: the pipeline of these."""
-    both = [typed(script_rows(pipeline.flow, script.events), of) for of in types]
-    if not both[0].any:
-        return [], []
-    tables = {name: zip(*(rows.tables[name] for rows in both), strict=True) for name in both[0].tables}
-    before, after = (
-        _Node(one.flow.completed.bind(rows.schemas, shards=count), Variation(shards=count, round_trip=True))
-        for one, count, rows in zip((pipeline, now), shards, both, strict=True)
-    )
-    run, out = before, ([], [])
-    for number, event in enumerate(script.events):
-        if number == first:
-            for old, new in zip(before.nodes(), after.nodes(), strict=True):
-                new._stores = carry_over(new._operator, old._stores)
-                new._shards = [new._operator.open(store) for store in new._stores]
-                new._given = [max(old._given) for _ in new._given]
-            run = after
-        step = as_step(event)
-        table = run.step(step, next(tables[step.input])[run is after] if step.rows else None)
-        out[run is after].extend(panes_from_table(table, run._operator.gives))
-    return out
-
-
-def changes_nothing(pipeline, script, data):
-    shards = data.draw(st.sampled_from([(1, 3), (3, 1), (2, 5), (4, 2), (2, 2)]))
-    first = data.draw(st.integers(1, max(len(script.events) - 1, 1)))
-    both = [*chain(*carried(pipeline, pipeline, script, first, shards))]
-    found = differences(pipeline.run(script), both, pipeline)
-    assert not found, "\n".join([repr(pipeline), f"{first} of {script!r}", "- as it is, + carried over", *found])
-
-
-def _kept(pipeline):
-    """A drawn pipeline whose keys keep all of their past."""
-    stage = pipeline.flow.stage
-    options = attrs.evolve(stage.options, retention=None)
-    return bm.Pipeline(attrs.evolve(pipeline.flow, stage=attrs.evolve(stage, options=options)))
-
-
-@pytest.mark.of_law("law-carried-over")
-@given(st.data())
-def test_other_shards_change_nothing(data):
-    pipeline = _kept(data.draw(pipelines(window=windows)))
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_ids_for_a_time(data):
-    drawn = pipelines(
-        window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)),
-        watermark=st.just(bm.BoundedOutOfOrderness(0)),
-        keys=st.sampled_from([(), ("score",)]),
-        accumulation=st.sampled_from([Count(), Sum("score")]),
-    )
-    within = Duration(data.draw(st.sampled_from([3, 20])) * S)
-    pipeline = evolve(_kept(data.draw(drawn)), deduplication=Deduplication(("score",), within))
-    changes_nothing(pipeline, data.draw(dense_scripts), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_rows_once(data):
-    pipeline = data.draw(rows_once())
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_what_is_retained(data):
-    pipeline = data.draw(retaining())
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_what_is_retained_in_long_scripts(data):
-    drawn = retaining(
-        window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows) and not option.is_all_of_time),
-        watermark=st.just(bm.BoundedOutOfOrderness(0)),
-        keys=st.sampled_from([(), ("score",)]),
-        lateness=st.sampled_from([5, 40, 1000]),
-        accumulation=st.sampled_from([Count(), Sum("score")]),
-    )
-    pipeline = data.draw(drawn.filter(lambda one: one.flow.stage.options.deduplication is None))
-    changes_nothing(pipeline, data.draw(dense_scripts), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_windows_of_rows(data):
-    pipeline = data.draw(counted(keys=keyed))
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_pairs_that_come_once(data):
-    pipeline = data.draw(merges.merges(once=True).map(_kept))
-    changes_nothing(pipeline, data.draw(merges.scripts(pipeline)), data)
 
 
 @pytest.mark.of_law("law-carried-over")
@@ -192,48 +56,6 @@ def test_rows_are_counted_on_over_the_stream(keys):
         assert not differences(pipeline.run(script), both, pipeline)
 
 
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_what_a_suppress_holds(data):
-    some = pipelines(window=windows).map(_kept)
-    pipeline = data.draw(suppressed(some, buffers=st.just(bm.Buffer())))
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_a_suppress_in_long_scripts(data):
-    pipeline = data.draw(busy(buffers=st.just(bm.Buffer())))
-    changes_nothing(pipeline, data.draw(busy_scripts), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_under_several_windowings(data):
-    pipeline = _kept(data.draw(pipelines(window=windows.flatmap(windowings))))
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_a_suppress_over_several_windowings(data):
-    some = pipelines(window=windows.flatmap(windowings)).map(_kept)
-    pipeline = data.draw(suppressed(some, buffers=st.just(bm.Buffer())))
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_changes(data):
-    pipeline = data.draw(changes.changes(buffers=st.just(bm.Buffer())))
-    changes_nothing(pipeline, data.draw(changes.scripts(pipeline)), data)
-
-
 @pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
 @pytest.mark.parametrize("name", hold_back.PIPELINES)
 def test_a_custom_kind_is_rescaled_by_its_declaration(name, shards):
@@ -263,27 +85,6 @@ def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
     for first in range(1, len(script.events), 5):
         both = [*chain(*carried(CHANGES, CHANGES, script, first, shards))]
         assert not differences(CHANGES.run(script), both, CHANGES)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_a_versioned_table(data):
-    pipeline = data.draw(
-        st.one_of(
-            versions.versions(),
-            versions.followed(versions.versions(of=versions.Drawing(with_dropped=st.sampled_from([False])))),
-        )
-    )
-    changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
-
-
-@pytest.mark.of_law("law-carried-over")
-@few
-@given(st.data())
-def test_other_shards_change_nothing_of_an_as_of_join(data):
-    pipeline = data.draw(versions.as_of_joins())
-    changes_nothing(pipeline, data.draw(versions.scripts(pipeline)), data)
 
 
 @pytest.mark.of_law("law-carried-over")

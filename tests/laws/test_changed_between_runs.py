@@ -24,7 +24,6 @@ from beamish.triggers import Always
 from tests.agreement import differences
 from tests.cost import cost
 from tests.laws.test_windowings import of_windowing
-from tests.laws.test_windows_of_rows import counted
 from tests.said import evolve, said
 from tests.strategies import merges
 from tests.strategies import versions as tables
@@ -32,6 +31,7 @@ from tests.strategies.chains import LATER, chains
 from tests.strategies.changed import changed, changed_tables, checked
 from tests.strategies.formulas import Shown, refined
 from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.row_windows import counted
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.suppress import suppresses
 from tests.strategies.triggers import waiting_triggers

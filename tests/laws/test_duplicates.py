@@ -1,4 +1,4 @@
-"""Laws of rows that come again (rules/laws.md#law-duplicates): the twin's, and what replays, cuts and identities come to."""
+"""Laws of rows that come again (rules/laws.md#law-duplicates): what replays and identities come to."""
 
 from __future__ import annotations
 
@@ -10,78 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import beamish as bm
-from beamish.accumulations import Collect, Count, Last, Sum
-from beamish.durations import Duration
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
-from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
-from beamish.tables.segment_policy import SegmentPolicy
-from beamish.tables.spans import SpanPolicy
 from beamish.testing import TestStream
-from tests.agreement import agree, differences
+from tests.agreement import differences
 from tests.cost import cost
 from tests.lines import line
 from tests.said import evolve, said
-from tests.seconds import S
 from tests.strategies.pipelines import pipelines, rows_once
-from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.windows import windows
-
-once = st.one_of(pipelines(once=True), pipelines(once=True), rows_once())
-by_score = st.sampled_from([Deduplication(("score",), within) for within in (None, Duration(3 * S), Duration(20 * S))])
-of_one_key = {
-    "watermark": st.just(bm.BoundedOutOfOrderness(0)),
-    "keys": st.just(()),
-    "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
-}
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_know_the_same_rows_again(data):
-    pipeline = data.draw(once)
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_know_the_same_rows_again_in_long_scripts(data):
-    window = windows.filter(lambda option: not isinstance(option, bm.CalendarWindows))
-    pipeline = data.draw(pipelines(window=window, **of_one_key))
-    agree(evolve(pipeline, deduplication=data.draw(by_score)), data.draw(dense_scripts))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_know_the_same_rows_again_in_sessions_that_meet(data):
-    pipeline = data.draw(pipelines(window=st.builds(bm.Sessions, st.integers(2, 6)), **of_one_key))
-    agree(evolve(pipeline, deduplication=data.draw(by_score)), data.draw(dense_scripts))
-
-
-def policies():
-    windows = SegmentPolicy(few_segments=0, shortest_us=1)
-    return {"WindowOperator": windows, "DuplicatesOperator": SpanPolicy(rows=2, first_us=1, few_spans=1)}
-
-
-@pytest.mark.of_law("law-duplicates")
-@cost(2)
-@given(st.data())
-def test_shards_packing_the_way_through_bytes_and_segments_change_nothing(data):
-    pipeline = data.draw(once)
-    script = data.draw(scripts(pipeline))
-    how = Variation(
-        shards=data.draw(st.integers(1, 4)),
-        packs=data.draw(st.integers(1, 3)),
-        round_trip=data.draw(st.booleans()),
-        adapt=lambda operator: attrs.evolve(operator, policy=policies()[type(operator).__name__]),
-    )
-    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
+from tests.strategies.scripts import scripts
 
 
 def replayed(data, script):

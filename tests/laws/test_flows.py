@@ -16,11 +16,8 @@ import beamish as bm
 from beamish import PaneKind
 from beamish.flow import Panes
 from beamish.instants import instant_us
-from beamish.local import Variation
-from beamish.local import run as run_engine
 from beamish.script.events import Step, as_step
 from beamish.testing import TestStream
-from tests.agreement import differences
 from tests.cost import cost
 from tests.laws.batches import key_name, window_of
 from tests.laws.test_merges import live_rows
@@ -30,31 +27,9 @@ from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows
 from tests.twin.joins import JOINS
 from tests.twin.order import normal
-from tests.twin.run import run
 from tests.twin.windows import assign
 
 yes, no = st.just(True), st.just(False)  # noqa: FBT003
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_a_tree(data):
-    pipeline = data.draw(flows())
-    script = data.draw(tree_scripts(pipeline))
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
-
-
-@pytest.mark.of_law("law-order-and-shards")
-@cost(2)
-@given(st.data())
-def test_shards_packing_and_stored_bytes_change_nothing_in_a_tree(data):
-    pipeline = data.draw(flows())
-    script = data.draw(tree_scripts(pipeline))
-    how = Variation(shards=data.draw(st.integers(1, 3)), packs=2, round_trip=True)
-    found = differences(pipeline.run(script), run_engine(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), *found])
 
 
 RETRACTING = attrs.evolve(ANYTHING, mode=st.just(retracting))

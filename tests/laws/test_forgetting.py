@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import AccumulationMode, PaneKind
-from beamish.accumulations import Collect, Count, Sum
+from beamish.accumulations import Collect, Count
 from beamish.durations import duration
-from tests.agreement import agree, agree_otherwise, differences
+from tests.agreement import differences
 from tests.cost import cost
 from tests.laws.batches import numbered
 from tests.said import evolve
-from tests.strategies.pipelines import modes, pipelines
-from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.variations import variations
+from tests.strategies.pipelines import pipelines
+from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
 from tests.twin import run
 
@@ -35,58 +34,6 @@ def forgetting(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     pipeline = evolve(pipeline, forget_after=draw(spans))
     pipeline.flow.check()
     return pipeline
-
-
-@pytest.mark.of_law("law-forget-after")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_forget_the_same_keys(data):
-    pipeline = data.draw(forgetting())
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-forget-after")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_forget_the_same_key_in_long_scripts(data):
-    plain = {
-        "watermark": st.just(bm.BoundedOutOfOrderness(0)),
-        "keys": st.just(()),
-        "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score")]),
-        "once": False,
-    }
-    agree(data.draw(forgetting(**plain)), data.draw(dense_scripts))
-
-
-@pytest.mark.of_law("law-forget-after")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_forget_the_same_keys_of_a_stage_over_panes(data):
-    first = data.draw(pipelines(window=st.just(bm.FixedWindows(5)), with_dropped=st.just(False), lateness=st.just(20)))  # noqa: FBT003
-    mode = data.draw(modes.filter(lambda one: one is not AccumulationMode.DISCARDING))
-    second = evolve(
-        bm.Pipeline().key_by(*first.flow.takes[0].keys[:1]).window(bm.GlobalWindow()),
-        accumulations={"rows": Count(), "all": Collect("v0")},
-        trigger=data.draw(
-            st.sampled_from(
-                [bm.triggers.Always(), bm.triggers.Never(), bm.triggers.Repeatedly(bm.triggers.AfterCount(2))]
-            )
-        ),
-        mode=mode,
-        forget_after=data.draw(spans),
-    )
-    pipeline = first.then(second)
-    pipeline.flow.check()
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-forget-after")
-@cost(2)
-@given(st.data())
-def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_forgotten(data):
-    pipeline = data.draw(forgetting())
-    script = data.draw(scripts(pipeline))
-    agree_otherwise(pipeline, script, data.draw(variations))
 
 
 @pytest.mark.of_law("law-forget-after")

@@ -11,18 +11,13 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import PaneKind
-from beamish.local import Variation
-from beamish.local import run as run_engine
 from beamish.testing import TestStream
-from tests.agreement import differences
-from tests.cost import cost
 from tests.laws.batches import key_name
 from tests.lines import line
 from tests.said import evolve, said
 from tests.strategies.merges import merges, policies, scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows
-from tests.twin import run
 
 yes = st.sampled_from([True])
 patient = policies.filter(lambda policy: isinstance(policy, bm.BoundedOutOfOrderness))
@@ -30,27 +25,6 @@ patient = policies.filter(lambda policy: isinstance(policy, bm.BoundedOutOfOrder
 
 def words(*what):
     return "\n".join(map(repr, what))
-
-
-@pytest.mark.of_law("law-twin")
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_a_merge(data):
-    pipeline = data.draw(merges())
-    script = data.draw(scripts(pipeline))
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
-
-
-@pytest.mark.of_law("law-order-and-shards")
-@cost(2)
-@given(st.data())
-def test_shards_packing_and_stored_state_change_nothing_in_a_merge(data):
-    """rules/laws.md#law-order-and-shards, #law-state-round-trip."""
-    pipeline = data.draw(merges())
-    script = data.draw(scripts(pipeline))
-    cut = run_engine(pipeline.flow, script.events, Variation(shards=3, packs=2, round_trip=True))
-    found = differences(pipeline.run(script), cut, pipeline)
-    assert not found, "\n".join([words(pipeline, script), *found])
 
 
 def live_rows(pipeline, panes):

@@ -1,6 +1,6 @@
 """The laws of beamish/contract/operator.py for every operator of a flow, one of a stage kind that lives in the tests among them.
 
-For pipelines of all kinds the first two are in test_what_changes_nothing.py too.
+They hold of pipelines of all kinds in test_engine_and_twin.py too.
 """
 
 from __future__ import annotations

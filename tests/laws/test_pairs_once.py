@@ -1,4 +1,4 @@
-"""Laws of joins that give each pair once (rules/laws.md#law-each-pair-once): the twin's, and that they come to what a plain join gives."""
+"""Laws of joins that give each pair once (rules/laws.md#law-each-pair-once): they come to what a plain join gives."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from beamish.local import Variation
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
 from beamish.testing import TestStream
-from tests.agreement import agree, agree_otherwise, differences
+from tests.agreement import differences
 from tests.cost import cost
 from tests.said import evolve, said
-from tests.strategies.merges import merges, scripts
-from tests.strategies.variations import variations
-from tests.strategies.windows import fixed_windows, global_windows, sliding_windows
+from tests.strategies.merges import close_rows, merges
+from tests.strategies.windows import fixed_windows, global_windows
 from tests.twin.windows import assign
 
 LISTED = st.just(True)  # noqa: FBT003
@@ -32,77 +31,7 @@ def words(*what):
     return "\n".join(map(repr, what))
 
 
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_make_the_same_pairs_once(data):
-    pipeline = data.draw(merges(once=True))
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@st.composite
-def busy(draw, pipeline):
-    """A long script of one key, whose rows are close: windows that overlap, sessions that meet, rows that go."""
-    names = [str(one.name) for one in pipeline.flow.sources]
-    script, watermark, clock, now = TestStream(), 0, 0, 5
-    for _ in range(draw(st.integers(4, 24))):
-        now += draw(st.sampled_from([0, 0, 1, 2, 6]))
-        kind = draw(st.sampled_from(["rows", "rows", "rows", "watermark", "clock"]))
-        if kind == "rows":
-            name = draw(st.sampled_from(names))
-            times = draw(st.lists(st.integers(now - 9, now + 4), min_size=1, max_size=3))
-            rows = [
-                {f"{name}_at": time, f"{name}_team": "red", f"{name}_part": 1, "value": i % 2}
-                for i, time in enumerate(times)
-            ]
-            script = script.add(rows, input=name)
-        elif kind == "watermark":
-            watermark = max(watermark, now - draw(st.sampled_from([0, 3, 9])))
-            script = script.advance_watermark_to(watermark)
-        else:
-            clock += draw(st.sampled_from([1, 4, 10]))
-            script = script.advance_processing_time_to(clock)
-    return script.advance_watermark_to_infinity() if draw(st.booleans()) else script
-
-
 patient = st.just(bm.BoundedOutOfOrderness(0))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_make_the_same_pairs_once_in_long_scripts(data):
-    pipeline = data.draw(merges(once=True, policy=patient))
-    agree(pipeline, data.draw(busy(pipeline)))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_make_the_same_pairs_once_in_sessions_that_meet(data):
-    pipeline = data.draw(merges(once=True, policy=patient, window=st.builds(bm.Sessions, st.integers(2, 6))))
-    agree(pipeline, data.draw(busy(pipeline)))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_make_the_same_pairs_once_in_windows_that_overlap(data):
-    pipeline = data.draw(merges(once=True, policy=patient, window=sliding_windows))
-    agree(pipeline, data.draw(busy(pipeline)))
-
-
-@pytest.mark.of_law("law-each-pair-once")
-@cost(2)
-@given(st.data())
-def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_pairs_once(data):
-    pipeline = data.draw(merges(once=True))
-    script = data.draw(st.one_of(scripts(pipeline), *([busy(pipeline)] if pipeline_is_patient(pipeline) else [])))
-    agree_otherwise(pipeline, script, data.draw(variations))
-
-
-def pipeline_is_patient(pipeline):
-    return all(isinstance(one.watermark, bm.BoundedOutOfOrderness) for one in pipeline.flow.sources)
 
 
 def with_ids(script):
@@ -130,7 +59,7 @@ def test_the_pairs_are_those_of_a_plain_join_each_once(data):
     """And of an outer join every row that was taken and is in no pair, once."""
     drawn = merges(once=True, cuts=False, policy=patient, with_dropped=LISTED)
     pipeline = data.draw(drawn)
-    script = with_ids(data.draw(busy(pipeline)))
+    script = with_ids(data.draw(close_rows(pipeline)))
     join = said(pipeline).accumulations["pairs"]
     panes = pipeline.run(script)
     once = Counter(pair for pair in pairs_of(panes, join) if None not in pair)
@@ -189,7 +118,7 @@ def test_a_shard_that_is_stepped_when_something_is_due_lets_go_in_time(data):
     pipeline = evolve(
         pipeline, on_time=bm.OnTimeBehavior.FIRE_IF_NON_EMPTY, closing=bm.ClosingBehavior.FIRE_IF_NON_EMPTY
     )
-    script = data.draw(busy(pipeline))
+    script = data.draw(close_rows(pipeline))
     found = differences(
         pipeline.run(script),
         run_varied(pipeline.flow, script.events, Variation(adapt=only_when_due)),

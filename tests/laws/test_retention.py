@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import DropReason, PaneKind
-from beamish.accumulations import Collect, Count, Last, Sum
 from beamish.kinds.window.retention_option import Retention
 from beamish.local import run as run_varied
 from beamish.script.events import as_step
-from tests.agreement import agree, agree_otherwise, differences
+from tests.agreement import differences
 from tests.cost import cost
 from tests.said import evolve
 from tests.strategies.pipelines import pipelines, retentions
-from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.variations import variations
+from tests.strategies.scripts import scripts
 from tests.strategies.windows import windows
 
 budgets = retentions.filter(bool)
@@ -35,44 +33,6 @@ def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
     pipeline = evolve(pipeline, retention=draw(budgets))
     pipeline.flow.check()
     return pipeline
-
-
-@pytest.mark.of_law("law-retention")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_let_the_same_windows_fall_out(data):
-    pipeline = data.draw(retaining())
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-retention")
-@cost(2)
-@pytest.mark.parametrize(
-    "window",
-    [ending.filter(lambda option: not isinstance(option, bm.CalendarWindows)), meeting],
-    ids=["any", "sessions"],
-)
-@given(data=st.data())
-def test_engine_and_twin_let_the_same_windows_fall_out_in_long_scripts(window, data):
-    of_one_key = {
-        "watermark": st.just(bm.BoundedOutOfOrderness(0)),
-        "keys": st.just(()),
-        "lateness": st.sampled_from([5, 40, 1000]),
-        "accumulation": st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
-    }
-    pipeline = data.draw(
-        retaining(window=window, **of_one_key).filter(lambda one: one.flow.stage.options.deduplication is None)
-    )
-    agree(pipeline, data.draw(dense_scripts))
-
-
-@pytest.mark.of_law("law-retention")
-@cost(2)
-@given(st.data())
-def test_shards_packing_the_way_through_bytes_and_segments_change_nothing_in_what_is_kept(data):
-    pipeline = data.draw(retaining())
-    script = data.draw(scripts(pipeline))
-    agree_otherwise(pipeline, script, data.draw(variations))
 
 
 @pytest.mark.of_law("law-retention")

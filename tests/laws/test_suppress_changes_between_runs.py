@@ -15,7 +15,7 @@ from beamish.script.panes import panes_from_table
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from tests.agreement import differences
-from tests.laws.test_twin import Absorbed
+from tests.own.windows import Absorbed
 from tests.said import evolve
 from tests.strategies import changes, scripts
 from tests.strategies.pipelines import pipelines

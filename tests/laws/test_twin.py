@@ -1,4 +1,4 @@
-"""Law: the engine gives what the slow twin gives, pane for pane, key by key (rules/laws.md#laws)."""
+"""Windows that absorb others, and the order of rows in a bundle (rules/laws.md#law-merge-order)."""
 
 from __future__ import annotations
 
@@ -7,101 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beamish import WITH_NEXT_PANE, BoundedOutOfOrderness, CalendarWindows, Pipeline, Sessions, WindowOption
-from beamish.accumulations import Collect, Count, Last, Max, Sum
+from beamish import WITH_NEXT_PANE, BoundedOutOfOrderness, Pipeline
+from beamish.accumulations import Count, Max
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterEach, AfterProcessingTime, Repeatedly
 from tests.agreement import differences
-from tests.cost import cost
+from tests.own.windows import Absorbed
 from tests.strategies.pipelines import pipelines
-from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.triggers import value_triggers, waiting_triggers
-from tests.strategies.windows import windows
+from tests.strategies.scripts import scripts
 from tests.twin import run
-
-
-def agree(data, script_of=scripts, **what):
-    pipeline = data.draw(pipelines(**what))
-    script = data.draw(script_of(pipeline))
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- engine, + twin", *found])
-
-
-@pytest.mark.of_law("law-twin")
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes(data):
-    agree(data, asks=data.draw(st.integers(0, 3)) == 3)
-
-
-def dense(_pipeline):
-    return dense_scripts
-
-
-@pytest.mark.of_law("law-twin")
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_long_scripts(data):
-    agree(
-        data,
-        script_of=dense,
-        watermark=st.just(BoundedOutOfOrderness(0)),
-        keys=st.just(()),
-        window=windows.filter(lambda option: not isinstance(option, CalendarWindows)),
-        lateness=st.sampled_from([0, 5, 40]),
-        accumulation=st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
-        asks=data.draw(st.integers(0, 3)) == 3,
-    )
-
-
-@pytest.mark.of_law("law-twin", "law-merge-order")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_sessions(data):
-    """Sessions that meet: of one key, with gaps as long as rows are apart, and triggers that wait meanwhile."""
-    agree(
-        data,
-        script_of=dense,
-        watermark=st.just(BoundedOutOfOrderness(0)),
-        window=st.builds(Sessions, st.integers(2, 6)),
-        trigger=st.one_of(waiting_triggers, waiting_triggers, value_triggers),
-        lateness=st.sampled_from([0, 5, 40]),
-        keys=st.just(()),
-        accumulation=st.sampled_from([Count(), Sum("score")]),
-    )
-
-
-@attrs.frozen
-class Absorbed(WindowOption):
-    """A user's own windows, of two seconds: one that starts at a full ten takes all of its key into the first of them."""
-
-    merging = True
-
-    def assign(self, timestamp_us):
-        start = timestamp_us // 2_000_000 * 2_000_000
-        yield start, start + 2_000_000
-
-    def merge(self, windows):
-        if any(start % 10_000_000 == 0 for start, _ in windows):
-            yield windows, windows[0]
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_windows_that_absorb_others(data):
-    """What a part keeps that the merged window is equal to, fired marks inside its trigger too.
-
-    See rules/triggers.md#merging-triggers.
-    """
-    agree(
-        data,
-        script_of=dense,
-        watermark=st.just(BoundedOutOfOrderness(0)),
-        window=st.just(Absorbed()),
-        trigger=waiting_triggers,
-        lateness=st.sampled_from([5, 40]),
-        keys=st.just(()),
-        accumulation=st.sampled_from([Count(), Sum("score")]),
-    )
 
 
 def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():

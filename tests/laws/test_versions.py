@@ -1,4 +1,4 @@
-"""Laws of tables and their versions (rules/tables.md#versions): the engine is the twin, and what order and packing do not change."""
+"""Laws of tables and their versions (rules/tables.md#versions): live versions are those of a batch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import beamish as bm
 from beamish import DropReason, PaneKind
 from beamish.instants import instant, instant_us
 from beamish.kinds.versions.options import VALID_FROM, VALID_TO
-from beamish.local import Variation, run
 from beamish.script.events import Bundle, as_step
 from beamish.testing import TestStream
-from tests.agreement import agree, close, differences
+from tests.agreement import close, differences
 from tests.cost import cost
 from tests.laws.tables import (
     Change,
@@ -32,42 +31,13 @@ from tests.laws.tables import (
     versions_of_batch,
 )
 from tests.said import said
-from tests.strategies.versions import Drawing, as_of_joins, followed, no, scripts, simple, versions, yes
+from tests.strategies.versions import Drawing, as_of_joins, no, scripts, simple, versions, yes
 from tests.twin.run import twin_of
 from tests.twin.versions import name_of
 
 UNLISTED = Drawing(with_dropped=no)
 LISTED = Drawing(policy=simple, with_dropped=yes)
 PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, with_dropped=no)
-
-
-def changes_nothing(pipeline, script, how):
-    found = differences(pipeline.run(script), run(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
-
-
-@pytest.mark.of_law("law-twin")
-@given(st.data())
-def test_engine_and_twin_give_the_same_versions(data):
-    pipeline = data.draw(versions())
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(1.5)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_a_stage_over_versions(data):
-    pipeline = data.draw(followed(versions(of=UNLISTED)))
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-versions-state")
-@cost(2.5)
-@given(st.data())
-def test_shards_packing_and_stored_bytes_change_nothing_in_a_table(data):
-    pipeline = data.draw(st.one_of(versions(), followed(versions(of=UNLISTED))))
-    how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 3)), round_trip=True)
-    changes_nothing(pipeline, data.draw(scripts(pipeline)), how)
 
 
 def spans_of(panes, keys):

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Collect, Count, Sum
-from beamish.local import Variation, run
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
-from tests.agreement import differences
-from tests.said import evolve, said
-from tests.strategies.pipelines import pipelines
-from tests.strategies.scripts import scripts
-from tests.strategies.windows import windowings
-from tests.twin.windowings import run_windowings
+from tests.said import said
 
 
 def of_windowing(panes, name):
@@ -27,28 +19,6 @@ def of_windowing(panes, name):
         for pane in panes
         if pane.key["windowing"] == name
     ]
-
-
-@pytest.mark.of_law("law-windowings")
-@given(st.data())
-def test_several_windowings_are_each_what_a_pipeline_of_its_own_gives(data):
-    base = data.draw(pipelines())
-    several = data.draw(windowings(said(base).window))
-    pipeline = evolve(base, window=several)
-    script = data.draw(scripts(base))
-    try:
-        pipeline.flow.check()
-    except bm.PipelineError:
-        return
-    how = Variation(
-        shards=data.draw(st.integers(1, 3)),
-        packs=data.draw(st.integers(1, 2)),
-        round_trip=data.draw(st.booleans()),
-    )
-    panes = run(pipeline.flow, script.events, how)
-    for name, own in run_windowings(pipeline, script.events).items():
-        found = differences(of_windowing(panes, name), own, base)
-        assert not found, "\n".join([repr(pipeline), name, repr(script), "- engine, + twin", *found])
 
 
 def visits():

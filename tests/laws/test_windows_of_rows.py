@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import attrs
 import duckdb
@@ -14,101 +13,10 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish import PaneKind
-from beamish.accumulations import Collect, Count, Last, Sum
-from beamish.durations import Duration
-from beamish.kinds.deduplicate.option import Deduplication
-from beamish.local import Variation
-from beamish.local import run as run_varied
-from beamish.tables.segment_policy import SegmentPolicy
+from beamish.accumulations import Collect, Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default
-from tests.agreement import agree, differences
 from tests.cost import cost
-from tests.said import evolve, said
-from tests.seconds import S
-from tests.strategies import merges
-from tests.strategies.pipelines import pipelines, retentions
-from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.windows import count_windows, merged_row_windows, row_windows
-
-keyed = st.sampled_from([("team",), ("team",), ("team", "part"), ("part",)])
-by_score = [None, None, Deduplication(("score",), None), Deduplication(("name",), Duration(20 * S))]
-
-
-@st.composite
-def counted(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
-    """A pipeline whose windows are of rows; some know rows again, some have no event time."""
-    option = draw(what.pop("window", row_windows))
-    if option.merging:
-        what["keys"] = keyed
-    pipeline = draw(pipelines(window=st.just(option), **what))
-    once = draw(st.sampled_from(by_score))
-    idle = option.numbering.idle is not None
-    needs_time = idle or (once is not None and once.within is not None)
-    pipeline = evolve(pipeline, deduplication=once, retention=draw(retentions))
-    if not needs_time and said(pipeline).combiner is bm.TimestampCombiner.END_OF_WINDOW and draw(st.booleans()):
-        pipeline = bm.Pipeline(evolve(pipeline, event_time=None, watermark=None).flow.completed)
-    pipeline.flow.check()
-    return pipeline
-
-
-def without_time(source, names):
-    return attrs.evolve(source, event_time=None, watermark=None) if source.name in names else source
-
-
-@pytest.mark.of_law("law-windows-of-rows")
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_rows(data):
-    pipeline = data.draw(counted())
-    agree(pipeline, data.draw(scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-windows-of-rows")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_rows_in_long_scripts(data):
-    pipeline = data.draw(
-        counted(
-            window=count_windows.filter(lambda option: "name" not in option.numbering.columns),
-            watermark=st.just(bm.BoundedOutOfOrderness(0)),
-            keys=st.just(()),
-            accumulation=st.sampled_from([Count(), Sum("score"), Collect("score"), Last("score")]),
-        ).filter(lambda one: said(one).deduplication is None or said(one).deduplication.columns == ("score",))
-    )
-    agree(pipeline, data.draw(dense_scripts))
-
-
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_give_the_same_panes_of_rows_of_merges(data):
-    """Accumulations, joins, and joins that give each pair once; of some inputs no event time is known."""
-    kind = data.draw(st.integers(0, 2))
-    pipeline = data.draw(merges.merges(window=merged_row_windows, join=st.just(kind == 1), once=kind == 2))
-    option = said(pipeline).window
-    by_time = any(getattr(one, "keep_for", None) for one in said(pipeline).accumulations.values())
-    if option.numbering.idle is None and not by_time and said(pipeline).combiner is bm.TimestampCombiner.END_OF_WINDOW:
-        untimed = data.draw(st.sets(st.sampled_from([source.name for source in pipeline.flow.sources])))
-        pipeline = bm.Pipeline(pipeline.flow.on_sources(lambda source: without_time(source, untimed)).completed)
-        pipeline.flow.check()
-    agree(pipeline, data.draw(merges.scripts(pipeline)))
-
-
-@pytest.mark.of_law("law-windows-of-rows")
-@cost(2)
-@given(st.data())
-def test_shards_packing_the_way_through_bytes_and_segments_change_no_pane_of_rows(data):
-    pipeline = data.draw(counted())
-    script = data.draw(scripts(pipeline))
-    policy = SegmentPolicy(few_segments=0, shortest_us=1, shortest_rows=1, periods=1)
-    how = Variation(
-        shards=data.draw(st.integers(1, 4)),
-        packs=data.draw(st.integers(1, 3)),
-        round_trip=data.draw(st.booleans()),
-        adapt=lambda operator: attrs.evolve(operator, policy=policy),
-    )
-    found = differences(pipeline.run(script), run_varied(pipeline.flow, script.events, how), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), "- as it is, + otherwise", *found])
-
 
 numbers = st.integers(-6, 20)
 

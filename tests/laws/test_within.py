@@ -11,41 +11,16 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import accumulations as a
 from beamish.instants import instant_us
-from beamish.local import Variation
-from beamish.local import run as run_engine
 from beamish.script.events import as_step
 from beamish.testing import TestStream
-from tests.agreement import differences
 from tests.cost import cost
 from tests.said import evolve, said
 from tests.strategies.merges import NAMES, meetings, merges, scripts
 from tests.strategies.pipelines import modes, retracting
-from tests.twin import run
 
 
 def words(*what):
     return "\n".join(map(repr, what))
-
-
-@pytest.mark.of_law("law-twin")
-@cost(2)
-@given(st.data())
-def test_engine_and_twin_give_the_same_pairs_of_rows_that_meet(data):
-    pipeline = data.draw(merges(meets=True))
-    script = data.draw(scripts(pipeline))
-    found = differences(pipeline.run(script), run(pipeline, script.events), pipeline)
-    assert not found, "\n".join([words(pipeline, script), "- engine, + twin", *found])
-
-
-@pytest.mark.of_law("law-within")
-@cost(2)
-@given(st.data())
-def test_shards_packing_and_stored_state_change_nothing_where_rows_meet(data):
-    pipeline = data.draw(merges(meets=True))
-    script = data.draw(scripts(pipeline))
-    cut = run_engine(pipeline.flow, script.events, Variation(shards=3, packs=2, round_trip=True))
-    found = differences(pipeline.run(script), cut, pipeline)
-    assert not found, "\n".join([words(pipeline, script), *found])
 
 
 def rows_of(script, name):

@@ -59,3 +59,18 @@ class OfABlock(bm.WindowOption):
             blocks.setdefault(window[0] // (20 * S), []).append(window)
         for members in blocks.values():
             yield members, (members[0][0], max(end for _, end in members))
+
+
+@attrs.frozen
+class Absorbed(bm.WindowOption):
+    """A user's own windows, of two seconds: one that starts at a full ten takes all of its key into the first of them."""
+
+    merging = True
+
+    def assign(self, timestamp_us, *values):
+        start = timestamp_us // (2 * S) * 2 * S
+        yield start, start + 2 * S
+
+    def merge(self, windows):
+        if any(start % (10 * S) == 0 for start, _ in windows):
+            yield windows, windows[0]

@@ -12,9 +12,9 @@ from beamish.accumulations import CoGroup, Collect, Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
 from tests.agreement import differences
-from tests.laws.test_windows_of_rows import counted
 from tests.spark.test_laws_on_spark import EXAMPLES, agree, drawing, ends, short
 from tests.spark.writing import written
+from tests.strategies.row_windows import counted
 from tests.strategies.scripts import scripts
 
 COLUMNS = {"i": pa.int64(), "k": pa.string(), "v": pa.int64()}

@@ -191,3 +191,28 @@ def scripts(
         for name in draw(st.permutations(names)):
             script = script.advance_watermark_to_infinity(input=name)
     return script
+
+
+@st.composite
+def close_rows(draw: st.DrawFn, pipeline: bm.Pipeline) -> TestStream:
+    """A long script of one key, whose rows are close: windows that overlap, sessions that meet, rows that go."""
+    names = [str(one.name) for one in pipeline.flow.sources]
+    script, watermark, clock, now = TestStream(), 0, 0, 5
+    for _ in range(draw(st.integers(4, 24))):
+        now += draw(st.sampled_from([0, 0, 1, 2, 6]))
+        kind = draw(st.sampled_from(["rows", "rows", "rows", "watermark", "clock"]))
+        if kind == "rows":
+            name = draw(st.sampled_from(names))
+            times = draw(st.lists(st.integers(now - 9, now + 4), min_size=1, max_size=3))
+            rows = [
+                {f"{name}_at": time, f"{name}_team": "red", f"{name}_part": 1, "value": i % 2}
+                for i, time in enumerate(times)
+            ]
+            script = script.add(rows, input=name)
+        elif kind == "watermark":
+            watermark = max(watermark, now - draw(st.sampled_from([0, 3, 9])))
+            script = script.advance_watermark_to(watermark)
+        else:
+            clock += draw(st.sampled_from([1, 4, 10]))
+            script = script.advance_processing_time_to(clock)
+    return script.advance_watermark_to_infinity() if draw(st.booleans()) else script

@@ -15,12 +15,13 @@ from beamish.flow import Flow, Panes
 from beamish.kinds.suppress.stage import Suppressed
 from beamish.kinds.window.stage import WindowStage
 from beamish.testing import TestStream
-from tests.own.windows import OfABlock
+from tests.own.windows import Absorbed, OfABlock
 from tests.said import Said, said
 from tests.strategies.chains import chains
 from tests.strategies.flows import flows
 from tests.strategies.merges import merges
 from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.triggers import usual_triggers, waiting_triggers
 from tests.strategies.windows import unit
 from tests.twin.run import inherited
 
@@ -32,6 +33,7 @@ patient = st.one_of(st.just(bm.Buffer()), st.just(bm.Buffer()), spilling)
 """Nothing comes before its time."""
 any_buffer = st.one_of(patient, patient, of_records, of_bytes)
 SHUTTING = st.builds(bm.Buffer, max_records=st.sampled_from([0, 1, 2, 3]), when_full=st.just(bm.SHUT_DOWN))
+some_buffers = st.one_of(any_buffer, any_buffer, SHUTTING)
 
 
 def untils(stage: Said, window: bm.WindowOption) -> st.SearchStrategy[bm.UntilWindowCloses | bm.UntilTimeLimit]:
@@ -172,6 +174,19 @@ def busy(draw: st.DrawFn, buffers: st.SearchStrategy[bm.Buffer] = any_buffer) ->
     return plain.then(draw(suppresses(plain.flow, buffers=buffers, until=short_waits)))
 
 
+sessions_of_one_key = pipelines(
+    window=st.one_of(
+        st.builds(bm.Sessions, st.integers(2, 6)),
+        st.builds(bm.Sessions, st.integers(2, 6)),
+        st.sampled_from([bm.FixedWindows(5), bm.SlidingWindows(6, 3), Absorbed()]),
+    ),
+    watermark=st.just(bm.BoundedOutOfOrderness(0)),
+    trigger=st.one_of(waiting_triggers, usual_triggers),
+    lateness=st.sampled_from([0, 5, 40]),
+    keys=st.just(()),
+    accumulation=st.sampled_from([a.Count(), a.Sum("score"), a.Collect("score")]),
+)
+"""Most are sessions; what is held merges."""
 some_pipelines = st.one_of(pipelines(), pipelines(), chains())
 """Of one source without a name."""
 some_merges = st.one_of(merges(), flows())

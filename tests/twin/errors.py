@@ -65,7 +65,8 @@ def left_out(things: Sequence[Pair], raise_together: Callable[[list[Pair]], bool
 
 def raises(twin: Twin, key: Key, pairs: list[Pair]) -> bool:
     """Whether something raises if these come: a function, or a value that does not fit, of a window that gets one."""
-    seen, trial = len(twin.out), deepcopy(key)
+    undone = [(told, len(told)) for told in (twin.out, getattr(twin, "updates", []))]
+    trial = deepcopy(key)
     try:
         for window in twin.put_into_windows(trial, pairs):
             check_accumulators(twin, window)
@@ -74,7 +75,8 @@ def raises(twin: Twin, key: Key, pairs: list[Pair]) -> bool:
     else:
         return False
     finally:
-        del twin.out[seen:]
+        for told, before in undone:
+            del told[before:]
 
 
 def check_accumulators(twin: Twin, window: Live) -> None:

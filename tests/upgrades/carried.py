@@ -11,7 +11,9 @@ import attrs
 import pyarrow as pa
 
 import beamish as bm
+from beamish.at_rest.rescale import check_carries_over, put_together, split
 from beamish.checkpoint.comparison import Change, StoredStage, changes_of
+from beamish.contract.operator import Operator
 from beamish.contract.store import ABOUT, DictStore
 from beamish.description import descriptions
 from beamish.flow import BoundFlow
@@ -94,6 +96,45 @@ def in_two_runs(
             run = Run(now, both[1].schemas, run.stores)
         step, second = as_step(event), number >= first
         out[second].extend(run.step(event, next(tables[step.input])[second] if step.rows else None))
+    return out
+
+
+def carry_over(operator: Operator, stores: Sequence[DictStore]) -> list[DictStore]:
+    """The stores of a stage's shards, for an operator that goes on with them."""
+    check_carries_over(operator, dict(enumerate(stores)))
+    parts = [split(operator, store) for store in stores]
+    return [put_together(operator, [part[to] for part in parts]) for to in range(operator.shards)]
+
+
+def carried(
+    pipeline: bm.Pipeline,
+    now: bm.Pipeline,
+    script: TestStream,
+    first: int,
+    shards: tuple[int, int],
+    *,
+    types: BothTypes = AS_THEY_COME,
+) -> tuple[list[Pane], list[Pane]]:
+    """What comes of a script whose first events run in some shards, and the others in others; ``now``: the pipeline of these."""
+    both = [typed(script_rows(pipeline.flow, script.events), of) for of in types]
+    if not both[0].any:
+        return [], []
+    tables = {name: zip(*(rows.tables[name] for rows in both), strict=True) for name in both[0].tables}
+    before, after = (
+        _Node(one.flow.completed.bind(rows.schemas, shards=count), Variation(shards=count, round_trip=True))
+        for one, count, rows in zip((pipeline, now), shards, both, strict=True)
+    )
+    run, out = before, ([], [])  # type: tuple[_Node, tuple[list[Pane], list[Pane]]]
+    for number, event in enumerate(script.events):
+        if number == first:
+            for old, new in zip(before.nodes(), after.nodes(), strict=True):
+                new._stores = carry_over(new._operator, old._stores)
+                new._shards = [new._operator.open(store) for store in new._stores]
+                new._given = [max(old._given) for _ in new._given]
+            run = after
+        step = as_step(event)
+        table = run.step(step, next(tables[step.input])[run is after] if step.rows else None)
+        out[run is after].extend(panes_from_table(table, run._operator.gives))
     return out
 
 

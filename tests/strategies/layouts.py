@@ -1,0 +1,170 @@
+"""Ways to run a pipeline that change nothing in its output: shards, payloads, stored bytes, segments, idle steps, a rescale."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+from unittest import mock
+
+import attrs
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.contract.operator import Cadence, Operator
+from beamish.kinds.suppress import newest_shard
+from beamish.kinds.suppress.newest_shard import NewestShard
+from beamish.kinds.suppress.operator import SuppressOperator
+from beamish.kinds.suppress.shard import SuppressShard
+from beamish.kinds.versions.table import TablePolicy
+from beamish.local import Variation, run
+from beamish.pane import Pane
+from beamish.script.events import Event, as_step
+from beamish.tables.segment_policy import SegmentPolicy
+from beamish.tables.spans import SpanPolicy
+from beamish.testing import TestStream
+from tests.said import stages
+from tests.upgrades.carried import carried
+
+SHORT = SegmentPolicy(few_segments=0, shortest_us=1, shortest_rows=1, periods=1)
+GROWING = SegmentPolicy(few_segments=1, few_windows=2, many_windows=3, shortest_us=1, shortest_rows=1, periods=1)
+SPANS = SpanPolicy(rows=2, first_us=1, few_spans=1)
+TABLE = TablePolicy(open_rows=2, spans=SPANS)
+POLICIES: dict[type[Any], list[Any]] = {
+    SegmentPolicy: [SHORT, GROWING],
+    SpanPolicy: [SPANS] * 2,
+    TablePolicy: [TABLE] * 2,
+}
+"""By the class of an operator's policy: the most segments that there can be, and some that grow and shrink."""
+
+
+@attrs.define(slots=False, eq=False)
+class CutSuppress(SuppressOperator):
+    """A suppress that cuts what it holds otherwise."""
+
+    policy: SegmentPolicy = attrs.field(kw_only=True)
+
+    def open(self, store: Any) -> SuppressShard:
+        kind = NewestShard if self.inner.keeps_newest else SuppressShard
+        return kind(self.inner, self.suppress, store, self.policy)
+
+
+def cut(operator: Any, how: int) -> Any:
+    """The operator with segments by one of the ``POLICIES``."""
+    if isinstance(operator, SuppressOperator):
+        inner = cut(operator.inner, how)
+        return CutSuppress(inner, operator.suppress, operator.gives, policy=POLICIES[SegmentPolicy][how])
+    policy = getattr(operator, "policy", None)
+    return operator if policy is None else attrs.evolve(operator, policy=POLICIES[type(policy)][how])
+
+
+@attrs.frozen
+class Idling:
+    """An operator whose shards make a step of nothing after each step, which must leave all as it is."""
+
+    operator: Operator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.operator, name)
+
+    def open(self, store: Any) -> IdlingShard:
+        return IdlingShard(len(self.operator.takes), self.operator.open(store), store)
+
+
+@attrs.frozen
+class IdlingShard:
+    """One of its shards."""
+
+    inputs: int
+    shard: Any
+    store: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shard, name)
+
+    def step(self, *what: Any) -> Any:
+        out = self.shard.step(*what)
+        stored, watermark_us = dict(self.store), self.shard.watermark_us
+        assert self.shard.step([None] * self.inputs, None, []).num_rows == 0
+        assert (dict(self.store), self.shard.watermark_us) == (stored, watermark_us)
+        return out
+
+
+@attrs.frozen
+class Cut:
+    """Changes an operator so that its state is cut by one of the ``POLICIES``."""
+
+    how: int
+
+    def __call__(self, operator: Operator) -> Any:
+        return cut(operator, self.how)
+
+
+def idle(operator: Operator) -> Any:
+    """The operator with steps of nothing, unless these count."""
+    return Idling(operator) if operator.cadence is Cadence.WHEN_DUE else operator
+
+
+@attrs.frozen
+class Layout:
+    """Another layout from the first step on.
+
+    Attributes:
+        variation: of the local runner.
+        recent: of suppressed changes, how many slots are recent at most, and how many a segment has; None: as it is.
+        order: the seed by which rows of a bundle are ordered otherwise; None: as they are.
+    """
+
+    variation: Variation
+    recent: tuple[int, int] | None
+    order: int | None
+
+    def run(self, pipeline: bm.Pipeline, script: TestStream) -> Sequence[Pane]:
+        events = script.events if self.order is None else reordered(script.events, random.Random(self.order))
+        sizes = dict(zip(("_FEWEST", "_LARGEST"), self.recent, strict=True), _SHARE=2) if self.recent else {}
+        with mock.patch.dict(vars(newest_shard), sizes):
+            return run(pipeline.flow, events, self.variation)
+
+
+def reordered(events: Sequence[Event], chance: random.Random) -> list[Event]:
+    """Events whose rows are in another order."""
+    return [attrs.evolve(step, rows=tuple(chance.sample(step.rows, len(step.rows)))) for step in map(as_step, events)]
+
+
+@attrs.frozen
+class Rescaled:
+    """Another number of shards after the first events; state is migrated."""
+
+    first: int
+    shards: tuple[int, int]
+
+    def run(self, pipeline: bm.Pipeline, script: TestStream) -> Sequence[Pane]:
+        return [*chain(*carried(pipeline, pipeline, script, self.first, self.shards))]
+
+
+def depends_on_shards(pipeline: bm.Pipeline) -> bool:
+    """Whether a suppress has limits, which are per shard."""
+    buffers = [stage.suppress.buffer for stage in stages(pipeline) if stage.suppress]
+    return any(buffer.is_limited and buffer.policy is not bm.SPILL for buffer in buffers)
+
+
+adapted: st.SearchStrategy[Callable[[Operator], Operator]] = st.sampled_from([Cut(0), Cut(1), idle])
+
+
+@st.composite
+def layouts(draw: st.DrawFn, pipeline: bm.Pipeline, script: TestStream, *, reorders: bool) -> Layout | Rescaled:
+    """Any layout that changes nothing in the output of a pipeline."""
+    alike = not depends_on_shards(pipeline)
+    if alike and draw(st.integers(0, 2)) == 0:
+        first = draw(st.integers(1, max(len(script.events) - 1, 1)))
+        return Rescaled(first, draw(st.sampled_from([(1, 3), (3, 1), (2, 5), (4, 2), (2, 2)])))
+    variation = Variation(
+        shards=draw(st.sampled_from([2, 3, 1])) if alike else 1,
+        packs=draw(st.integers(1, 3)),
+        round_trip=draw(st.sampled_from([True, True, False])),
+        adapt=draw(adapted),
+    )
+    order = draw(st.integers(0, 99)) if reorders else None
+    recent = st.tuples(st.integers(0, 2), st.sampled_from([1, 3, 9]))
+    return Layout(variation, draw(st.none() | recent), order)
