@@ -925,7 +925,7 @@ class Pipeline:
         Raises:
             PipelineError, ColumnError, ScriptError: the pipeline, its columns or the script is wrong; no stage has windows, or several
                 and none is named.
-            OptionError: there is no such key column, or the window is none.
+            OptionError: there is no such key column, or the window is not one.
 
         Example:
             >>> import beamish as bm

@@ -58,7 +58,7 @@ class Change:
     Attributes:
         stage: the number of the stage, from 1; 0: it is of the whole query.
         what: what differs, as ``explain()`` or the pipeline calls it.
-        then, now: what it was and what it is, in words; empty: there was none, or there is none.
+        then, now: what it was and what it is, in words; empty: absent.
         refused: whether a query with it is refused.
         means: what becomes of the state and the windows that are there; of what is refused, why, and what to do.
     """

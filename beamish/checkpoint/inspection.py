@@ -121,7 +121,7 @@ class Inspection:
 
         Raises:
             PipelineError: no stage has windows, or several and none is named.
-            OptionError: there is no such key column, or the window is none.
+            OptionError: there is no such key column, or the window is not one.
         """
         of, question = self._asked("windows", key, window, stage)
         return of.windows(question.asked)
@@ -256,7 +256,7 @@ def _time(us: int) -> int | None:
 
 
 def _time_of_segment(of: StoredStage, us: int) -> int | None:
-    """A bound or due time of a segment; of windows of rows there is none."""
+    """A bound or due time of a segment; null for windows of rows."""
     return None if of.facts.plan is not None and of.facts.plan.counts_rows else _time(us)
 
 

@@ -60,7 +60,7 @@ class ScriptStages:
 
         Raises:
             PipelineError: no stage is meant.
-            OptionError: there is no such key column, or the window is none.
+            OptionError: there is no such key column, or the window is not one.
         """
         if not self.stages:
             return "No row came, so there is no window."

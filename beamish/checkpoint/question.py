@@ -70,7 +70,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
 
     Raises:
         PipelineError: the stage has no windows.
-        OptionError: there is no such key column, its values are of another type, or the window is none.
+        OptionError: there is no such key column, its values are of another type, or the window is not one.
     """
     plan = stage.plan
     if plan is None:

@@ -345,7 +345,7 @@ def windows_asked(flow: Flow, what: Keeps, span: tuple[Any, Any], stage: int | N
 
     Raises:
         PipelineError: there is no such stage, or several and none is named.
-        OptionError: the span is none, or empty.
+        OptionError: the span is not a span, or empty.
     """
     number = stage_meant(what, stage, list(keeping(flow, what)))
     return number, Asked(what, span=span_of(flow.flows[number - 1].stage, what, *span), **asked)

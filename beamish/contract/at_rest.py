@@ -104,7 +104,7 @@ class Compared:
 
     Attributes:
         what: as ``explain()`` or the pipeline calls it.
-        then, now: what it was and what it is, in words; empty: there was none, or there is none.
+        then, now: what it was and what it is, in words; empty: absent.
         means: what becomes of the state; of what is refused, why, and what to do.
         refused: whether a shard of it is refused.
     """

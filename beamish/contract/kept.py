@@ -101,7 +101,7 @@ class Note:
     Attributes:
         identity: the identity of the stage, as it is written.
         entries: names of the other entries written with it.
-        read: returns the metadata in a store; None: there is none.
+        read: returns the metadata in a store; None: absent.
         write: writes it.
         check: raises StateError if the stage, with any number of shards, cannot continue from a store.
         holds: the name of the stage's suppress; None: it has none.

@@ -92,7 +92,7 @@ class _OfWindows(Answer):
 
     @property
     def shard(self) -> int | None:  # type: ignore[override]
-        """The shard of the key, if it is said whole."""
+        """The shard of the key, if the whole key is given."""
         keys = self._plan.key_schema
         if not keys.names or not set(keys.names) <= self.key.keys():
             return None
