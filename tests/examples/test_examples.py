@@ -327,6 +327,7 @@ def test_main_job_replays_flights_and_all_its_checks_hold(root, capsys, spark, m
         assert database.execute("SELECT count(*), sum(departures) FROM hourly").fetchone() == (115, 1783)
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_flights_are_joined_with_their_weather_and_the_check_holds(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
@@ -338,6 +339,7 @@ def test_flights_are_joined_with_their_weather_and_the_check_holds(root, capsys,
     assert check == "holds: the stream equals the batch join"
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_delays_and_weather_are_joined_by_hour_and_the_check_holds(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
@@ -348,6 +350,7 @@ def test_delays_and_weather_are_joined_by_hour_and_the_check_holds(root, capsys,
     assert check == "holds: the stream equals the batch join"
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:
@@ -358,6 +361,7 @@ def test_a_chain_of_sessions_and_days_equals_pandas(root, capsys, spark):
     assert check == "holds: the stream equals the batch computation"
 
 
+@pytest.mark.deep
 @pytest.mark.spark
 def test_the_last_departures_are_the_frames_of_spark(root, capsys, spark):
     with pytest.raises(SystemExit) as ended:

@@ -12,6 +12,7 @@ from beamish.accumulations import CollectSet, Count, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always, Default
 from tests.agreement import differences
+from tests.cost import deep_after
 
 pytestmark = pytest.mark.spark
 
@@ -102,11 +103,14 @@ SHORT_WITH_CLOCK = (
 
 @pytest.mark.parametrize(
     ("name", "script", "restart_after", "timings"),
-    [
-        ("totals by total", SHORT, (), {"EARLY", "ON_TIME", "LATE"}),
-        ("three stages", SHORT, (1,), {"ON_TIME"}),
-        ("sessions, with the clock, into fixed windows", SHORT_WITH_CLOCK, (2,), {"EARLY", "ON_TIME"}),
-    ],
+    deep_after(
+        1,
+        [
+            ("totals by total", SHORT, (), {"EARLY", "ON_TIME", "LATE"}),
+            ("three stages", SHORT, (1,), {"ON_TIME"}),
+            ("sessions, with the clock, into fixed windows", SHORT_WITH_CLOCK, (2,), {"EARLY", "ON_TIME"}),
+        ],
+    ),
 )
 def test_chain_on_spark_equals_chain_in_process(spark, name, script, restart_after, timings):
     chain = CHAINS[name]
@@ -137,6 +141,7 @@ def test_chain_on_a_batch_dataframe_aggregates_twice(spark):
     assert sorted(map(tuple, panes)) == [(1, 1, "ON_TIME"), (2, 1, "ON_TIME")]
 
 
+@pytest.mark.deep
 def test_conditions_and_computed_columns_between_stages_are_the_same_on_spark(spark):
     first = TOTALS.where(pc.field("score") > 0).with_columns(half=pc.field("total").cast("double") / 2)
     second = BY_TOTAL.where(pc.field("half") < 3).accumulate(halves=Sum("half")).having(pc.field("users") > 0)
@@ -175,6 +180,7 @@ def live_on_spark(panes, folder):
 LIVE = {(2, 0): (2, ["ann", "bob"]), (1, 10): (1, ["bob"]), (7, 20): (1, ["cid"])}
 
 
+@pytest.mark.deep
 def test_chain_ends_under_available_now(scored, tmp_path):
     panes = CHAINS["totals by total"].apply(scored.stream(), shards=2)
     assert live_on_spark(panes, tmp_path) == LIVE

@@ -11,6 +11,7 @@ from beamish.accumulations import Collect, Count
 from beamish.testing import TestStream
 from beamish.triggers import Always
 from tests.agreement import differences
+from tests.cost import deep_after
 from tests.spark.writing import written
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
@@ -112,13 +113,16 @@ WINDOWED = KEYED.trigger(Always()).allowed_lateness(100).accumulate(n=Count(), i
 
 @pytest.mark.parametrize(
     "pipeline",
-    [
-        WINDOWED.window(bm.Sessions(5)).deduplicate("id").accumulating_and_retracting(),
-        WINDOWED.window({"short": bm.FixedWindows(10), "long": bm.SlidingWindows(20, 10)})
-        .deduplicate("id", within=25)
-        .accumulating(),
-        KEYED.deduplicate("id", within=25).with_dropped(),
-    ],
+    deep_after(
+        1,
+        [
+            WINDOWED.window(bm.Sessions(5)).deduplicate("id").accumulating_and_retracting(),
+            WINDOWED.window({"short": bm.FixedWindows(10), "long": bm.SlidingWindows(20, 10)})
+            .deduplicate("id", within=25)
+            .accumulating(),
+            KEYED.deduplicate("id", within=25).with_dropped(),
+        ],
+    ),
     ids=["sessions", "windowings", "rows"],
 )
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):

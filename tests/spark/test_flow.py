@@ -110,7 +110,7 @@ TREES = {
 }
 
 
-SAMPLE = ("two aggregates by key and window", "a side that follows the clock")  # the others in ``make test-deep``
+SAMPLE = ("a side that follows the clock",)  # the others in ``make test-deep``
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,7 @@ def test_drawn_pipelines_on_spark_give_what_the_engine_gives(spark, data):
     pipelines_agree(spark, data)
 
 
+@pytest.mark.deep
 @pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
@@ -220,6 +221,7 @@ def test_drawn_chains_on_spark_give_what_the_engine_gives(spark, data):
     chains_agree(spark, data, pipelines(accumulation=st.just(a.Count()), mode=st.just(retracting)), kinds=2)
 
 
+@pytest.mark.deep
 @pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
@@ -227,6 +229,7 @@ def test_drawn_merges_on_spark_give_what_the_engine_gives(spark, data):
     merges_agree(spark, data, st.just(False), panes=2)  # noqa: FBT003
 
 
+@pytest.mark.deep
 @pytest.mark.of_law("law-on-spark")
 @drawing(FEW)
 @given(data=st.data())
@@ -234,12 +237,14 @@ def test_drawn_joins_on_spark_give_what_the_engine_gives(spark, data):
     merges_agree(spark, data, st.just(True), panes=2)  # noqa: FBT003
 
 
+@pytest.mark.deep
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_trees_on_spark_give_what_the_engine_gives(spark, data):
     trees_agree(spark, data, panes=2)
 
 
+@pytest.mark.deep
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_suppressed_stages_on_spark_give_what_the_engine_gives(spark, data):
@@ -253,6 +258,7 @@ def test_drawn_changes_between_runs_on_spark_do_what_the_engine_does(spark, data
     changed_agree(spark, data, panes=2)
 
 
+@pytest.mark.deep
 @pytest.mark.of_law("law-changed-between-runs")
 @drawing(FEW)
 @given(data=st.data())

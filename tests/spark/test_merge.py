@@ -12,6 +12,7 @@ from beamish.accumulations import CoGroup, Count, FullOuterJoin, InnerJoin, Left
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.agreement import differences
+from tests.cost import deep_after
 from tests.said import evolve
 from tests.spark.conftest import Files
 
@@ -44,7 +45,7 @@ SCRIPT = (
 )
 
 
-@pytest.mark.parametrize("join", [InnerJoin, LeftOuterJoin, RightOuterJoin, FullOuterJoin])
+@pytest.mark.parametrize("join", deep_after(1, [InnerJoin, LeftOuterJoin, RightOuterJoin, FullOuterJoin]))
 def test_a_join_gives_on_spark_what_it_gives_in_process(spark, join):
     pipeline = retracting(merged(), pairs=join("orders", "clicks"))
     assert not differences(SCRIPT.on_spark(spark, pipeline), pipeline.run(SCRIPT), pipeline)
@@ -182,6 +183,7 @@ def test_keys_of_two_types_do_not_merge(inputs, spark):
         pipeline.apply(orders=orders, clicks=clicks.withColumn("uid", clicks.uid.cast("int")))
 
 
+@pytest.mark.deep
 def test_a_stage_after_a_join_gives_on_spark_what_it_gives_in_process(spark):
     joined = retracting(merged(), pairs=LeftOuterJoin("orders", "clicks"))
     chain = evolve(joined, with_dropped=False).then(
@@ -231,6 +233,7 @@ def test_batches_of_rows_at_most_a_span_apart_are_sparks_own_range_join(inputs, 
     assert rows[0] == rows[1] != []
 
 
+@pytest.mark.deep
 def test_conditions_of_inputs_do_on_spark_what_they_do_in_process(spark):
     large, of_page = pc.field("amount") > 5, pc.field("page") != "a"
     inputs = merged().flow.inputs

@@ -5,10 +5,11 @@ import random
 import pytest
 
 import beamish as bm
+from tests.cost import deep_after
 from tools.mishaps import MISHAPS, Scene, happens
 
 
-@pytest.mark.parametrize("name", ["a reader in this process", "two drivers"])
+@pytest.mark.parametrize("name", deep_after(1, ["a reader in this process", "two drivers"]))
 def test_a_table_is_right_or_its_query_is_refused(spark, name):
     wrong, errors = happens(spark, name, "sqlite", seed=5)
     assert not wrong

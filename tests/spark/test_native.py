@@ -12,6 +12,7 @@ from beamish.accumulations import Collect, Count, CountDistinct, Max, Mean, Min,
 from beamish.spark.compile.batch import engine_panes
 from beamish.spark.compile.inputs import name_inputs
 from beamish.spark.compile.native import native_panes, why_not_native
+from tests.cost import deep_after
 
 pytestmark = pytest.mark.spark
 
@@ -83,7 +84,7 @@ def by_window(df):
     return sorted(found, key=lambda row: (str(row.get("k")), str(row["window"])))
 
 
-@pytest.mark.parametrize("window", WINDOWS, ids=repr)
+@pytest.mark.parametrize("window", deep_after(4, WINDOWS), ids=repr)
 def test_native_plan_equals_engine(rows, window):
     combiners = iter(bm.TimestampCombiner)
     for keys in ((), ("k",)):

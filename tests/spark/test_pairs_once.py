@@ -90,6 +90,7 @@ def test_a_checkpoint_says_which_pairs_are_due(spark, tmp_path):
     assert due(before) == [(1, [("tea", 2)])]
 
 
+@pytest.mark.deep
 @drawing(FEW)
 @given(data=st.data())
 def test_drawn_joins_that_give_each_pair_once_on_spark_give_what_the_engine_gives(spark, data):

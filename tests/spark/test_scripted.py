@@ -11,6 +11,7 @@ from beamish.spark.rows.pack import NO_CLOCK
 from beamish.spark.scripted import clock_rows, cut
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
+from tests.cost import deep_after
 from tests.said import evolve
 
 NO_SESSION = SimpleNamespace(readStream=None)
@@ -135,20 +136,27 @@ TWO_STAGES_STEPS = (
 
 @pytest.mark.parametrize(
     ("pipeline", "script", "options"),
-    [
-        pytest.param(FIXED, FIXED_SCRIPT, {}, id="timers wake the shards"),
-        pytest.param(
-            FIXED,
-            FIXED_SCRIPT,
-            {"shards": 4, "partitions": 1, "restart_after": (0, 3), "heartbeats": True},
-            id="heartbeats wake them, restarts",
-        ),
-        pytest.param(IDLE_SESSIONS, IDLE_SCRIPT, {"restart_after": (8,)}, id="idle sessions, a restart"),
-        pytest.param(LAGGING, LAGGING_SCRIPT, {}, id="processing time lag"),
-        pytest.param(FIXED, FIXED_STEPS, {"restart_after": (1,)}, id="whole steps, a restart"),
-        pytest.param(IDLE_SESSIONS, IDLE_STEPS, {"restart_after": (1,)}, id="whole steps of idle sessions, a restart"),
-        pytest.param(TWO_STAGES, TWO_STAGES_STEPS, {"restart_after": (0,)}, id="whole steps of two stages, a restart"),
-    ],
+    deep_after(
+        3,
+        [
+            pytest.param(FIXED, FIXED_SCRIPT, {}, id="timers wake the shards"),
+            pytest.param(
+                FIXED,
+                FIXED_SCRIPT,
+                {"shards": 4, "partitions": 1, "restart_after": (0, 3), "heartbeats": True},
+                id="heartbeats wake them, restarts",
+            ),
+            pytest.param(IDLE_SESSIONS, IDLE_SCRIPT, {"restart_after": (8,)}, id="idle sessions, a restart"),
+            pytest.param(LAGGING, LAGGING_SCRIPT, {}, id="processing time lag"),
+            pytest.param(FIXED, FIXED_STEPS, {"restart_after": (1,)}, id="whole steps, a restart"),
+            pytest.param(
+                IDLE_SESSIONS, IDLE_STEPS, {"restart_after": (1,)}, id="whole steps of idle sessions, a restart"
+            ),
+            pytest.param(
+                TWO_STAGES, TWO_STAGES_STEPS, {"restart_after": (0,)}, id="whole steps of two stages, a restart"
+            ),
+        ],
+    ),
 )
 def test_a_script_gives_the_same_panes_on_spark(spark, by_key, pipeline, script, options):
     expected = script.trace(pipeline)

@@ -11,6 +11,7 @@ import beamish as bm
 from beamish.accumulations import Count, LeftOuterJoin, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
+from tests.cost import deep_after
 
 SOURCE = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).key_by("k")
 TOTALS = SOURCE.window(bm.FixedWindows(10)).trigger(Always()).allowed_lateness(20).accumulate(total=Sum("v"))
@@ -40,22 +41,25 @@ def check(spark, by_key, pipeline, script, **options):
 
 @pytest.mark.parametrize(
     "pipeline",
-    {
-        "event": TOTALS.accumulating_and_retracting().suppress(bm.UntilTimeLimit(5, clock="event")),
-        "closes, then by the key": TOTALS.accumulating()
-        .suppress(bm.UntilWindowCloses())
-        .then(
-            bm.Pipeline()
-            .key_by("k")
-            .window(bm.FixedWindows(60))
-            .allowed_lateness(20)
-            .accumulating()
-            .accumulate(totals=Sum("total"))
-        ),
-        "early": TOTALS.discarding().suppress(
-            bm.UntilTimeLimit(15, clock="processing"), buffer=bm.Buffer(max_records=1)
-        ),
-    }.values(),
+    deep_after(
+        2,
+        {
+            "event": TOTALS.accumulating_and_retracting().suppress(bm.UntilTimeLimit(5, clock="event")),
+            "closes, then by the key": TOTALS.accumulating()
+            .suppress(bm.UntilWindowCloses())
+            .then(
+                bm.Pipeline()
+                .key_by("k")
+                .window(bm.FixedWindows(60))
+                .allowed_lateness(20)
+                .accumulating()
+                .accumulate(totals=Sum("total"))
+            ),
+            "early": TOTALS.discarding().suppress(
+                bm.UntilTimeLimit(15, clock="processing"), buffer=bm.Buffer(max_records=1)
+            ),
+        }.values(),
+    ),
     ids=["event", "chain", "early"],
 )
 def test_a_suppressed_stage_gives_on_spark_what_it_gives_in_process_with_restarts_while_something_is_held(

@@ -125,6 +125,7 @@ def test_a_moved_checkpoint_is_carried_to_another_place(spark, files, run_query,
     assert came(PIPELINE, input_, there, 2, "team", "count") == [("blue", 1), ("red", 2)]
 
 
+@pytest.mark.deep
 def test_a_stage_that_is_not_keyed_has_one_shard_however_many_there_are(spark, files, run_query, tmp_path):
     pipeline = PIPELINE.discarding().then(bm.Pipeline().accumulate(count=Sum("count")))
     input_ = files(**COLUMNS).add(row(1, "red", 5), row(2, "blue", 6)).add(row(13, "red", 7))

@@ -12,6 +12,7 @@ from beamish.accumulations import CoGroup, Collect, Count, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterProcessingTime, AfterWatermark, Always
 from tests.agreement import differences
+from tests.cost import deep_after
 from tests.spark.test_laws_on_spark import EXAMPLES, agree, drawing, ends, short
 from tests.spark.writing import written
 from tests.strategies.row_windows import counted
@@ -141,15 +142,18 @@ EARLY = AfterWatermark(early=AfterProcessingTime(aligned_to="1 minute"), late=Al
 
 @pytest.mark.parametrize(
     "pipeline",
-    [
-        TIMED.window(bm.CountWindows(2, 1, idle=20)).trigger(EARLY).accumulating_and_retracting(),
-        TIMED.window(bm.CountWindows(3, numbered_by="i", delay=1))
-        .allowed_lateness(rows=3)
-        .trigger(EARLY)
-        .accumulating(),
-        TIMED.window(bm.CountWindows(4, over="stream", order_by="i")).discarding(),
-        TIMED.window(bm.CountSessions(1)).deduplicate("i", within=25).trigger(EARLY).accumulating_and_retracting(),
-    ],
+    deep_after(
+        1,
+        [
+            TIMED.window(bm.CountWindows(2, 1, idle=20)).trigger(EARLY).accumulating_and_retracting(),
+            TIMED.window(bm.CountWindows(3, numbered_by="i", delay=1))
+            .allowed_lateness(rows=3)
+            .trigger(EARLY)
+            .accumulating(),
+            TIMED.window(bm.CountWindows(4, over="stream", order_by="i")).discarding(),
+            TIMED.window(bm.CountSessions(1)).deduplicate("i", within=25).trigger(EARLY).accumulating_and_retracting(),
+        ],
+    ),
     ids=["idle", "brought", "stream", "sessions"],
 )
 def test_a_script_gives_the_same_on_spark_with_a_stop_in_the_middle(spark, pipeline):
@@ -173,6 +177,7 @@ def test_rows_of_two_inputs_without_event_time_count_together(spark):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.deep
 @drawing(max(EXAMPLES // 6, 1))
 @given(st.data())
 def test_drawn_windows_of_rows_give_the_same_on_spark(spark, data):
