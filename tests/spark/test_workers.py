@@ -103,6 +103,11 @@ def test_other_workers_are_asked(other):
     assert not workers._are_this_python(Session(**other))
 
 
-def test_workers_are_asked_where_beamish_is_not_installed(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("installed", "asked"), [(None, True), ("0.0.1", True), (bm.__version__, False)])
+def test_workers_are_asked_where_this_beamish_is_not_installed(monkeypatch, tmp_path, installed, asked):
+    """Another version may be installed than the one that the script finds by its path."""
+    if installed:
+        (tmp_path / "beamish.dist-info").mkdir()
+        (tmp_path / "beamish.dist-info" / "METADATA").write_text(f"Name: beamish\nVersion: {installed}\n")
     monkeypatch.setattr(workers.site, "getsitepackages", lambda: [str(tmp_path)])
-    assert not workers._are_this_python(Session())
+    assert workers._are_this_python(Session()) != asked

@@ -52,13 +52,13 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _are_this_python(spark: SparkSession) -> bool:
-    """Whether the workers start here, with this interpreter, and beamish is in its site-packages: they import what is imported here."""
-    python = shutil.which(spark.sparkContext.pythonExec)
+    """Whether the workers start here, with this interpreter, and this version of beamish is installed in it."""
+    python, here = shutil.which(spark.sparkContext.pythonExec), sys.modules["beamish"].__version__
     return (
         re.match(r"local(\[|$)", spark.sparkContext.master or "") is not None
         and python is not None
         and Path(python).absolute() == Path(sys.executable).absolute()
-        and any(True for _ in distributions(name="beamish", path=site.getsitepackages()))
+        and any(one.version == here for one in distributions(name="beamish", path=site.getsitepackages()))
     )
 
 
