@@ -107,7 +107,7 @@ def _shards(key: pa.Schema, rows: pa.Table, shards: int) -> Ints:
 
 
 def _of_owners(companions: pa.Table | None, rows: Ints, count: int) -> pa.Table | None:
-    """The companions of some rows of a segment of ``count`` rows, owners as places among them; None: there are none."""
+    """Companions of some rows of a segment of ``count`` rows, with owners as positions among these rows; None if empty."""
     if companions is None:
         return None
     place = np.full(count, -1)

@@ -1,4 +1,4 @@
-"""What is to be known of a stage from what its shards note, whatever of it is windows or not (docs/rules/running.md#inspect)."""
+"""Facts about a stage, read from the metadata of its shards (docs/rules/running.md#inspect)."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _follows_query(notes: Mapping[int, Store], about: Mapping[str, Any], clock_u
 
 
 def _json_notes(notes: Mapping[int, Store]) -> Iterator[Mapping[str, Any]]:
-    """What shards without windows note of themselves."""
+    """The metadata of shards without windows."""
     for store in notes.values():
         for entry in kind_entries():
             stored = store.get(entry) or b""

@@ -208,7 +208,7 @@ def _words_of(what: str, line: str) -> str:
 
 
 def _of_state(number: int, notes: Collection[DictStore], operator: Operator) -> Iterator[Change]:
-    """What the engine would refuse, then what it would carry over, once each."""
+    """Changes that the engine refuses, then those that it carries over, without duplicates."""
     told: dict[tuple[bool, str], Change] = {}
     for one in (part for store in notes for part in operator.compared(store)):
         told.setdefault((one.refused, one.what), Change(number, **attrs.asdict(one)))

@@ -1,4 +1,4 @@
-"""What the stages of a script keep, and why a window of it did not fire."""
+"""State of the stages after a script, and why a window did not fire."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def stage_meant(call: str, stage: int | None, with_windows: Sequence[int]) -> in
         with_windows: the numbers of those that have windows.
 
     Raises:
-        PipelineError: there is none, or several and none is named.
+        PipelineError: no stage has it, or several do and ``stage`` is missing.
     """
     if not with_windows:
         raise PipelineError(f"{call}(): no stage has windows to look into")

@@ -24,7 +24,7 @@ EVER = (-END_OF_TIME_US, END_OF_TIME_US)
 
 
 class Keeps(enum.StrEnum):
-    """What a stage keeps that can be shown: the calls of ``state()``."""
+    """Kinds of stored rows, one per call of ``state()``."""
 
     WINDOWS = "windows"
     ROWS = "rows"

@@ -75,7 +75,7 @@ class Segments(Protocol):
         ...
 
     def read_companions(self, number: int) -> pa.Table | None:
-        """The companions of a segment's rows; None: there are none."""
+        """The companions of a segment's rows; None if empty."""
         ...
 
 
