@@ -45,6 +45,14 @@ def test_the_unreleased_changes_fit_in_120_lines():
     assert unreleased.count("\n") < 120
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_table_begins_a_paragraph(name):
+    text = docs_counts.FENCE.sub("", PAGES[name])
+    assert not re.findall(r"(?m)^[^|\n].*\n\|.*\n\|-", text), (
+        "without an empty line before it, a table is shown as text"
+    )
+
+
 def test_sentences_cells_and_code_are_counted_apart():
     page = (
         "# A head\n\nOne `f(x, y)` two. Three [four](five.md).\n\n| six | < 7 |\n|---|---|\n\n```python\nx = 1\n```\n"

@@ -33,6 +33,8 @@ TOP = {
 LINKED = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)#\s]+)(#[\w-]+)?\)")
 RULE = re.compile(r"rules/[\w-]+\.md#")
 ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
+PROSE = re.compile(r"^```(text|python)\n(?=(?:(?!```).*\n)*?.{89})", re.MULTILINE)
+"""A block with a line that is wider than the column: the site wraps it."""
 
 
 def main() -> int:
@@ -75,7 +77,7 @@ def place(path: Path) -> str | None:
 
 
 def for_the_site(text: str, of: Path) -> str:
-    """A page with its links changed; what the site does not have keeps its words and loses its link."""
+    """A page with its links changed and its prose wrapped; what the site does not have keeps its words and loses its link."""
     depth = (place(of) or "").count("/")
 
     def link(found: re.Match[str]) -> str:
@@ -83,7 +85,7 @@ def for_the_site(text: str, of: Path) -> str:
         there = place(target) if target.is_relative_to(ROOT) else None
         return f"[{words}]({'../' * depth}{there}{anchor})" if there else words
 
-    return LINKED.sub(link, text)
+    return PROSE.sub(r"``` { .\1 .wrap }\n", LINKED.sub(link, text))
 
 
 def write_examples(folder: Path) -> None:
