@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
+PAGE = re.compile(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?")
 
-class OneExample(griffe.Extension):
-    """Our docstrings end with an "Example:"; griffe knows "Examples:"."""
+
+class Docstrings(griffe.Extension):
+    """Our docstrings end with an "Example:", which griffe knows as "Examples:", and name pages, which become links."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """When something is read."""
         if obj.docstring:
-            obj.docstring.value = re.sub(r"(?m)^Example:$", "Examples:", obj.docstring.value)
+            text = re.sub(r"(?m)^Example:$", "Examples:", obj.docstring.value)
+            obj.docstring.value = PAGE.sub(_link, text)
+
+
+def _link(found: re.Match[str]) -> str:
+    """A page, as the pages of the reference link to it."""
+    page, anchor = found[1], found[2]
+    words = (anchor or Path(page).stem).replace("-", " ")
+    return f"[{words}](../{page}{f'#{anchor}' if anchor else ''})"
 
 
 class AttrsSignatures(griffe.Extension):

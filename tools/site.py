@@ -85,7 +85,9 @@ def for_the_site(text: str, of: Path) -> str:
         there = place(target) if target.is_relative_to(ROOT) else None
         return f"[{words}]({'../' * depth}{there}{anchor})" if there else words
 
-    return PROSE.sub(r"``` { .\1 .wrap }\n", LINKED.sub(link, text))
+    parts = re.split(r"(?ms)(^```.*?^```$)", text)  # every second one is code, which has no links
+    parts[::2] = [LINKED.sub(link, part) for part in parts[::2]]
+    return PROSE.sub(r"``` { .\1 .wrap }\n", "".join(parts))
 
 
 def write_examples(folder: Path) -> None:

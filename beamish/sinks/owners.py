@@ -37,6 +37,8 @@ def make_marks(cursor: Any, database: Database, table: TableName, *, create: boo
         if columns
         else f"CREATE TABLE {marks.sql} ({_COLUMNS})"
     )
+    if not columns and table.schema is not None:
+        database.check_schema(cursor, table.schema)
     if not create:
         raise SinkError(
             f"table {table}: with create=False {marks}, which says which query owns a table, must be there too: {wanted}"

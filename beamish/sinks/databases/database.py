@@ -78,6 +78,17 @@ class Database:
     def lock(self, cursor: Any, table: TableName) -> None:
         """Make this transaction the only one that writes the table."""
 
+    def check_schema(self, cursor: Any, schema: str) -> None:
+        """Check that a schema exists; case is ignored.
+
+        Raises:
+            SinkError: it does not exist; the message has the statement that creates it.
+        """
+        if not rows_of(cursor, f"SELECT 1 FROM pg_namespace WHERE lower(nspname) = lower({literal(schema)})"):
+            raise SinkError(
+                f"{self.title}: the schema {schema!r} does not exist; create it: CREATE SCHEMA {quoted(schema)}"
+            )
+
     def columns(self, cursor: Any, table: TableName) -> Mapping[str, str]:
         """The columns of a table with their types; empty: there is no such table."""
         raise NotImplementedError
