@@ -149,7 +149,7 @@ def evolve(pipeline: bm.Pipeline, **changes: Any) -> bm.Pipeline:
     if of_input:
         (only,) = inputs
         inputs = (attrs.evolve(only, **of_input),)
-    stage = WindowStage(attrs.evolve(stage.options, **changes))
+    stage = stage.declaring("evolve", **changes)
     return bm.Pipeline(Flow(Suppressed(stage, suppress) if suppress else stage, inputs))
 
 

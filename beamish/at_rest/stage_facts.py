@@ -10,14 +10,20 @@ from typing import Any, cast
 import attrs
 import pyarrow as pa
 
-from beamish.contract.at_rest import Asked, AtRest, Keeps
+from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
 from beamish.contract.input_schemas import TAKES
 from beamish.contract.store import ABOUT, REPORTS, DictStore, Store
-from beamish.kinds.window.at_rest import Plans, Windows, key_schema
+from beamish.kinds.window.at_rest import Windows
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.stored_windows import SegmentFacts, noted_windows
+from beamish.kinds.window.stored_windows import SegmentFacts
+from beamish.kinds.window.windowings_at_rest import (
+    Plans,
+    answer_of_each,
+    dropped_of_windowings,
+    key_schema,
+    noted_windowings,
+)
 from beamish.tables.notes import kind_entries
-from beamish.tables.stored_tables import WINDOWINGS
 from beamish.watermarks import NO_WATERMARK_US
 
 
@@ -109,13 +115,13 @@ class StageFacts:
         """How many windows are kept."""
         return sum(segment.windows for segment in self.segments)
 
-    def asked(self, asked: Asked, *, segment: str | None = None) -> Windows:
+    def asked(self, asked: Asked, *, segment: str | None = None) -> Answer:
         """Its windows that are meant, with what they wait for; ``segment``: only those of this entry.
 
         Raises:
             OptionError: there is no such key column.
         """
-        return Windows.asked(self.plans, asked, clocks=(self.watermark_us, self.clock_us), segment=segment)
+        return answer_of_each(self.plans, asked, clocks=(self.watermark_us, self.clock_us), segment=segment)
 
 
 def stage_facts(
@@ -140,14 +146,17 @@ def stage_facts(
     if about is None:
         stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), None)
         about = {} if stored is None else json.loads(stored)
-    names = next((json.loads(one) for store in notes.values() if (one := store.get(WINDOWINGS)) is not None), [None])
     spark = [json.loads(one) for store in notes.values() if (one := store.get("spark")) is not None]
-    plans = {} if known is None else cast("Windows", known.answer(Asked(Keeps.WINDOWS))).plans
-    windows = noted_windows(notes, names, about, plans)
-    abouts = windows.abouts or list(_json_notes(notes))
+    known_plans = {} if known is None else cast("Windows", known.answer(Asked(Keeps.WINDOWS))).plans
+    noted = noted_windowings(notes, about, known_plans)
+    plans = {name: one.plan for name, one in noted.items() if one.plan is not None}
+    first = next(iter(noted.values()))
+    of_shards = [[one.abouts[shard] for one in noted.values() if shard in one.abouts] for shard in notes]
+    of_shards = of_shards if plans else [[said] for said in _json_notes(notes)]
+    abouts = [said for of_shard in of_shards for said in of_shard]
     dropped: Counter[str] = Counter()
-    for said in abouts:
-        dropped.update(said.get("dropped", {}))
+    for of_shard in of_shards:
+        dropped.update(dropped_of_windowings(said["dropped"] for said in of_shard))
     clock_us = max((said["clocks"]["clock_us"] for said in abouts), default=0)
     follows_query = _follows_query(notes, about, clock_us)
     query_us = query_us if follows_query else NO_WATERMARK_US
@@ -155,18 +164,18 @@ def stage_facts(
         number=about.get("stage", 0),
         of=about.get("stages", 0),
         about=about,
-        plans=windows.plans,
-        inputs=_inputs(abouts, about, query_us, has_windows=bool(windows.plans)),
+        plans=plans,
+        inputs=_inputs(abouts, about, query_us, has_windows=bool(plans)),
         watermark_us=max([query_us, *(said["clocks"]["watermark_us"] for said in abouts)]),
         clock_us=clock_us,
         follows_query=follows_query,
         shards=spark[0]["shards"] if spark else len(notes),
         stored_shards=sorted(notes),
-        segments=windows.segments,
+        segments=sorted((of for one in noted.values() for of in one.segments), key=lambda of: of.shard),
         dropped=dict(sorted(dropped.items())),
         rows_out=sum(one.get("rows", 0) for one in spark) if spark else None,
-        held=_held(windows.held),
-        unknown=list(_unknown(windows.plans, about)),
+        held=_held([held for said in first.abouts.values() if (held := said.get("held"))]),
+        unknown=list(_unknown(plans, about)),
     )
 
 

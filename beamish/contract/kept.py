@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import attrs
 import pyarrow as pa
 
-from beamish.contract.store import DictStore, Store
+from beamish.contract.store import Store
 from beamish.kernels.arrays import Ints
 
 INDEX = "index"
@@ -111,5 +111,5 @@ class Note:
     entries: frozenset[str]
     read: Callable[[Store], dict[str, Any] | None]
     write: Callable[[Store, Mapping[str, Any]], None]
-    check: Callable[[DictStore], object]
+    check: Callable[[Store], object]
     holds: str | None = None

@@ -20,7 +20,7 @@ from beamish.contract.at_rest import AtRest, Keeps
 from beamish.contract.input_schemas import noted_takes
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Relation
-from beamish.contract.store import DictStore
+from beamish.contract.store import DictStore, Store
 from beamish.errors import PipelineError
 
 
@@ -171,7 +171,7 @@ class Stage(Protocol):
         """What ``state()`` can show of it, and by which name it is asked for where there are several."""
         return {}
 
-    def noted(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps) -> Sequence[Relation]:
+    def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         """What it takes, with the columns that its shards noted; ``what`` is asked for.
 
         Raises:

@@ -5,7 +5,7 @@ s<number>   a segment: windows (kinds/window/segments.py)
 i<number>   the inherited panes of a segment's windows (the same)
 takes       the columns that the stage takes, as JSON (contract/input_schemas.py)
 about       what the stage is, as JSON (description.py); the runner on Spark keeps it
-windowings  the names of several windowings, as JSON (kinds/window/several.py); each has its entries under its name: name/s1
+windowings  the names of several windowings, as JSON (kinds/window/windowings.py); each has its entries under its name: name/s1
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def held(
     behind = max((one.flow.gives.behind_us for one in inputs if isinstance(one, Panes)), default=0)
     assert isinstance(flow.stage, WindowStage)
     lateness = max(flow.stage.options.allowed_lateness.us, behind)
-    stage = WindowStage(attrs.evolve(flow.stage.options, allowed_lateness=Duration(lateness)))
+    stage = flow.stage.declaring("held", allowed_lateness=Duration(lateness))
     plain = Flow(stage, tuple(inputs))
     if not draw(some):
         return plain

@@ -16,7 +16,7 @@ from beamish.contract.input_schemas import widest, with_schemas
 from beamish.contract.operator import Operator
 from beamish.contract.relation import Follows, Relation
 from beamish.contract.stage import Stage
-from beamish.contract.store import DictStore
+from beamish.contract.store import Store
 from beamish.errors import PipelineError, StateError
 from beamish.kinds.suppress.held_store import held_store
 from beamish.kinds.suppress.operator import SuppressOperator
@@ -112,7 +112,7 @@ class Suppressed(Stage):
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
         return {**self.of.keeps(takes), Keeps.HELD: self.suppress.name}
 
-    def noted(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps) -> Sequence[Relation]:
+    def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
         name = self.suppress.name
         abouts = [about for store in notes if "takes" in (about := held_store(store, name).about)]
         schemas = widest(json.dumps(about["takes"]).encode() for about in abouts)

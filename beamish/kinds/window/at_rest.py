@@ -2,7 +2,6 @@
 
 columns of windows:
     key             struct of the key columns; not there where the pipeline is not keyed
-    windowing       under several windowings the name of one
     window          its bounds
     values          struct: what a pane would hold now; null of a closed window
     new_rows        bigint: rows that are in no pane yet
@@ -15,7 +14,7 @@ and where it is asked at which clocks they wait:
     expires         timestamp: the watermark at which it expires; null: the end of time, or windows are of rows
     waits_for       text, in words that follow "it waits for"; null of a closed window, or where the trigger is unknown
 
-columns of rows: the keys, ``windowing``, ``time`` or of windows of rows ``number``, ``row``: the columns that are kept.
+columns of rows: the keys, ``time`` or of windows of rows ``number``, ``row``: the columns that are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.at_rest import EVER, Answer, Asked, read_key
+from beamish.contract.at_rest import EVER, Answer, Asked, Keeps, read_key
 from beamish.contract.pane_columns import TIMINGS, window_column
 from beamish.contract.schemas import TIMESTAMP
 from beamish.contract.sharding import shard_of
@@ -51,22 +50,12 @@ from beamish.kinds.window.read_identity import ReadPlan
 from beamish.kinds.window.stored_windows import read_index, read_windows
 from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
 from beamish.tables.pool import columns_under
-from beamish.tables.prefixed import under
 from beamish.tables.stored_tables import segment_name
 from beamish.tables.working_table import new_columns
 from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
 from beamish.watermarks import NO_WATERMARK_US
-from beamish.windows.windowings import WINDOWING
 
-Plans = Mapping[str | None, ReadPlan]
-"""The plans of a stage, by the name of the windowing; of one without a name None."""
 TIME, NUMBER, ROW = "time", "number", "row"
-
-
-def key_schema(plans: Plans) -> pa.Schema:
-    """By which columns windows are told apart: the keys, and under several windowings ``windowing``."""
-    keys = next((of.plan.key_schema for of in plans.values()), pa.schema([]))
-    return keys if None in plans or not plans else keys.append(pa.field(WINDOWING, pa.string()))
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -74,34 +63,40 @@ class _OfWindows(Answer):
     """An answer from the windows of a stage's shards.
 
     Attributes:
-        plans: of the stage.
+        of_plan: the stage's plan.
         key: values of key columns, those of others may be anything.
         span: which windows, microseconds since the epoch or numbers of rows.
         segment: the name of the only entry that is read; None: all of the span.
     """
 
-    plans: Plans
+    of_plan: ReadPlan
     key: Mapping[str, Any]
     span: tuple[int, int]
     segment: str | None = None
 
     @property
+    def plan(self) -> WindowPlan:
+        """As far as it is known."""
+        return self.of_plan.plan
+
+    @property
+    def plans(self) -> Mapping[str | None, ReadPlan]:
+        """The same, as of several windowings; it has no name."""
+        return {None: self.of_plan}
+
+    @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of the key columns."""
-        return tuple(key_schema(self.plans).names)
+        return self.plan.keys
 
     @property
     def shard(self) -> int | None:  # type: ignore[override]
         """The shard of the key, if the whole key is given."""
-        keys = self._plan.key_schema
+        keys = self.plan.key_schema
         if not keys.names or not set(keys.names) <= self.key.keys():
             return None
         row = pa.table([pa.array([self.key[field.name]], field.type) for field in keys], schema=keys)
-        return shard_of(row, self._plan.shards)
-
-    @property
-    def _plan(self) -> WindowPlan:
-        return next(iter(self.plans.values())).plan
+        return shard_of(row, self.plan.shards)
 
     @property
     def _span_read(self) -> tuple[int, int]:
@@ -109,36 +104,18 @@ class _OfWindows(Answer):
         return self.span
 
     def needs(self, notes: Store) -> Iterator[str]:
-        for name, _, own in self._each(notes):
-            prefix = "" if name is None else f"{name}/"
-            yield from (prefix + segment_name(number) for number in self._segments(name, own))
-            if self._plan.counts_rows:
-                yield f"{prefix}{NAME}/"
+        yield from map(segment_name, self._segments(notes))
+        if self.plan.counts_rows:
+            yield f"{NAME}/"
 
-    def _each(self, store: Store) -> Iterator[tuple[str | None, ReadPlan, Store]]:
-        """The windowings that are meant."""
-        for name, of in self.plans.items():
-            if name is None or self.key.get(WINDOWING, name) == name:
-                yield name, of, under(name, store)
-
-    def _segments(self, name: str | None, store: Store) -> list[int]:
+    def _segments(self, store: Store) -> list[int]:
         found = read_index(store).overlapping(self._span_read)
-        prefix = "" if name is None else f"{name}/"
-        return found if self.segment is None else [one for one in found if prefix + segment_name(one) == self.segment]
+        return found if self.segment is None else [one for one in found if segment_name(one) == self.segment]
 
-    def _read(self, name: str | None, plan: WindowPlan, store: Store, triggers: Iterable[str] = ()) -> pa.Table:
-        """The windows of a windowing, as ``read_windows`` has them."""
-        key = {column: value for column, value in self.key.items() if column in plan.key_schema.names}
-        segments = self._segments(name, store)
-        return read_windows(plan, store, segments, span=self._span_read, key=key, triggers=triggers)
-
-    def read(self, store: Store) -> pa.Table:
-        tables = [self._shown(name, of, own) for name, of, own in self._each(store)]
-        return pa.concat_tables([self.schema.empty_table(), *tables])
-
-    def _shown(self, name: str | None, of: ReadPlan, store: Store) -> pa.Table:
-        """The rows of a windowing."""
-        raise NotImplementedError
+    def _read(self, store: Store, triggers: Iterable[str] = ()) -> pa.Table:
+        """The windows, as ``read_windows`` has them."""
+        segments = self._segments(store)
+        return read_windows(self.plan, store, segments, span=self._span_read, key=self.key, triggers=triggers)
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -152,18 +129,17 @@ class Windows(_OfWindows):
     clocks: tuple[int, int] | None = None
 
     @classmethod
-    def asked(cls, plans: Plans, asked: Asked, **more: Any) -> Windows:
+    def asked(cls, of: ReadPlan, asked: Asked, **more: Any) -> Windows:
         """The answer to a question; an OptionError is raised if there is no such key column."""
-        return cls(plans=plans, key=read_key(asked.what, asked.key, key_schema(plans)), span=asked.span, **more)
+        return cls(of_plan=of, key=read_key(asked.what, asked.key, of.plan.key_schema), span=asked.span, **more)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns, as the head of this file has them."""
-        plan = self._plan
+        plan = self.plan
         values = pa.struct(list(plan.value_schema)) if plan.value_schema.names else None
         columns = {
             "key": pa.struct(list(plan.key_schema)) if plan.keys else None,
-            WINDOWING: None if None in self.plans else pa.string(),
             "window": plan.window_type,
             "values": values,
             "new_rows": pa.int64(),
@@ -180,23 +156,23 @@ class Windows(_OfWindows):
         columns |= {"closed": pa.bool_()} if self.clocks is None else waits
         return pa.schema([(name, type_) for name, type_ in columns.items() if type_ is not None])
 
-    def _shown(self, name: str | None, of: ReadPlan, store: Store) -> pa.Table:
-        about, trigger = read_index(store).about, of.trigger
-        is_new = bool(about) and not same_identity(about["changeable"]["trigger"], of.plan.changeable["trigger"])
+    def read(self, store: Store) -> pa.Table:
+        plan, about, trigger = self.plan, read_index(store).about, self.of_plan.trigger
+        is_new = bool(about) and not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"])
         asked = None if self.clocks is None or is_new else trigger
-        stored = self._read(name, of.plan, store, () if asked is None else dict(trigger_columns(asked)))
+        stored = self._read(store, () if asked is None else dict(trigger_columns(asked)))
         if not stored.num_rows:
             return self.schema.empty_table()
-        columns = _state_columns(name, of.plan, stored)
+        columns = _state_columns(plan, stored)
         if self.clocks is not None:
-            columns |= _past_columns(of.plan, stored)
-            progress = _progress(of.plan, store, stored, self.clocks[0])
+            columns |= _past_columns(plan, stored)
+            progress = _progress(plan, store, stored, self.clocks[0])
             columns |= {
                 "due": pa.nulls(stored.num_rows, TIMESTAMP),
                 "waits_for": pa.nulls(stored.num_rows, pa.string()),
             }
             if trigger is not None:
-                columns |= _waits(of.plan, trigger, stored, (progress, self.clocks[1]), is_new=is_new)
+                columns |= _waits(plan, trigger, stored, (progress, self.clocks[1]), is_new=is_new)
         return pa.table([columns[field.name] for field in self.schema], schema=self.schema)
 
 
@@ -213,7 +189,7 @@ def _progress(plan: WindowPlan, store: Store, stored: pa.Table, watermark_us: in
     return reaches.of(reaches.find(keys))
 
 
-def _state_columns(name: str | None, plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
+def _state_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
     """The columns of what a window is and holds."""
     rows, closed = stored.num_rows, stored["closed"].to_numpy()
     state = columns_under(stored, "state.", plan.state_schema)
@@ -221,7 +197,6 @@ def _state_columns(name: str | None, plan: WindowPlan, stored: pa.Table) -> dict
     open_ = pa.array(np.where(closed, -1, np.arange(rows)), mask=closed)
     return {
         "key": _struct(columns_under(stored, "key.", plan.key_schema), np.zeros(rows, bool)),
-        WINDOWING: pa.array([name] * rows, pa.string()),
         "window": window_column({**bounds, "windowless": np.zeros(rows, bool)}, plan.window_type),
         "values": _struct(extract(plan, state.take(open_)), closed),
         "new_rows": stored["unemitted_rows"],
@@ -331,22 +306,21 @@ class Rows(_OfWindows):
     schema: pa.Schema
 
     @classmethod
-    def asked(cls, plans: Plans, asked: Asked) -> Rows:
+    def asked(cls, of: ReadPlan, asked: Asked, **more: Any) -> Rows:
         """The answer to a question; an OptionError is raised if there is no such key column, a PipelineError if nothing keeps such rows."""
-        keys, plan = key_schema(plans), next(iter(plans.values())).plan
-        schema = _rows_schema(plan, keys, asked.of)
-        key = read_key(asked.what, asked.key, keys)
-        return cls(plans=plans, key=key, span=asked.span, of=asked.of, schema=schema)
+        schema = _rows_schema(of.plan, asked.of)
+        key = read_key(asked.what, asked.key, of.plan.key_schema)
+        return cls(of_plan=of, key=key, span=asked.span, of=asked.of, schema=schema, **more)
 
     @property
     def _span_read(self) -> tuple[int, int]:
         # A window of one's own may lie elsewhere than its rows.
-        return self.span if all(of.plan.window.holds_its_rows for of in self.plans.values()) else EVER
+        return self.span if self.plan.window.holds_its_rows else EVER
 
-    def _shown(self, name: str | None, of: ReadPlan, store: Store) -> pa.Table:
-        plan = of.plan
+    def read(self, store: Store) -> pa.Table:
+        plan = self.plan
         bound, called = keeper(plan, self.of)
-        table = self._read(name, plan, store)
+        table = self._read(store)
         table = table.filter(pa.array(~table["closed"].to_numpy()))
         lists = bound.state_of(columns_under(table, "state.", plan.state_schema).columns)
         state = [column.combine_chunks() for column in lists]
@@ -356,10 +330,14 @@ class Rows(_OfWindows):
         keys = [pick(table[f"key.{key}"].combine_chunks(), window) for key in plan.key_schema.names]
         once = _once(keys, place, rows, window)
         place, rows, keys = place[once], pick(rows, once), [pick(column, once) for column in keys]
-        named = [] if name is None else [pa.array([name] * len(place), pa.string())]
         where = pa.array(place) if plan.counts_rows else pa.array(place).cast(TIMESTAMP)
-        columns = [*keys, *named, where, cast(rows, self.schema.field(ROW).type)]
+        columns = [*keys, where, cast(rows, self.schema.field(ROW).type)]
         return pa.table(columns, schema=self.schema)
+
+
+def answer_of(of: ReadPlan, asked: Asked, **more: Any) -> Windows | Rows:
+    """The answer to a question about windows or their rows; ``more``: of ``Windows`` or ``Rows``."""
+    return (Rows if asked.what is Keeps.ROWS else Windows).asked(of, asked, **more)
 
 
 def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:
@@ -392,16 +370,16 @@ def _names(bound: BoundAccumulation) -> list[str]:
     return [name or bound.name for name in bound.accumulation.kept(bound.types)]
 
 
-def _rows_schema(plan: WindowPlan, keys: pa.Schema, of: str | None) -> pa.Schema:
+def _rows_schema(plan: WindowPlan, of: str | None) -> pa.Schema:
     bound, name = keeper(plan, of)
     kept = bound.accumulation.kept(bound.types)
     place = (NUMBER, pa.int64()) if plan.counts_rows else (TIME, TIMESTAMP)
-    for key in keys.names:
+    for key in plan.keys:
         if key in (place[0], ROW):
             raise PipelineError(
                 f"rows(): {key!r} is a key column, and what rows() calls one of its own; rename it before"
             )
-    return pa.schema([*keys, place, (ROW, kept["" if "" in kept else name])])
+    return pa.schema([*plan.key_schema, place, (ROW, kept["" if "" in kept else name])])
 
 
 def _once(keys: Sequence[pa.Array], place: Ints, rows: pa.Array, window: Ints) -> Ints:

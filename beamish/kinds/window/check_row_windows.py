@@ -25,18 +25,10 @@ def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
     if options.window is None:
         _check_not_inherited(takes)
         return
-    named = options.window.windowings
-    by_rows = [name for name, one in named.items() if one.numbering is not None]
-    if by_rows and len(by_rows) < len(named):
-        of_time = next(name for name in named if name not in by_rows)
-        raise PipelineError(
-            f"window({options.window!r}): {by_rows[0]!r} is of rows, {of_time!r} of time; give each a pipeline of its own"
-        )
     _check_lateness(options)
-    if options.counts_rows:
-        for one in options.windowings.values() or (options,):
-            _check_counted(one, takes)
-    else:
+    if options.window.numbering is not None:
+        _check_counted(options, takes)
+    elif not options.counts_rows:
         _check_have_time(options, takes)
         _check_sampled(options.window, takes)
 
@@ -126,14 +118,13 @@ def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 def _check_sampled(window: WindowOption, takes: Sequence[Relation]) -> None:
     """Check that windows with gaps between them hold the ends of some of the windows that panes are in."""
-    for one in window.windowings.values() or (window,):
-        for relation in takes:
-            of = relation.window
-            if of is not None and relation.at_window_ends and _miss_all(one, of):
-                raise PipelineError(
-                    f"window({one!r}) over the panes of {of!r}: a pane is at the last microsecond of its window, and none of these is in "
-                    "a window; give another offset, or a period that is not above the size"
-                )
+    for relation in takes:
+        of = relation.window
+        if of is not None and relation.at_window_ends and _miss_all(window, of):
+            raise PipelineError(
+                f"window({window!r}) over the panes of {of!r}: a pane is at the last microsecond of its window, and none of these is in "
+                "a window; give another offset, or a period that is not above the size"
+            )
 
 
 def _miss_all(window: WindowOption, of: WindowOption) -> bool:

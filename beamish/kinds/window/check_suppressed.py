@@ -49,13 +49,7 @@ def check_suppress(options: WindowOptions, suppress: Suppress) -> None:
 
 
 def _lacks_timestamps(options: WindowOptions) -> bool:
-    return options.combiner is TimestampCombiner.END_OF_WINDOW and has_all_of_time(options)
-
-
-def has_all_of_time(options: WindowOptions) -> bool:
-    """Whether a windowing is all of time."""
-    of_each = options.windowings.values() or (options,)
-    return any(one.window is not None and one.window.is_all_of_time for one in of_each)
+    return options.combiner is TimestampCombiner.END_OF_WINDOW and options.never_ends
 
 
 def check_closes(options: WindowOptions, suppress: Suppress) -> None:
@@ -64,7 +58,7 @@ def check_closes(options: WindowOptions, suppress: Suppress) -> None:
     Raises:
         PipelineError: windows that are all of time never close.
     """
-    if isinstance(suppress.until, UntilWindowCloses) and has_all_of_time(options):
+    if isinstance(suppress.until, UntilWindowCloses) and options.never_ends:
         raise PipelineError(
             f"suppress({suppress.until!r}) over {options.window!r}: all of time never closes on a stream, so nothing would come "
             "out; say bm.UntilTimeLimit('1 minute', clock='processing'), or use windows that end"
@@ -84,7 +78,7 @@ def check_in_time(options: WindowOptions, relation: Relation) -> None:
             "that retracts"
         )
     lateness = options.allowed_lateness.us
-    if relation.behind_us > lateness and options.window is not None and not has_all_of_time(options):
+    if relation.behind_us > lateness and options.window is not None and not options.never_ends:
         least = Duration(relation.behind_us)
         raise PipelineError(
             f"a stage with allowed_lateness({options.allowed_lateness!r}): what a suppress holds, or a window gives when it expires, comes "

@@ -8,7 +8,7 @@ A row is dropped from a window (it expired, its trigger has finished), or, once 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,7 @@ from beamish.kinds.window.bundle import Bundle, plan_keys
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.pane import DropReason
 from beamish.watermarks import NO_WATERMARK_US
-
-_ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
 
 
 def timed_rows(bundle: Bundle) -> Flags:
@@ -148,16 +145,3 @@ def _as_listed(plan: WindowPlan, rows: pa.Table) -> pa.Array:
         mask = pa.array(which != number)
         parts.append(pa.StructArray.from_arrays(columns, fields=list(input_.type), mask=mask))
     return pa.StructArray.from_arrays(parts, fields=fields)
-
-
-def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The counts of several windowings over the same rows as one: by (row, window), and by row where there is none.
-
-    Each windowing counts every row that it drops for its event time; the one that was there longest counted all.
-    """
-    total: dict[str, int] = {}
-    for count in counts:
-        for reason, rows in count.items():
-            so_far = total.get(reason, 0)
-            total[reason] = max(so_far, rows) if reason in _ONCE_PER_ROW else so_far + rows
-    return total

@@ -5,7 +5,7 @@ A piece is packed while the next is read, and takes little memory; but each piec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from beamish.kernels.codes import factorize_rows, factorize_tuples, factorize_values
 from beamish.kernels.reserved import FIRST, LAST, ROWS, SLICE
@@ -18,29 +18,29 @@ _WORTH = 1.25
 """Payloads are put together if they have at least so many times the slices that are left."""
 
 
-def joined(plan: WindowPlan, packed: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Pairs of a shard's number and a payload, of one input, with those of slices put together; rows go on as they come."""
-    plans = list(plan.windowings.values()) or [plan]
-    held: dict[tuple[int, int], list[bytes]] = {}
+def joined(packed: Iterable[tuple[int, bytes]], plan_of: Callable[[bytes], WindowPlan]) -> Iterator[tuple[int, bytes]]:
+    """Pairs of a shard's number and a payload, of one input, with those of slices put together; rows go on as they come.
+
+    ``plan_of`` gives the plan that a payload was packed by.
+    """
+    held: dict[tuple[int, WindowPlan], list[bytes]] = {}
     size = 0
     for shard, payload in packed:
-        windowing = about(payload).get("windowings", [0])[0]
-        if not plans[windowing].preaggregates:
+        plan = plan_of(payload)
+        if not plan.preaggregates:
             yield shard, payload
             continue
-        held.setdefault((shard, windowing), []).append(payload)
+        held.setdefault((shard, plan), []).append(payload)
         size += len(payload)
         if size > _MOST_BYTES:
-            yield from _each_joined(plans, held)
+            yield from _each_joined(held)
             held, size = {}, 0
-    yield from _each_joined(plans, held)
+    yield from _each_joined(held)
 
 
-def _each_joined(
-    plans: Sequence[WindowPlan], held: Mapping[tuple[int, int], Sequence[bytes]]
-) -> Iterator[tuple[int, bytes]]:
-    for (shard, windowing), payloads in held.items():
-        for payload in _join(plans[windowing], payloads):
+def _each_joined(held: Mapping[tuple[int, WindowPlan], Sequence[bytes]]) -> Iterator[tuple[int, bytes]]:
+    for (shard, plan), payloads in held.items():
+        for payload in _join(plan, payloads):
             yield shard, payload
 
 

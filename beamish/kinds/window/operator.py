@@ -9,18 +9,19 @@ import attrs
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
-from beamish.contract.at_rest import Answer, Asked, Compared, Keeps
+from beamish.contract.at_rest import Answer, Asked, Compared
 from beamish.contract.conditions import columns_of_where
 from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Finish, Native, Operator, Shard
 from beamish.contract.pane_columns import Block
+from beamish.contract.relation import Relation
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.refine.refinement import Refinement
-from beamish.kinds.window.at_rest import Plans, Rows, Windows
+from beamish.kinds.window.at_rest import answer_of
 from beamish.kinds.window.compatibility import compared
 from beamish.kinds.window.firing import extract, repeats
 from beamish.kinds.window.joining import joined
@@ -30,42 +31,43 @@ from beamish.kinds.window.packing import pack_rows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_identity import ReadPlan
 from beamish.kinds.window.rows_taken import rows_taken
-from beamish.kinds.window.several import SeveralShards, pack_each
 from beamish.kinds.window.shard import WindowShard
-from beamish.kinds.window.tables import notes_of, tables_of
-from beamish.kinds.window.unusable import wanted_and_unusable
+from beamish.kinds.window.tables import note_of, tables_of
+from beamish.kinds.window.unusable import wanted_by
+from beamish.kinds.window.words import carried, kept
 from beamish.tables.notes import check_held
-from beamish.tables.prefixed import under
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
 
 
 @attrs.define(slots=False, eq=False)
 class WindowOperator(Operator):
-    """The operator of a window stage, under one windowing or several (see ``contract/operator.py``).
+    """The operator of a window stage (see ``contract/operator.py``).
 
     Attributes:
         plan: the stage's plan.
         policy: how its shards' windows are cut into segments.
-        refinement: what is computed of its panes, and left out; None: nothing.
+        refines: whether columns are computed of its panes, and some are left out, where that is declared.
         waits_for_pane: under a suppress, whether what a merged window takes back waits for its next pane.
+        of: what it gives, before it is refined.
     """
 
     plan: WindowPlan
     policy: SegmentPolicy = DEFAULT_POLICY
-    refinement: Refinement | None = attrs.field(default=None, kw_only=True)
+    refines: bool = attrs.field(default=True, kw_only=True)
     waits_for_pane: bool = attrs.field(default=False, kw_only=True)
+    of: Relation = attrs.field(default=attrs.Factory(lambda self: self.plan.gives, takes_self=True), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        plan = self.plan
+        plan, options = self.plan, self.plan.options
         self.takes, self.shards = plan.takes, plan.shards
-        self.gives = plan.gives if self.refinement is None else self.refinement.gives
+        refines = self.refines and (options.derived or options.having is not None)
+        self._refinement = Refinement(self.of, options.derived, options.having) if refines else None
+        self.gives = self.of if self._refinement is None else self._refinement.gives
         self.adds_up = plan.gives_accumulators
         self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
         self.moves_by(plan.policies)
-        self.needs_clock |= plan.options.trigger.needs_clock
+        self.needs_clock |= options.trigger.needs_clock
         self.identity = plan.identity
-        if plan.windowings:
-            self.identity = {"windowings": {name: one.identity for name, one in plan.windowings.items()}}
 
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
@@ -78,54 +80,56 @@ class WindowOperator(Operator):
         return [*own, *sign_column(relation)]
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        if not rows.num_rows:
-            return
-        if self.plan.options.drops_errors:
-            wanted, errors = wanted_and_unusable(self.plan, number, rows)
-            for message, of in errors:
-                yield from self._packed(number, of, error=message)
-        else:
-            wanted = self.plan.only_wanted(number, rows)
-        yield from self._packed(number, wanted)
+        for wanted, about in wanted_by(self._plans, number, rows):
+            yield from self.packed(number, wanted, about)
 
-    def _packed(self, number: int, rows: pa.Table, **about: Any) -> Iterator[tuple[int, bytes]]:
-        pack = pack_each if self.plan.windowings else pack_rows
-        yield from pack(self.plan, number, rows_taken(self.plan, number, rows), **about)
+    def packed(self, number: int, wanted: pa.Table, about: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
+        """Pack the rows that are taken; ``about``: further metadata of their payloads."""
+        return pack_rows(self.plan, number, rows_taken(self.plan, number, wanted), **about)
 
     def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
         packed = (each for rows in pieces for each in self.pack(number, rows))
-        return joined(self.plan, packed)
+        return joined(packed, self._plan_of)
+
+    @property
+    def _plans(self) -> Sequence[WindowPlan]:
+        """The plans of what takes the rows."""
+        return [self.plan]
+
+    def _plan_of(self, payload: bytes) -> WindowPlan:
+        """The plan that a payload was packed by."""
+        return self.plan
 
     def tables(self) -> Sequence[KeyedTable]:
-        return tables_of(self.plan)
+        return list(tables_of(self.plan))
 
     def notes(self) -> Sequence[Note]:
-        return notes_of(self.plan)
+        return [note_of(self.plan)]
 
     def observe(self) -> None:
-        for plan in (self.plan, *self.plan.windowings.values()):
-            plan.observed = True
+        self.plan.observed = True
 
     def open(self, store: Store) -> Shard:
-        shard_kind = SeveralShards if self.plan.windowings else WindowShard
-        shard = shard_kind(self, self.plan, store, self.policy)
+        shard = self._opened(store)
         if not self.plan.suppressed:
             check_held(shard.held, None)
         return shard
 
+    def _opened(self, store: Store) -> Shard:
+        return WindowShard(self, self.plan, store, self.policy)
+
+    def described(self) -> Iterator[tuple[str, str]]:
+        """Subjects and words, for explain."""
+        yield "carried", carried(self.plan)
+        yield "state", kept(self.plan)
+
     # What is kept, to look at (at_rest.py)
 
-    @property
-    def plans(self) -> Plans:
-        """The plan of each windowing, by name; of one without a name None."""
-        return {name: ReadPlan(plan) for name, plan in self.plan.by_windowing.items()}
-
     def answer(self, asked: Asked) -> Answer:
-        return (Rows if asked.what is Keeps.ROWS else Windows).asked(self.plans, asked)
+        return answer_of(ReadPlan(self.plan), asked)
 
     def compared(self, store: Store) -> Iterator[Compared]:
-        for name, plan in self.plan.by_windowing.items():
-            yield from compared(plan, under(name, store))
+        return compared(self.plan, store)
 
     # In a batch (spark/compile/batch.py)
 
@@ -134,24 +138,20 @@ class WindowOperator(Operator):
         return Native(Native.AGGREGATION, self.plan)
 
     @property
-    def parts(self) -> Mapping[str | None, Operator]:
-        of = self.plan.windowings
-        return {name: WindowOperator(plan) for name, plan in of.items()} if of else {None: self}
-
-    @property
     def unfinished(self) -> tuple[Operator, Finish | None]:
-        if self.refinement is None:
+        if self._refinement is None:
             return self, None
-        return attrs.evolve(self, refinement=None), self.refinement.refined_batches
+        return attrs.evolve(self, refines=False), self._refinement.refined_batches
 
     # Rows of updates, and what a suppress asks
 
     def rows(self, updates: Sequence[Updates]) -> pa.Table:
         rows = self.panes(updates)
-        return rows if self.refinement is None else self.refinement.refine(rows)
+        return rows if self._refinement is None else self._refinement.refine(rows)
 
     def panes(self, updates: Sequence[Updates]) -> pa.Table:
-        schema = self.plan.pane_schema
+        schema = self.of.schema
+        assert schema is not None  # noqa: S101 - it is bound
         return pa.concat_tables([self._whole(part).rows(schema) for part in updates] or [schema.empty_table()])
 
     def _whole(self, updates: Updates) -> Updates:

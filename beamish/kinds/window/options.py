@@ -16,6 +16,7 @@ from beamish.kinds.window.retention_option import Retention
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
 from beamish.triggers.default import Default
 from beamish.triggers.trigger import Trigger
+from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
 
 
@@ -61,6 +62,11 @@ class WindowOptions:
     def counts_rows(self) -> bool:
         """Whether windows are of rows."""
         return self.window is not None and self.window.counts_rows
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """How rows are numbered, where windows are of rows."""
+        return None if self.window is None else self.window.numbering
 
     @property
     def lateness(self) -> int:

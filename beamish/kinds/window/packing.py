@@ -11,7 +11,7 @@ columns of slices:  the key columns, the accumulators' state, and
     FIRST, LAST     int64: their earliest and latest event time (under a timestamp combiner, or where the query is observed)
 metadata (JSON):
     input           the number of the input that the rows are of
-    windowings      the numbers of the windowings that take them; absent where there is one without a name
+    windowings      which of several windowings take them (windowings.py); absent where there is one without a name
     untimed         number of rows without event time that were left out of slices
     out_of_range    number of rows that were left out of slices since their event time is out of range
     error           what was raised with its rows, which are dropped for it (unusable.py)

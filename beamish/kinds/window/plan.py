@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -33,7 +33,6 @@ from beamish.watermarks import Watermark
 from beamish.windows.inherited import InheritedWindows
 from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
-from beamish.windows.windowings import WINDOWING
 
 _END_US = np.iinfo(np.int64).max
 _FOLLOWS = {
@@ -56,7 +55,6 @@ class WindowPlan:
         shards: number of shards.
         accumulations: bound to their columns, in order.
         suppressed: whether its panes go to a suppress.
-        windowings: the plan of each of several windowings, by name; none: there is one windowing, without a name.
         observed: whether the query is observed, so that slices of rows carry their rows' times.
     """
 
@@ -66,7 +64,6 @@ class WindowPlan:
     shards: int
     accumulations: tuple[BoundAccumulation, ...]
     suppressed: bool = False
-    windowings: Mapping[str, WindowPlan] = attrs.Factory(dict)
     observed: bool = False
 
     @property
@@ -108,11 +105,6 @@ class WindowPlan:
     def retains(self) -> bool:
         """Whether a key keeps only so much of its past, so that its windows lie together."""
         return self.options.retention is not None
-
-    @property
-    def by_windowing(self) -> Mapping[str | None, WindowPlan]:
-        """The plan of each of several windowings, by name; or itself, without one."""
-        return dict(self.windowings.items()) or {None: self}
 
     @property
     def forget_after_us(self) -> int | None:
@@ -276,11 +268,6 @@ class WindowPlan:
         return frozenset((*self.id_schema.names, *(name for bound in self.accumulations for name in bound.columns)))
 
     @cached_property
-    def output_key_schema(self) -> pa.Schema:
-        """The key columns as they come out: with several windowings also the name of the windowing."""
-        return self.key_schema.append(pa.field(WINDOWING, pa.string())) if self.windowings else self.key_schema
-
-    @cached_property
     def keeper(self) -> BoundAccumulation | None:
         """What keeps the rows of windows, so that the removal of one that was dropped for an error is known; None: it need not be."""
         if not (self.options.drops_errors and self.signed):
@@ -352,7 +339,7 @@ class WindowPlan:
         """The output."""
         return pa.schema(
             [
-                *self.output_key_schema,
+                *self.key_schema,
                 ("window", self.window_type),
                 *self.output_schema,
                 ("pane", PANE),
@@ -417,18 +404,11 @@ def make_plan(
             *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
         ]
     )
-    return _make_plan(options, tuple(takes), schema, shards, suppressed=suppressed)
-
-
-def _make_plan(
-    options: WindowOptions, takes: tuple[Relation, ...], schema: pa.Schema, shards: int, *, suppressed: bool
-) -> WindowPlan:
     keys = takes[0].keys
     for name in keys:
         type_ = find_column(schema, f"key_by({name!r})", name).type
         if not is_groupable(type_):
             raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
-    window_columns = options.window.columns if options.window else ()
     for name in window_columns:
         find_column(schema, f"window({options.window!r})", name)
     accumulations = tuple(
@@ -453,11 +433,7 @@ def _make_plan(
         *(column for bound in accumulations for column in bound.columns),
     }
     travelling = [field for field in schema if everything or field.name in wanted]
-    windowings = {
-        name: _make_plan(windowing, takes, schema, shards, suppressed=suppressed)
-        for name, windowing in options.windowings.items()
-    }
-    return WindowPlan(options, takes, pa.schema(travelling), shards, accumulations, suppressed, windowings)
+    return WindowPlan(options, tuple(takes), pa.schema(travelling), shards, accumulations, suppressed)
 
 
 def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAccumulation]) -> None:
@@ -472,7 +448,7 @@ def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAcc
 
 def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
     """What is known of a window stage's panes before there is data."""
-    keys = (*takes[0].keys, *((WINDOWING,) if options.windowings else ()))
+    keys = takes[0].keys
     combines = options.combiner is not TimestampCombiner.END_OF_WINDOW
     return Relation(
         keys=keys,
@@ -499,8 +475,7 @@ def _behind_us(options: WindowOptions, takes: Sequence[Relation]) -> int:
 
 def _never_ends(options: WindowOptions) -> bool:
     """Whether a window of these ends at the end of time, or is of rows, so that its panes have no time of their own."""
-    options_of_each = options.windowings.values() or (options,)
-    return any(one.window is not None and (one.window.is_all_of_time or one.counts_rows) for one in options_of_each)
+    return options.never_ends or options.counts_rows
 
 
 def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:

@@ -49,8 +49,7 @@ def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
     """The event time of panes, and their windows where the stage keeps them."""
     time = panes["timestamp"].combine_chunks().cast(pa.int64())
     if WINDOW_START not in plan.columns:
-        taken = any(one.takes_untimed_panes for one in plan.by_windowing.values())
-        return {EVENT_TIME: pc.fill_null(time, NO_TIME_US) if taken else time}
+        return {EVENT_TIME: pc.fill_null(time, NO_TIME_US)}
     window = panes["window"].combine_chunks()
     end = _us(window.field("end"), END_OF_TIME_US)
     return {

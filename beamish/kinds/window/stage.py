@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.one_input import OfInput
@@ -14,19 +15,19 @@ from beamish.contract.input_schemas import noted_takes
 from beamish.contract.operator import Operator
 from beamish.contract.relation import PANE_COLUMNS, Relation
 from beamish.contract.stage import Stage
-from beamish.contract.store import DictStore
+from beamish.contract.store import Store
 from beamish.errors import PipelineError, StateError
 from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.kinds.deduplicate.words import check_deduplication
-from beamish.kinds.refine.refinement import Refinement
 from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.check_pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.check_row_windows import check_numbering
 from beamish.kinds.window.check_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.plan import gives, make_plan
+from beamish.kinds.window.plan import WindowPlan, gives, make_plan
+from beamish.kinds.window.windowings import WindowingsOperator
 from beamish.kinds.window.words import calls, describe, described
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.tables.prefixed import under
@@ -56,17 +57,17 @@ class WindowStage(Stage):
 
     @property
     def going_on(self) -> WindowStage:
-        return WindowStage(self.options.going_on)
+        return stage_of(self.options.going_on)
 
     def declaring(self, call: str, **changes: Any) -> WindowStage:
-        return WindowStage(attrs.evolve(self.options, **changes))
+        return stage_of(attrs.evolve(self.options, **changes))
 
     def declared(self, option: str) -> Any:
         return getattr(self.options, option)
 
     @property
     def final(self) -> WindowStage:
-        return WindowStage(self.options.final)
+        return stage_of(self.options.final)
 
     @property
     def needs_event_time(self) -> bool:
@@ -98,11 +99,6 @@ class WindowStage(Stage):
         for name, accumulation in options.accumulations.items():
             accumulation.check(name, merging=options.window is not None and options.window.merging)
             _check_inputs(name, accumulation, options, [relation.name for relation in takes if relation.name])
-        for name, windowing in options.windowings.items():
-            try:
-                WindowStage(windowing).check(takes)
-            except PipelineError as error:
-                raise PipelineError(f"windowing {name!r}: {error}") from None
         if self.suppress is not None:
             check_suppress(options, self.suppress)
             check_pairs_once_suppressed(self.options, self.suppress)
@@ -126,9 +122,7 @@ class WindowStage(Stage):
     def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
         options, name = self.options, takes[number].name
         asked = list(options.window.columns) if options.window else []
-        for windowing in options.windowings.values() or (options,):
-            numbering = windowing.window and windowing.window.numbering
-            asked += numbering.columns if numbering else ()
+        asked += options.numbering.columns if options.numbering else ()
         asked += options.deduplication.columns if options.deduplication else ()
         for accumulation in options.accumulations.values():
             asked += accumulation.columns_of(str(name)) if accumulation.names_of_inputs else accumulation.inputs or ()
@@ -143,22 +137,24 @@ class WindowStage(Stage):
         )
 
     def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        plan = self.plan(takes, self.shards_of(takes, shards))
+        return WindowOperator(plan, waits_for_pane=self._waits_for_pane)
+
+    def plan(self, takes: Sequence[Relation], shards: int) -> WindowPlan:
+        """Its plan, for so many shards."""
         options, suppress = self._with_inherited(takes), self.suppress
-        waits_for_pane = suppress is not None and options.retracts and not options.retracts_at_merge
         if suppress is not None and suppress.holds:
             options = attrs.evolve(options, retract_merged=None)  # what was let through only the suppress knows
-        plan = make_plan(options, takes, self._shards(takes, shards), suppressed=suppress is not None)
-        refines = options.derived or options.having is not None
-        refinement = Refinement(plan.gives, options.derived, options.having) if refines else None
-        return WindowOperator(plan, refinement=refinement, waits_for_pane=waits_for_pane)
+        return make_plan(options, takes, shards, suppressed=suppress is not None)
 
-    def _shards(self, takes: Sequence[Relation], shards: int) -> int:
+    @property
+    def _waits_for_pane(self) -> bool:
+        return self.suppress is not None and self.options.retracts and not self.options.retracts_at_merge
+
+    def shards_of(self, takes: Sequence[Relation], shards: int) -> int:
         """Into how many it can be cut: one where all rows are of one key, or are counted together."""
-        options = self.options
-        numberings = [
-            one.window.numbering for one in options.windowings.values() or (options,) if one.window is not None
-        ]
-        together = any(numbering is not None and numbering.over_stream for numbering in numberings)
+        numbering = self.options.numbering
+        together = numbering is not None and numbering.over_stream
         return shards if takes[0].keys and not together else 1
 
     def _with_inherited(self, takes: Sequence[Relation]) -> WindowOptions:
@@ -189,42 +185,85 @@ class WindowStage(Stage):
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
         return {Keeps.WINDOWS: None, Keeps.ROWS: None}
 
-    def noted(self, takes: Sequence[Relation], notes: Sequence[DictStore], what: Keeps) -> Sequence[Relation]:
-        stores = [under(name, store) for store in notes for name in (*self.options.windowings, None)]
-        with_windows = [store for store in stores if store.get(INDEX) is not None]
+    def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
+        with_windows = [store for store in notes if store.get(INDEX) is not None]
         if not with_windows:
             raise StateError("it has no windows of such a stage")
         return noted_takes(with_windows, takes)
 
     def describe(self, takes: Sequence[Relation], operator: Operator | None) -> Iterator[tuple[str, str]]:
-        options, plan = self._with_inherited(takes), operator.plan if isinstance(operator, WindowOperator) else None
-        yield from describe(options, takes, plan)
+        options = self._with_inherited(takes)
+        yield from describe(options, takes)
+        if isinstance(operator, WindowOperator):
+            yield from operator.described()
         if self.suppress is not None:
             yield "held", f"{self.suppress.until.describe()}{measured(options, self.suppress)}"
 
 
+@attrs.frozen
+class WindowingsStage(WindowStage):
+    """Several windowings of the same rows: a window stage for each, whose panes come out under its name."""
+
+    @property
+    def each(self) -> Mapping[str, WindowStage]:
+        """The stages, by the names of their windowings."""
+        return {name: WindowStage(options, self.suppress) for name, options in self.options.windowings.items()}
+
+    @property
+    def needs_event_time(self) -> bool:
+        return any(one.needs_event_time for one in self.each.values())
+
+    def check(self, takes: Sequence[Relation]) -> None:
+        _check_windowings(self.options)
+        super().check(takes)
+        for name, one in self.each.items():
+            try:
+                one.check(takes)
+            except PipelineError as error:
+                raise PipelineError(f"windowing {name!r}: {error}") from None
+
+    def gives(self, takes: Sequence[Relation]) -> Relation:
+        relation = super().gives(takes)
+        keys = (*relation.keys, WINDOWING)
+        return attrs.evolve(relation, keys=keys, slot=None if relation.slot is None else keys)
+
+    def asks(self, takes: Sequence[Relation], number: int) -> Sequence[str]:
+        return tuple(dict.fromkeys(column for one in self.each.values() for column in one.asks(takes, number)))
+
+    def bind(self, takes: Sequence[Relation], *, shards: int) -> Operator:
+        shards = min(one.shards_of(takes, shards) for one in self.each.values())
+        plans = {name: one.plan(takes, shards) for name, one in self.each.items()}
+        first = next(iter(plans.values()))
+        schema = first.pane_schema.insert(len(first.keys), pa.field(WINDOWING, pa.string()))
+        gives = attrs.evolve(self.gives(takes), schema=schema)
+        return WindowingsOperator(first, plans=plans, of=gives, waits_for_pane=self._waits_for_pane)
+
+    def noted(self, takes: Sequence[Relation], notes: Sequence[Store], what: Keeps) -> Sequence[Relation]:
+        return super().noted(takes, [under(name, store) for store in notes for name in (*self.each, None)], what)
+
+
+def stage_of(options: WindowOptions) -> WindowStage:
+    """The stage of which this is declared."""
+    return (WindowingsStage if options.windowings else WindowStage)(options)
+
+
 def _check_fires(options: WindowOptions) -> None:
     """Something comes out before the end of time."""
-    if options.trigger.can_fire_before_end() or options.forget_after is not None:
-        return
-    for windowing in options.windowings.values() or (options,):
-        if windowing.window is not None and windowing.window.is_all_of_time:
-            raise PipelineError(
-                f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
-                "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
-                "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
-                "without rows, or use windows that end"
-            )
+    if options.never_ends and not options.trigger.can_fire_before_end() and options.forget_after is None:
+        raise PipelineError(
+            f"GlobalWindow() with {options.trigger!r}: it waits for the end of time, which a stream does not reach, so "
+            "nothing would come out; use a trigger that fires before, such as Repeatedly(AfterCount(100)) or "
+            "AfterWatermark(early=AfterProcessingTime('1 minute')), say .forget_after('30 days'), which ends the window of a key "
+            "without rows, or use windows that end"
+        )
 
 
 def _is_timeless(options: WindowOptions) -> bool:
     """Whether nothing depends on event time: all of time is one window, which nothing ends and nothing is kept by."""
-    windows = [one.window for one in options.windowings.values() or (options,)]
     within = options.deduplication is not None and options.deduplication.within is not None
     keeps_for = any(join.keep_for for _, join in joins_once(options.accumulations))
     asks = within or keeps_for or options.forget_after is not None
-    is_all = all(window is not None and window.is_all_of_time for window in windows)
-    return is_all and not asks and options.combiner is TimestampCombiner.END_OF_WINDOW
+    return options.never_ends and not asks and options.combiner is TimestampCombiner.END_OF_WINDOW
 
 
 def _common_window(takes: Sequence[Relation]) -> WindowOption:
@@ -320,6 +359,22 @@ def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
         )
 
 
+def _check_windowings(options: WindowOptions) -> None:
+    """Check that windowings are all of time or all of rows, and that none says which rows of a join meet."""
+    each = {name: one.window for name, one in options.windowings.items() if one.window is not None}
+    by_rows = [name for name, window in each.items() if window.counts_rows]
+    if by_rows and len(by_rows) < len(each):
+        of_time = next(name for name in each if name not in by_rows)
+        raise PipelineError(
+            f"window({options.window!r}): {by_rows[0]!r} is of rows, {of_time!r} of time; give each a pipeline of its own"
+        )
+    if any(isinstance(window, Within) for window in each.values()):
+        raise PipelineError(
+            f"window({options.window!r}): bm.Within says which rows of a join meet, and is not one of several windowings; give it a "
+            "merge of its own"
+        )
+
+
 def _check_windowings_apart(takes: Sequence[Relation]) -> None:
     """A stage that keeps the windows of several windowings must be able to tell them apart."""
     window = _common_window(takes)
@@ -359,11 +414,6 @@ def _check_retractions(options: WindowOptions, takes: Sequence[Relation]) -> Non
 def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
     """Check that rows of a merge that are at most a span apart are joined, each in one window."""
     within = options.window
-    if any(isinstance(one.window, Within) for one in options.windowings.values()):
-        raise PipelineError(
-            f"window({within!r}): bm.Within says which rows of a join meet, and is not one of several windowings; give it a merge of "
-            "its own"
-        )
     if not isinstance(within, Within):
         return
     names = [relation.name for relation in takes if relation.name is not None]
@@ -391,14 +441,10 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
 
 def _check_retention(options: WindowOptions) -> None:
     """Check that there are windows to choose from."""
-    retention = options.retention
-    if retention is None:
-        return
-    for windowing in options.windowings.values() or (options,):
-        if windowing.window is not None and windowing.window.is_all_of_time:
-            raise PipelineError(
-                f"{retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
-            )
+    if options.retention is not None and options.never_ends:
+        raise PipelineError(
+            f"{options.retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
+        )
 
 
 def _check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
@@ -425,14 +471,11 @@ def _check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None
 def _check_ids_go(options: WindowOptions) -> None:
     """Check that the ids of rows are forgotten some time."""
     once = options.deduplication
-    if once is None or once.within is not None or options.forget_after is not None:
-        return
-    for windowing in options.windowings.values() or (options,):
-        if windowing.window is not None and windowing.window.is_all_of_time:
-            raise PipelineError(
-                f"{once.call} in {options.window!r}: all of time is one window, so each id would be kept for ever; say "
-                f"within='1 day', or .forget_after('30 days'), or use windows that end"
-            )
+    if once is not None and once.within is None and options.forget_after is None and options.never_ends:
+        raise PipelineError(
+            f"{once.call} in {options.window!r}: all of time is one window, so each id would be kept for ever; say "
+            f"within='1 day', or .forget_after('30 days'), or use windows that end"
+        )
 
 
 def _check_inputs(name: str, accumulation: Accumulation, options: WindowOptions, names: Sequence[str]) -> None:

@@ -20,7 +20,6 @@ from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_identity import ReadPlan, read_plan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.tables.pool import columns_under
-from beamish.tables.prefixed import under
 from beamish.tables.segment_store import SegmentStore
 from beamish.tables.stored_tables import naming_entry, read_entry, segment_name
 
@@ -85,8 +84,8 @@ def read_windows(
     """The windows of segments that overlap a span, by key, end and start.
 
     Args:
-        plan: the stage's plan, of one windowing.
-        store: that of the windowing.
+        plan: the stage's plan.
+        store: a shard's.
         segments: their numbers.
         span: microseconds since the epoch, or numbers of rows.
         key: only those of keys with these values.
@@ -156,58 +155,45 @@ class NotedWindows:
     """What the notes of a stage's shards say of its windows.
 
     Attributes:
-        plans: by the name of the windowing, None for one without; empty: it is no stage of windows.
+        plan: None: it is no stage of windows.
         segments: of all shards.
-        abouts: what each shard noted of itself, of several windowings each.
-        held: what those of the first windowing noted of a suppress.
+        abouts: what each shard noted of itself, by its id.
     """
 
-    plans: Mapping[str | None, ReadPlan]
+    plan: ReadPlan | None
     segments: list[SegmentFacts]
-    abouts: list[Mapping[str, Any]]
-    held: list[Mapping[str, Any]]
+    abouts: Mapping[int, Mapping[str, Any]]
 
 
-def noted_windows(
-    notes: Mapping[int, Store],
-    names: Sequence[str | None],
-    about: Mapping[str, Any],
-    known: Mapping[str | None, ReadPlan],
-) -> NotedWindows:
+def noted_windows(notes: Mapping[int, Store], about: Mapping[str, Any], known: ReadPlan | None) -> NotedWindows:
     """Read the notes of a stage's shards.
 
     Args:
         notes: per shard the entries that say what the others hold; the first is asked what the stage is.
-        names: of its windowings; None: one without.
         about: its description; empty: it has none.
-        known: the pipeline's plans, taken where they mean what the notes do.
+        known: the pipeline's plan, taken where it means what the notes do.
 
     Raises:
         StateError: they cannot be read.
     """
-    indices = {(shard, name): read_index(under(name, store)) for shard, store in notes.items() for name in names}
-    there = {at: index for at, index in indices.items() if index.about}
-    plans = {}
-    for name in names:
-        own = [(under(name, notes[shard]), index) for (shard, of), index in there.items() if of == name]
-        if own:
-            plans[name] = _plan(own, about, known.get(name))
-    held = [index.about["held"] for (_, name), index in there.items() if name == names[0] and index.about.get("held")]
-    segments = [one for at, index in there.items() for one in _segments(*at, index.segments)]
-    return NotedWindows(plans, segments, [index.about for index in there.values()], held)
+    there = {shard: index for shard, store in notes.items() if (index := read_index(store)).about}
+    segments = [one for shard, index in there.items() for one in _segments(shard, index.segments)]
+    abouts = {shard: index.about for shard, index in there.items()}
+    plan = _plan([notes[shard] for shard in there], next(iter(abouts.values())), about, known) if there else None
+    return NotedWindows(plan, segments, abouts)
 
 
-def _plan(own: list[tuple[Store, StoredIndex]], about: Mapping[str, Any], known: ReadPlan | None) -> ReadPlan:
-    """The plan of a windowing, from the notes of its shards."""
-    schemas = widest(stored for store, _ in own if (stored := store.get(TAKES)) is not None)
-    first = own[0][1].about
+def _plan(
+    stores: Sequence[Store], first: Mapping[str, Any], about: Mapping[str, Any], known: ReadPlan | None
+) -> ReadPlan:
+    """The plan, from the notes of shards; ``first``: what the first of them noted of itself."""
+    schemas = widest(stored for store in stores if (stored := store.get(TAKES)) is not None)
     if known is not None and same_identity(first["changeable"], known.plan.changeable):
         return known
     return read_plan(first["identity"], first["changeable"], schemas, about)
 
 
-def _segments(shard: int, name: str | None, segments: pa.Table) -> Iterator[SegmentFacts]:
-    prefix = "" if name is None else f"{name}/"
+def _segments(shard: int, segments: pa.Table) -> Iterator[SegmentFacts]:
     for row in segments.to_pylist():
         bounds = [row[column] for column in ("windows", "start_us", "end_us", "due_us", "wake_us")]
-        yield SegmentFacts(shard, prefix + segment_name(row["segment"]), *bounds)
+        yield SegmentFacts(shard, segment_name(row["segment"]), *bounds)

@@ -21,13 +21,12 @@ from beamish.watermarks import NoWatermark
 from beamish.windows.numbering import Numbering
 
 
-def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan | None) -> Iterator[tuple[str, str]]:
+def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tuple[str, str]]:
     """Subjects and words, in order.
 
     Args:
         options: what is declared of the stage.
         takes: what it takes.
-        plan: its plan, where the columns are known.
     """
     if any(relation.is_panes for relation in takes):
         yield "takes", _takes(takes)
@@ -63,9 +62,6 @@ def describe(options: WindowOptions, takes: Sequence[Relation], plan: WindowPlan
     yield "dropped", _dropped(options, takes)
     if options.drops_errors:
         yield "errors", _errors(options)
-    if plan is not None:
-        yield "carried", _carried(plan)
-        yield "state", _state(plan)
 
 
 def _takes(takes: Sequence[Relation]) -> str:
@@ -239,23 +235,22 @@ def _is_signed(takes: Sequence[Relation]) -> bool:
     return any(relation.is_signed for relation in takes)
 
 
-def _carried(plan: WindowPlan) -> str:
-    if plan.windowings:
-        return "; ".join(f"{name}: {_carried(of)}" for name, of in plan.windowings.items())
+def carried(plan: WindowPlan) -> str:
+    """How rows travel to their shards."""
     if plan.preaggregates:
         return "rows are summed up by key and window before the shuffle"
     return f"rows are packed, not summed up, before the shuffle: {plan.why_not_preaggregated}"
 
 
-def _state(plan: WindowPlan) -> str:
+def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
+    """What shards keep: a row per this."""
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
     values = ", and the values last emitted" if plan.keeps_values else ""
     if plan.windows_have_ids:
         values += f", and the {', '.join(plan.id_schema.names)} of each row that it took"
     if plan.ids_within_us is not None:
         values += f"; and the {', '.join(plan.id_schema.names)} of each row, until forgotten"
-    window = "windowing, key and window" if plan.windowings else "key and window"
-    return f"{plan.shards} shards; one row per {window} with {columns}{values}"
+    return f"{plan.shards} shards; one row per {per} with {columns}{values}"
 
 
 @attrs.frozen(repr=False)
