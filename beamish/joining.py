@@ -13,7 +13,6 @@ from beamish.flow import Flow, Input, Panes
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.kinds.as_of.stage import AsOfStage
 from beamish.kinds.versions.options import read_as_of
-from beamish.kinds.versions.stage import VersionsStage
 from beamish.kinds.window.stage import WindowStage
 from beamish.modes import BOTH_INPUTS, WaitFor
 from beamish.pipeline import Pipeline, only_takes, taken_by
@@ -161,12 +160,12 @@ def as_of_join(
         )
     _check_names("as_of_join", inputs)
     (left_name, left), (table_name, table) = inputs.items()
-    stage = getattr(getattr(table, "flow", None), "stage", None)
-    if not isinstance(stage, VersionsStage):
+    versions = table.flow.stage.declared("versions") if isinstance(getattr(table, "flow", None), Flow) else None
+    if versions is None:
         raise PipelineError(
             f"as_of_join({table_name}={table!r}): the second input must be a table: say .key_by(...).versions('1 day') of it"
         )
-    if stage.with_dropped:
+    if versions.with_dropped:
         raise PipelineError(
             f"as_of_join({table_name}=...): with_dropped() of the table; say it of the join, which lists the table's too"
         )
@@ -179,7 +178,7 @@ def as_of_join(
         changes = attrs.evolve(changes, is_waited_for=options.wait_for is WaitFor.BOTH_INPUTS)
     rows = _left(left_name, left)
     keys = _keys_on(on, changes.relation.keys, table_name)
-    flow = Flow(AsOfStage(options, stage.options), (attrs.evolve(rows, keys=keys), changes))
+    flow = Flow(AsOfStage(options, versions), (attrs.evolve(rows, keys=keys), changes))
     _check_sources("as_of_join", flow)
     return Pipeline(flow)
 

@@ -22,8 +22,7 @@ from beamish.forms import FromChangelog, FromPanes, InputForm
 from beamish.kernels.formulas import Formula, read_condition, read_formula
 from beamish.kernels.identity import check_says_what_it_is
 from beamish.kernels.topics import compacted_topic
-from beamish.kinds.as_of.stage import AsOfStage
-from beamish.kinds.changes.plan import ChangesOptions
+from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import read_deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage
@@ -823,11 +822,12 @@ class Pipeline:
             >>> bm.Pipeline().key_by("currency").versions("1 hour").topic_config()
             {'cleanup.policy': 'compact', 'min.compaction.lag.ms': '90000000'}
         """
-        if not isinstance(self.flow.stage, VersionsStage):
+        options = self.flow.stage.declared("versions")
+        if options is None:
             raise PipelineError(
                 "topic_config(): the last stage keeps no table; ask it of a pipeline that ends in .versions(...)"
             )
-        return compacted_topic(self.flow.stage.options.history.us)
+        return compacted_topic(options.history.us)
 
     def then(self, stage: Pipeline | Suppress) -> Pipeline:
         """Chain a stage that takes this one's panes as its rows; or hold this one's updates, by a ``bm.Suppress``.
@@ -867,9 +867,8 @@ class Pipeline:
             )
         sources = stage.flow.sources
         if len(sources) > 1:
-            call = "as_of_join" if isinstance(stage.flow.stage, AsOfStage) else "merge"
             raise PipelineError(
-                f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.{call}(name=first, ...)"
+                f"then({stage!r}): it takes several inputs; make this pipeline one of them: bm.{stage.flow.stage.joined_by}(name=first, ...)"
             )
         if sources[0].event_time is not None:
             raise PipelineError(_late_event_time(f"then(...): event_time({sources[0].event_time!r})"))
@@ -1125,32 +1124,20 @@ def _repr(flow: Flow) -> str:
         return f"Pipeline({flow!r})"
     own = "".join(calls)
     if others:
-        if isinstance(flow.stage, AsOfStage):
-            return _repr_of_join(flow.stage, flow) + own
-        return f"merge({', '.join(f'{taken.name}={_repr_of_input(taken)}' for taken in flow.inputs)}){own}"
+        shown = [(_repr_of_input(taken), _repr_of_input(taken, keyed=False)) for taken in flow.inputs]
+        return flow.stage.call_that_joins(flow.takes, shown) + own
     if isinstance(first, Panes):
         return f"{_repr(first.flow)}.then(Pipeline(){_takes_call(first)}{own})"
     return f"Pipeline(){first.calls()}{own}"
 
 
-def _repr_of_input(taken: Input) -> str:
+def _repr_of_input(taken: Input, *, keyed: bool = True) -> str:
     """The pipeline that a merge was given."""
     if isinstance(taken, Source):
-        return f"Pipeline(){taken.calls()}"
-    return _repr(taken.flow) + ("" if taken.keys is None else f".then(Pipeline(){_takes_call(taken)})")
+        return f"Pipeline(){(taken if keyed else attrs.evolve(taken, keys=())).calls()}"
+    return _repr(taken.flow) + (f".then(Pipeline(){_takes_call(taken)})" if keyed and taken.keys is not None else "")
 
 
 def _takes_call(panes: Panes) -> str:
     """The calls that say which panes a stage takes, and by which keys."""
     return key_by_call(panes.keys or ()) + where_call(panes.where)
-
-
-def _repr_of_join(stage: AsOfStage, flow: Flow) -> str:
-    """The call that joins a table; the left input has its keys from ``on``."""
-    left, table = flow.inputs
-    unkeyed = attrs.evolve(left, keys=None) if isinstance(left, Panes) else attrs.evolve(left, keys=())
-    on = dict(zip(flow.takes[0].keys, flow.takes[1].keys, strict=True))
-    inputs = (
-        f"{left.name}={_repr_of_input(unkeyed)}, {table.name}={_repr_of_input(table)}.versions({stage.table.arguments})"
-    )
-    return f"as_of_join({', '.join(filter(None, [inputs, f'on={on!r}' if on else '', stage.options.arguments]))})"

@@ -11,7 +11,7 @@ import beamish as bm
 from beamish.contract.stage import Stage
 from beamish.flow import Flow, Input, Panes
 from beamish.kinds.as_of.stage import AsOfStage
-from beamish.kinds.changes.plan import ChangesOptions
+from beamish.kinds.changes.options import ChangesOptions
 from beamish.kinds.changes.stage import ChangesStage
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.deduplicate.stage import DeduplicateStage

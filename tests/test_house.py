@@ -1,21 +1,11 @@
 """The imports of the house: no circles, and no room that a contract of import-linter leaves out."""
 
+import ast
 import tomllib
 from pathlib import Path
 
-import pytest
+from tools.house import ROOT, House, circle, floors
 
-from tools.house import PACKAGE, ROOT, House, circle, floors
-
-UNGUARDED = {
-    "Only spark/ knows pyspark and pandas": {
-        *("checkpoint", "explain", "joining", "ledger", "pipeline", "plot", "sinks", "spark", "statement", "testing"),
-        *("at_rest", "packages"),
-    },
-    "Only statement/ knows sqlglot": {"statement"},
-    "Only plot/ knows matplotlib": {"plot"},
-}
-"""Rooms that may import what the contract forbids, or that stand above those that may."""
 HOUSE = House.read()
 
 
@@ -27,12 +17,49 @@ def test_no_folders_import_each_other_around():
     assert circle(HOUSE.folders()) == []
 
 
-@pytest.mark.parametrize("contract", UNGUARDED)
-def test_a_contract_names_every_room(contract):
-    rooms = {name.split(".")[1] for name in HOUSE.files if name != PACKAGE} - {"__main__"}
+def test_no_contract_lists_the_rooms_that_it_holds_for():
     said = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (guarded,) = [one["source_modules"] for one in said if one["name"] == contract]
-    assert {name.removeprefix(f"{PACKAGE}.") for name in guarded} == rooms - UNGUARDED[contract]
+    assert [one["name"] for one in said if one["type"] != "protected" and not one.get("exhaustive")] == []
+
+
+def test_only_a_kind_asks_whether_a_stage_or_operator_is_its_own():
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in HOUSE.files.items()}
+    assert asked_classes(trees) == []
+
+
+def test_questions_for_classes_are_found():
+    sources = {
+        "beamish.contract.stage": "class Stage: ...",
+        "beamish.kinds.a.stage": "class A(Stage): ...\nclass B(A): ...\nisinstance(one, A)",
+        "beamish.pipeline": "isinstance(one, (Source, B))\nisinstance(one, Source)",
+    }
+    trees = {name: ast.parse(source) for name, source in sources.items()}
+    assert asked_classes(trees) == ["beamish.pipeline: isinstance(one, (Source, B))"]
+
+
+def asked_classes(trees):
+    """The ``isinstance`` that ask for a class of stage, operator or shard outside the folder that defines it."""
+    classes = {
+        node.name: (name, node)
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"Stage", "Operator", "Shard"}
+    while more := {name for name, (_, node) in classes.items() if names_in(node.bases) & found} - found:
+        found |= more
+    return [
+        f"{name}: {ast.unparse(node)}"
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and names_in([node.func]) == {"isinstance"}
+        for asked in names_in(node.args[1:]) & found
+        if classes[asked][0].rpartition(".")[0] != name.rpartition(".")[0]
+    ]
+
+
+def names_in(nodes):
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
 def test_circles_are_found(tmp_path):

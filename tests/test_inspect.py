@@ -150,7 +150,9 @@ def test_a_key_may_name_the_windowing():
 def test_a_row_without_event_time_is_dropped_once_under_several_windowings():
     both = SOURCE.window({"minute": bm.FixedWindows(60), "visit": bm.Sessions(10)}).accumulate(n=Count())
     script = TestStream().add([{**A, "ts": None}, {**A, "ts": 5}]).advance_watermark_to(200).add([{**A, "ts": 6}])
-    assert "Rows that this stage dropped so far: 2 as expired, 1 as null_event_time." in both.why(script, key={"k": "a"})
+    assert "Rows that this stage dropped so far: 2 as expired, 1 as null_event_time." in both.why(
+        script, key={"k": "a"}
+    )
 
 
 def test_several_windows_get_a_paragraph_each_and_the_rest_is_counted():

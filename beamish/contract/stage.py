@@ -49,8 +49,23 @@ class Stage(Protocol):
         raise PipelineError(f"{call}: {self!r} has no windows; {elsewhere(changes)}")
 
     def declared(self, option: str) -> Any:
-        """What is declared so far of an option, by the names of ``WindowOptions``; None where it has no such option."""
+        """What is declared so far of an option, by the names of ``WindowOptions``, or of a table by ``versions``; None where it has none."""
         return None
+
+    @property
+    def joined_by(self) -> str:
+        """The name of the call that gives it several inputs."""
+        return "merge"
+
+    def call_that_joins(self, takes: Sequence[Relation], inputs: Sequence[tuple[str, str]]) -> str:
+        """This call, for the pipeline's repr.
+
+        Args:
+            takes: what it takes, by names.
+            inputs: the pipeline of each, and the same without keys.
+        """
+        named = (f"{relation.name}={shown}" for relation, (shown, _) in zip(takes, inputs, strict=True))
+        return f"{self.joined_by}({', '.join(named)})"
 
     def check_call(self, call: str) -> None:
         """Check that a call about what it takes may be made of it, and not of its inputs only.

@@ -64,6 +64,16 @@ class AsOfStage(Stage):
             "or in a stage after: .then(bm.Pipeline().key_by(...))"
         )
 
+    @property
+    def joined_by(self) -> str:
+        return "as_of_join"
+
+    def call_that_joins(self, takes: Sequence[Relation], inputs: Sequence[tuple[str, str]]) -> str:
+        (left, table), ((_, rows), (changes, _)) = takes, inputs
+        on = dict(zip(left.keys, table.keys, strict=True))
+        named = f"{left.name}={rows}, {table.name}={changes}.versions({self.table.arguments})"
+        return f"as_of_join({', '.join(filter(None, [named, f'on={on!r}' if on else '', self.options.arguments]))})"
+
     def calls(self) -> Iterable[str]:
         retracts, dropped = self.options.retracts, self.with_dropped
         return (".accumulating_and_retracting()",) * retracts + (".with_dropped()",) * dropped

@@ -14,7 +14,8 @@ from beamish.durations import LONGEST_US, Duration
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import is_reserved
 from beamish.kinds.changes.operator import ChangesOperator
-from beamish.kinds.changes.plan import ChangesOptions, make_plan
+from beamish.kinds.changes.options import ChangesOptions
+from beamish.kinds.changes.plan import make_plan
 from beamish.kinds.suppress.option import Suppress, Until, UntilTimeLimit, UntilWindowCloses
 from beamish.kinds.suppress.stage import Suppressed
 

@@ -45,6 +45,9 @@ class VersionsStage(Stage):
             f"{call} after versions(...): versions are in no window and fire by themselves; {elsewhere(changes)}"
         )
 
+    def declared(self, option: str) -> Any:
+        return self.options if option == "versions" else None
+
     def calls(self) -> Iterable[str]:
         return (f".versions({self.options.arguments})", *([".with_dropped()"] if self.with_dropped else []))
 

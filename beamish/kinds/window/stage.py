@@ -63,7 +63,7 @@ class WindowStage(Stage):
         return stage_of(attrs.evolve(self.options, **changes))
 
     def declared(self, option: str) -> Any:
-        return getattr(self.options, option)
+        return getattr(self.options, option, None)
 
     @property
     def final(self) -> WindowStage:
