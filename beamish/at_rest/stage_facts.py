@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -13,10 +13,9 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
 from beamish.contract.input_schemas import TAKES
 from beamish.contract.store import ABOUT, REPORTS, DictStore, Store
-from beamish.kinds.window.at_rest import Windows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.stored_windows import SegmentFacts
-from beamish.kinds.window.windowings_at_rest import (
+from beamish.kinds.window.windowings import (
     Plans,
     answer_of_each,
     dropped_of_windowings,
@@ -147,8 +146,7 @@ def stage_facts(
         stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), None)
         about = {} if stored is None else json.loads(stored)
     spark = [json.loads(one) for store in notes.values() if (one := store.get("spark")) is not None]
-    known_plans = {} if known is None else cast("Windows", known.answer(Asked(Keeps.WINDOWS))).plans
-    noted = noted_windowings(notes, about, known_plans)
+    noted = noted_windowings(notes, about, None if known is None else known.answer(Asked(Keeps.WINDOWS)))
     plans = {name: one.plan for name, one in noted.items() if one.plan is not None}
     first = next(iter(noted.values()))
     of_shards = [[one.abouts[shard] for one in noted.values() if shard in one.abouts] for shard in notes]

@@ -9,7 +9,7 @@ from beamish.accumulations import Count
 from beamish.contract.store import DictStore
 from beamish.instants import EARLIEST_US, LATEST_US
 from beamish.kernels.reserved import EVENT_TIME
-from beamish.kinds.window.windowings_at_rest import dropped_of_windowings
+from beamish.kinds.window.windowings import dropped_of_windowings
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.twin.run import run

@@ -80,11 +80,6 @@ class _OfWindows(Answer):
         return self.of_plan.plan
 
     @property
-    def plans(self) -> Mapping[str | None, ReadPlan]:
-        """The same, as of several windowings; it has no name."""
-        return {None: self.of_plan}
-
-    @property
     def keys(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of the key columns."""
         return self.plan.keys

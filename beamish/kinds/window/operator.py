@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import pyarrow as pa
@@ -33,7 +32,7 @@ from beamish.kinds.window.read_identity import ReadPlan
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
 from beamish.kinds.window.tables import note_of, tables_of
-from beamish.kinds.window.unusable import wanted_by
+from beamish.kinds.window.unusable import wanted_and_unusable
 from beamish.kinds.window.words import carried, kept
 from beamish.tables.notes import check_held
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy
@@ -80,25 +79,11 @@ class WindowOperator(Operator):
         return [*own, *sign_column(relation)]
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        for wanted, about in wanted_by(self._plans, number, rows):
-            yield from self.packed(number, wanted, about)
-
-    def packed(self, number: int, wanted: pa.Table, about: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
-        """Pack the rows that are taken; ``about``: further metadata of their payloads."""
-        return pack_rows(self.plan, number, rows_taken(self.plan, number, wanted), **about)
+        for wanted, about in wanted_and_unusable([self.plan], number, rows) if rows.num_rows else ():
+            yield from pack_rows(self.plan, number, rows_taken(self.plan, number, wanted), **about)
 
     def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
-        packed = (each for rows in pieces for each in self.pack(number, rows))
-        return joined(packed, self._plan_of)
-
-    @property
-    def _plans(self) -> Sequence[WindowPlan]:
-        """The plans of what takes the rows."""
-        return [self.plan]
-
-    def _plan_of(self, payload: bytes) -> WindowPlan:
-        """The plan that a payload was packed by."""
-        return self.plan
+        return joined((each for rows in pieces for each in self.pack(number, rows)), lambda _: self.plan)
 
     def tables(self) -> Sequence[KeyedTable]:
         return list(tables_of(self.plan))

@@ -417,7 +417,7 @@ def make_plan(
     _check_asked_values(options, accumulations)
     for relation in takes:
         check_where(relation, relation.where or options.where)
-    numbering = options.window.numbering if options.window else None
+    numbering = options.numbering
     if numbering is not None:
         check_numbering(options.window, numbering, schema)
     id_columns = () if options.deduplication is None else options.deduplication.columns

@@ -165,19 +165,22 @@ class NotedWindows:
     abouts: Mapping[int, Mapping[str, Any]]
 
 
-def noted_windows(notes: Mapping[int, Store], about: Mapping[str, Any], known: ReadPlan | None) -> NotedWindows:
+def noted_windows(
+    notes: Mapping[int, Store], about: Mapping[str, Any], known: ReadPlan | None, *, prefix: str = ""
+) -> NotedWindows:
     """Read the notes of a stage's shards.
 
     Args:
         notes: per shard the entries that say what the others hold; the first is asked what the stage is.
         about: its description; empty: it has none.
         known: the pipeline's plan, taken where it means what the notes do.
+        prefix: of the entries' names.
 
     Raises:
         StateError: they cannot be read.
     """
     there = {shard: index for shard, store in notes.items() if (index := read_index(store)).about}
-    segments = [one for shard, index in there.items() for one in _segments(shard, index.segments)]
+    segments = [one for shard, index in there.items() for one in _segments(shard, index.segments, prefix)]
     abouts = {shard: index.about for shard, index in there.items()}
     plan = _plan([notes[shard] for shard in there], next(iter(abouts.values())), about, known) if there else None
     return NotedWindows(plan, segments, abouts)
@@ -193,7 +196,7 @@ def _plan(
     return read_plan(first["identity"], first["changeable"], schemas, about)
 
 
-def _segments(shard: int, segments: pa.Table) -> Iterator[SegmentFacts]:
+def _segments(shard: int, segments: pa.Table, prefix: str) -> Iterator[SegmentFacts]:
     for row in segments.to_pylist():
         bounds = [row[column] for column in ("windows", "start_us", "end_us", "due_us", "wake_us")]
-        yield SegmentFacts(shard, segment_name(row["segment"]), *bounds)
+        yield SegmentFacts(shard, prefix + segment_name(row["segment"]), *bounds)

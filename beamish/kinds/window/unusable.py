@@ -5,7 +5,7 @@ They travel to their shard as others do, each in a payload that says what was ra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,40 +21,27 @@ from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 
 
-def wanted_by(plans: Sequence[WindowPlan], number: int, rows: pa.Table) -> Iterator[tuple[pa.Table, Mapping[str, Any]]]:
-    """The rows that meet the condition, and what their payloads say of them: of those that cannot be used, one by one, why.
-
-    Args:
-        plans: of stages that take the same rows, under the same options but for their windows.
-        number: the number of the input.
-        rows: all that came of it.
-    """
-    if not rows.num_rows:
-        return
-    if not plans[0].options.drops_errors:
-        yield plans[0].only_wanted(number, rows), {}
-        return
-    wanted, errors = _wanted_and_unusable(plans, number, rows)
-    for at, message in errors:
-        yield rows.slice(at, 1), {"error": message}
-    yield wanted, {}
-
-
-def _wanted_and_unusable(
+def wanted_and_unusable(
     plans: Sequence[WindowPlan], number: int, rows: pa.Table
-) -> tuple[pa.Table, list[tuple[int, str]]]:
-    """The rows that meet the condition; and each row of which it cannot be asked, or whose number cannot be counted with, and why."""
+) -> list[tuple[pa.Table, dict[str, Any]]]:
+    """Each row of which the condition cannot be asked, or whose number cannot be counted with, and why; then those that meet the condition.
+
+    The plans are of stages that take the same rows, under the same options but for their windows.
+    """
+    if not plans[0].options.drops_errors:
+        return [(plans[0].only_wanted(number, rows), {})]
 
     def tried(at: Ints) -> None:
         _wanted(plans, number, rows.take(pa.array(at)))
 
     try:
-        return _wanted(plans, number, rows), []
+        return [(_wanted(plans, number, rows), {})]
     except (UserFunctionError, NumericOverflowError):
         each = np.split(np.arange(rows.num_rows), np.arange(1, rows.num_rows))
         errors = [(int(at[0]), message) for at, message in failing(each, tried)]
         kept = np.setdiff1d(np.arange(rows.num_rows), [at for at, _ in errors])
-        return _wanted(plans, number, rows.take(pa.array(kept))), errors
+        wanted = _wanted(plans, number, rows.take(pa.array(kept)))
+        return [*((rows.slice(at, 1), {"error": message}) for at, message in errors), (wanted, {})]
 
 
 def _wanted(plans: Sequence[WindowPlan], number: int, rows: pa.Table) -> pa.Table:

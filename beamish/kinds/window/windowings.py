@@ -8,29 +8,40 @@ which windowings it is for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
-from beamish.contract.at_rest import Answer, Asked, Compared
+from beamish.contract.at_rest import Answer, Asked, Compared, Keeps, read_key
 from beamish.contract.counts import Counts
 from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Operator, Shard
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.errors import StateError
+from beamish.kinds.window.at_rest import Rows, Windows, answer_of
+from beamish.kinds.window.joining import joined
 from beamish.kinds.window.operator import WindowOperator
-from beamish.kinds.window.packing import about
+from beamish.kinds.window.packing import about, pack_rows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
-from beamish.kinds.window.windowings_at_rest import answer_of_each, dropped_of_windowings, with_windowing
+from beamish.kinds.window.stored_windows import NotedWindows, noted_windows
+from beamish.kinds.window.unusable import wanted_and_unusable
 from beamish.kinds.window.words import carried, kept
+from beamish.pane import DropReason
 from beamish.tables.notes import check_new
-from beamish.tables.prefixed import StoreUnder
+from beamish.tables.prefixed import StoreUnder, under
 from beamish.tables.stored_tables import INDEX, WINDOWINGS
+from beamish.windows.windowings import WINDOWING
+
+Plans = Mapping[str | None, ReadPlan]
+"""The plans of a stage, by the name of the windowing; of one without a name None."""
+_ONCE_PER_ROW = (DropReason.NULL_EVENT_TIME, DropReason.EVENT_TIME_OUT_OF_RANGE)
+_FIELD = pa.field(WINDOWING, pa.string())
 
 
 @attrs.define(slots=False, eq=False, kw_only=True)
@@ -53,28 +64,15 @@ class WindowingsOperator(WindowOperator):
     def reads(self, number: int) -> Sequence[str]:
         return list(dict.fromkeys(name for one in self.each.values() for name in one.reads(number)))
 
-    def packed(self, number: int, wanted: pa.Table, about: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
-        for numbers, one in self._deliveries():
-            yield from one.packed(number, wanted, {"windowings": numbers, **about})
+    def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+        plans = list(self.plans.values())
+        for wanted, of_them in wanted_and_unusable(plans, number, rows) if rows.num_rows else ():
+            for numbers, plan in _deliveries(plans):
+                yield from pack_rows(plan, number, rows_taken(plan, number, wanted), windowings=numbers, **of_them)
 
-    def _deliveries(self) -> Iterator[tuple[list[int], WindowOperator]]:
-        """Which windowings have a payload in common, and the operator that packs it."""
-        as_rows: dict[tuple[str, ...], list[int]] = {}
-        each = list(self.each.values())
-        for number, one in enumerate(each):
-            if one.plan.preaggregates:
-                yield [number], one
-            else:
-                as_rows.setdefault(one.plan.columns, []).append(number)
-        for numbers in as_rows.values():
-            yield numbers, each[numbers[0]]
-
-    @property
-    def _plans(self) -> Sequence[WindowPlan]:
-        return list(self.plans.values())
-
-    def _plan_of(self, payload: bytes) -> WindowPlan:
-        return self._plans[_windowings_of(payload)[0]]
+    def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
+        packed, plans = (each for rows in pieces for each in self.pack(number, rows)), list(self.plans.values())
+        return joined(packed, lambda payload: plans[_windowings_of(payload)[0]])
 
     def tables(self) -> Sequence[KeyedTable]:
         return [_table_under(name, table) for name, one in self.each.items() for table in one.tables()]
@@ -105,6 +103,18 @@ class WindowingsOperator(WindowOperator):
         yield "state", kept(self.plan, per="windowing, key and window")
 
 
+def _deliveries(plans: Sequence[WindowPlan]) -> Iterator[tuple[list[int], WindowPlan]]:
+    """Which windowings have a payload in common, and the plan by which it is packed."""
+    as_rows: dict[tuple[str, ...], list[int]] = {}
+    for number, plan in enumerate(plans):
+        if plan.preaggregates:
+            yield [number], plan
+        else:
+            as_rows.setdefault(plan.columns, []).append(number)
+    for numbers in as_rows.values():
+        yield numbers, plans[numbers[0]]
+
+
 def _windowings_of(payload: bytes) -> list[int]:
     """The numbers of the windowings that a payload is for."""
     return about(payload)["windowings"]  # type: ignore[no-any-return]
@@ -121,7 +131,8 @@ class WindowingsShard(Shard):
     dropped: dict[str, int]
 
     def __init__(self, operator: Operator, each: Mapping[str, WindowOperator], store: Store) -> None:
-        _note_names(each, store)
+        if _checked_names(each, store) != list(each):
+            _note_names(each, store)
         self.operator, self._place = operator, len(operator.takes[0].keys)
         self._shards = {
             name: WindowShard(one, one.plan, StoreUnder(name, store), one.policy) for name, one in each.items()
@@ -174,9 +185,7 @@ class WindowingsShard(Shard):
 
 
 def _note_names(names: Collection[str], store: Store) -> None:
-    """Keep the windowings' names."""
-    if _checked_names(names, store) != list(names):
-        store.put(WINDOWINGS, json.dumps(list(names)).encode())
+    store.put(WINDOWINGS, json.dumps(list(names)).encode())
 
 
 def _checked_names(names: Collection[str], store: Store) -> list[str]:
@@ -212,7 +221,7 @@ def _note_under(name: str, note: Note, names: Collection[str]) -> Note:
 
     def write(store: Store, metadata: Mapping[str, Any]) -> None:
         note.write(StoreUnder(name, store), metadata)
-        store.put(WINDOWINGS, json.dumps(list(names)).encode())
+        _note_names(names, store)
 
     def check(store: Store) -> None:
         note.check(StoreUnder(name, store))
@@ -222,3 +231,107 @@ def _note_under(name: str, note: Note, names: Collection[str]) -> Note:
     return attrs.evolve(
         note, entries=entries, read=lambda store: note.read(StoreUnder(name, store)), write=write, check=check
     )
+
+
+# What is kept, to look at: each windowing is read under its name as one without a name is
+
+
+def key_schema(plans: Plans) -> pa.Schema:
+    """By which columns windows are told apart: the keys, and under several windowings ``windowing``."""
+    keys = next((of.plan.key_schema for of in plans.values()), pa.schema([]))
+    return keys if None in plans or not plans else keys.append(_FIELD)
+
+
+def with_windowing(rows: pa.Table, place: int, name: str) -> pa.Table:
+    """Rows with the name of their windowing at this place."""
+    return rows.add_column(place, _FIELD, pa.array([name] * rows.num_rows, pa.string()))
+
+
+def answer_of_each(plans: Plans, asked: Asked, *, segment: str | None = None, **more: Any) -> Answer:
+    """The answer of a stage with these plans to a question about windows or their rows.
+
+    Args:
+        plans: of the stage.
+        asked: the question.
+        segment: the name of the only entry that is read; None: all of the span.
+        more: see ``answer_of``.
+
+    Raises:
+        OptionError, PipelineError: see ``AtRest.answer``.
+    """
+    if None in plans:
+        return answer_of(plans[None], asked, segment=segment, **more)
+    keys = key_schema(plans)
+    key = read_key(asked.what, asked.key, keys)
+    meant, asked = key.pop(WINDOWING, None), attrs.evolve(asked, key=key)
+    each = {
+        str(name): answer_of(of, asked, segment=segment and segment.removeprefix(f"{name}/"), **more)
+        for name, of in plans.items()
+    }
+    return _OfEach(each, meant, len(keys) - 1 if asked.what is Keeps.ROWS else min(len(keys) - 1, 1))
+
+
+@attrs.define(eq=False)
+class _OfEach(Answer):
+    """An answer from each of several windowings.
+
+    Attributes:
+        each: by the name of the windowing.
+        meant: the name of the only one that is meant; None: all are.
+        place: where the column ``windowing`` is.
+    """
+
+    each: Mapping[str, Windows | Rows]
+    meant: str | None
+    place: int
+
+    def __attrs_post_init__(self) -> None:
+        first = next(iter(self.each.values()))
+        self.schema, self.keys, self.shard = (
+            first.schema.insert(self.place, _FIELD),
+            (*first.keys, WINDOWING),
+            first.shard,
+        )
+
+    def _meant(self, store: Store) -> Iterator[tuple[str, Windows | Rows, Store]]:
+        for name, one in self.each.items():
+            if self.meant in (None, name):
+                yield name, one, StoreUnder(name, store)
+
+    def needs(self, notes: Store) -> Iterator[str]:
+        return (f"{name}/{entry}" for name, one, own in self._meant(notes) for entry in one.needs(own))
+
+    def read(self, store: Store) -> pa.Table:
+        tables = [with_windowing(one.read(own), self.place, name) for name, one, own in self._meant(store)]
+        return pa.concat_tables([self.schema.empty_table(), *tables])
+
+
+def noted_windowings(
+    notes: Mapping[int, Store], about: Mapping[str, Any], known: Answer | None
+) -> Mapping[str | None, NotedWindows]:
+    """What the notes of a stage's shards say of each windowing (see ``noted_windows``); ``known``: the pipeline's answer about windows."""
+    each = known.each if isinstance(known, _OfEach) else {None: known}
+    plans = {name: one.of_plan for name, one in each.items() if isinstance(one, Windows)}
+    names = next((json.loads(one) for store in notes.values() if (one := store.get(WINDOWINGS)) is not None), [None])
+    return {
+        name: noted_windows(
+            {shard: under(name, store) for shard, store in notes.items()},
+            about,
+            plans.get(name),
+            prefix="" if name is None else f"{name}/",
+        )
+        for name in names
+    }
+
+
+def dropped_of_windowings(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts of several windowings over the same rows as one: by (row, window), and by row where there is none.
+
+    Each windowing counts every row that it drops for its event time; the one that was there longest counted all.
+    """
+    total: dict[str, int] = {}
+    for count in counts:
+        for reason, rows in count.items():
+            so_far = total.get(reason, 0)
+            total[reason] = max(so_far, rows) if reason in _ONCE_PER_ROW else so_far + rows
+    return total

@@ -35,8 +35,8 @@ def describe(options: WindowOptions, takes: Sequence[Relation]) -> Iterator[tupl
     if options.deduplication is not None:
         yield "duplicates", describe_deduplication(options.deduplication, takes[0])
     yield "windows", _windows(options)
-    if options.window is not None and options.window.numbering is not None:
-        yield "numbers", _numbers(options.window.numbering, takes)
+    if options.numbering is not None:
+        yield "numbers", _numbers(options.numbering, takes)
     for _, join in joins_once(options.accumulations):
         yield "pairs", describe_pairs_once(join, options)
     waiting = _watermark(takes)
@@ -134,8 +134,7 @@ def _clock(options: WindowOptions, takes: Sequence[Relation]) -> str:
 def _late(options: WindowOptions) -> str:
     lateness = options.lateness_in_words
     if options.counts_rows:
-        numbering = options.window.numbering if options.window is not None else None
-        if numbering is None or numbering.numbered_by is None:
+        if options.numbering is None or options.numbering.numbered_by is None:
             kept = f"; a window is kept for {lateness} more, for state() alone" if lateness else ""
             return f"rows are numbered as they come, so none is late{kept}"
         then = f"taken until the numbers are {lateness} past it" if lateness else "dropped"
@@ -158,7 +157,7 @@ def _closing(options: WindowOptions) -> str:
 
 def _bounded(options: WindowOptions, takes: Sequence[Relation]) -> str:
     """What bounds the state of keys that will never come again."""
-    numbering = options.window.numbering if options.window is not None else None
+    numbering = options.numbering
     within = options.deduplication.within if options.deduplication is not None else None
     ids = f"; its ids are kept until the watermark is {within} past them" if within is not None else ""
     ids = "; its ids are kept forever" if within == FOREVER else ids
@@ -219,9 +218,7 @@ def _dropped_by_rule(options: WindowOptions, takes: Sequence[Relation]) -> str:
     by_time = any(one.keep_for for _, one in joins_once(options.accumulations))
     again += "rows older than what is kept of their input, " * by_time
     if options.counts_rows:
-        brought = (
-            options.window is not None and options.window.numbering is not None and options.window.numbering.numbered_by
-        )
+        brought = options.numbering is not None and options.numbering.numbered_by
         words = f"{again}{'rows without number, ' if brought else ''}rows of expired windows, rows of windows whose trigger has finished; "
         return words + ("each comes out with its reason" if options.lists_dropped else "with_dropped() lists them")
     words = (
