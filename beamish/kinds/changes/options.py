@@ -1,4 +1,4 @@
-"""What is declared of changes (docs/rules/stages.md#changes)."""
+"""What is declared of changes."""
 
 from __future__ import annotations
 
