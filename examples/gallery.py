@@ -1,7 +1,7 @@
 """The figures of "Streaming Systems" (chapters 2 and 4), drawn from runs: nine plays of a team, in windows of two minutes.
 
 Each figure is a pipeline and a script; nothing in it is typed by hand but the plays and the moves of the watermark. Retractions
-are among them, which the book could only draw. tests/test_gallery.py checks the panes of each.
+are among them, which the book could only draw. tests/docs/test_gallery.py checks the panes of each.
 
     python examples/gallery.py [FOLDER]        writes FOLDER/index.html, by default build/gallery/index.html
 

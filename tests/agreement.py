@@ -17,10 +17,10 @@ from beamish import BufferFullError, Pane, PaneKind, Pipeline
 from beamish.accumulations import ApproxCountDistinct
 from beamish.local import Variation
 from beamish.local import run as run_varied
+from tests.declared_options import Said, said
 from tests.lines import line
-from tests.said import Said, said
-from tests.twin import run as run_twin
 from tests.twin.order import normal
+from tests.twin.run import run as run_twin
 
 FULL = "the buffer is full"
 

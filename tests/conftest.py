@@ -42,6 +42,26 @@ def load_settings():
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_itemcollected(item):
+    """Mark the laws: the property tests in the files of laws (tests/budget.py)."""
+    from hypothesis import is_hypothesis_test
+
+    from tests.budget import LAWS
+
+    if item.path in LAWS and is_hypothesis_test(getattr(item, "obj", None)):
+        item.add_marker(pytest.mark.law)
+
+
+def pytest_collection_finish(session):
+    """With BEAMISH_DEEP_SECONDS, search the selected laws for that time: each for the same share of it."""
+    from tests.budget import LAW_SECONDS, searched
+
+    laws = [item for item in session.items if item.get_closest_marker("law")]
+    if LAW_SECONDS:
+        for law in laws:
+            law.obj = searched(law.obj, LAW_SECONDS / len(laws))
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     for marker, asked in (

@@ -11,9 +11,20 @@ from beamish import triggers as t
 from beamish.accumulations import CoGroup, Count, Fold, FullOuterJoin, InnerJoin, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterAny, AfterCount, AfterValue, AfterWatermark, Always, Never, Repeatedly
-from tests import test_bad_input as bad
-from tests import test_merge as merges
-from tests.test_bad_input import (
+from tests import refused
+from tests.at_rest import test_refused as at_rest
+from tests.forms import test_refused as forms
+from tests.kinds.as_of import test_refused as as_of
+from tests.kinds.deduplicate import test_refused as deduplicate
+from tests.kinds.refine import test_refused as refine
+from tests.kinds.suppress import test_refused as suppress
+from tests.kinds.versions import test_refused as versions
+from tests.kinds.window import test_refused as windows
+from tests.kinds.window import test_refused_windows_of_rows as windows_of_rows
+from tests.pipeline import test_merge as merges
+from tests.pipeline import test_refused as pipelines
+from tests.pipeline.test_merge import BOTH, CLICKS, LAGGING, ORDER, SCRIPT
+from tests.refused import (
     CHANGE,
     CHANGES,
     COUNTED,
@@ -29,7 +40,6 @@ from tests.test_bad_input import (
     TIMELESS,
     joined,
 )
-from tests.test_merge import BOTH, CLICKS, LAGGING, ORDER, SCRIPT
 from tests.transcripts.reading import transcripts
 
 ADVICE = re.compile(
@@ -48,22 +58,22 @@ SOME = pc.field("score") > 3
 
 
 @attrs.frozen
-class OnlyOne(bad.OwnWindows):
+class OnlyOne(windows.OwnWindows):
     overlaps = False
 
 
 @attrs.frozen
-class OnlyOneMerging(bad.OwnMergingWindows):
+class OnlyOneMerging(windows.OwnMergingWindows):
     overlaps = False
 
 
 @attrs.frozen
-class OnlyOneFixed(bad.Twice):
+class OnlyOneFixed(windows.Twice):
     overlaps = False
 
 
 @attrs.frozen
-class WithResultType(bad.NoResultType):
+class WithResultType(windows.NoResultType):
     result_type = "bigint"
 
 
@@ -105,7 +115,7 @@ FIXED = {
     "loses rows: delay": losing(t.AfterProcessingTime(1)),
     "loses rows: each": losing(t.AfterEach(Always(), AfterCount(1))),
     "loses rows: finally": losing(t.OrFinally(Always(), AfterCount(9))),
-    "loses rows: own": losing(bad.OwnTrigger()),
+    "loses rows: own": losing(windows.OwnTrigger()),
     "loses late rows": losing(AfterWatermark(early=Always()), AfterWatermark(early=Always(), late=Always())),
     "only_updated, discarding": [
         PLAIN.accumulating().only_updated_panes(),
@@ -147,9 +157,9 @@ FIXED = {
     "once, outer, sliding windows": [of(once(InnerJoin), bm.SlidingWindows(2, 1)), of(once())],
     "once, outer, within": [of(once(InnerJoin), bm.Within(1, of="a")), of(once())],
     "once, outer, among windowings": [of(once(InnerJoin), {"x": bm.SlidingWindows(2, 1)}), of(once(), {"x": TENS})],
-    "once, outer, own windows": [of(once(InnerJoin), bad.OwnWindows()), of(once()), of(once(), OnlyOne())],
+    "once, outer, own windows": [of(once(InnerJoin), windows.OwnWindows()), of(once()), of(once(), OnlyOne())],
     "once, outer, windows that are assigned otherwise": [
-        of(once(InnerJoin), bad.Twice(9)),
+        of(once(InnerJoin), windows.Twice(9)),
         of(once(), OnlyOneFixed(9)),
     ],
     "once, own windows that merge": [of(once(InnerJoin), OnlyOneMerging())],
@@ -248,8 +258,8 @@ FIXED = {
     "a key among the values": [CHANGES.versions(5, values=[])],
     "a column called like one that comes out": [lambda: RATES.run(TestStream().add([{**CHANGE, "window_": 3}]))],
     "a table called like a column that comes out": [bm.as_of_join(orders=ORDERS, windows=RATES)],
-    "an order's column called like the table": [lambda: bad.join_of(my_rates=3)],
-    "an order's column called like one that comes out": [lambda: bad.join_of(my_pane=3)],
+    "an order's column called like the table": [lambda: as_of.join_of(my_rates=3)],
+    "an order's column called like one that comes out": [lambda: as_of.join_of(my_pane=3)],
     "an input called initial": [bm.as_of_join(first=ORDERS, b=RATES)],
     "versions held until windows close": [
         RATES.then(bm.Pipeline().window(TENS).accumulate(n=Count()).suppress(bm.UntilWindowCloses())),
@@ -272,13 +282,13 @@ FIXED = {
     "on names too many": [joined(on={"my_cur": "cur"})],
     "on names nothing": [joined(on={"my_cur": "cur"})],
     "on is a number": [joined(on={"cur": "cur"})],
-    "keys of two types": [lambda: bad.join_of(cur="EUR")],
+    "keys of two types": [lambda: as_of.join_of(cur="EUR")],
     "deleted is no boolean": [lambda: CHANGES.versions(5, deleted="gone").run(ONE_CHANGE)],
     "a key is a list": [lambda: START.key_by("cur").versions(5).run(ONE_CHANGE)],
     "a join after a stage": [bm.as_of_join(first=PLAIN, rates=RATES, on={"team": "cur"})],
     "discarding after versions": [
-        RATES.then(bad.PLAIN_STAGE.trigger(Always()).accumulating()),
-        RATES.then(bad.PLAIN_STAGE.trigger(Always()).accumulating_and_retracting()),
+        RATES.then(refused.PLAIN_STAGE.trigger(Always()).accumulating()),
+        RATES.then(refused.PLAIN_STAGE.trigger(Always()).accumulating_and_retracting()),
     ],
     "initial is a number": [
         lambda: RATES.run(ONE_CHANGE, initial=[{"ts": 1, "cur": "USD", "rate": 1, "gone": False, "tags": []}])
@@ -411,10 +421,18 @@ TRANSCRIPTS = {
 """Refusals of tests/transcripts, by the entry of FIXED that mends them."""
 FIXED |= {f"transcript: {title}": FIXED[name] for title, name in TRANSCRIPTS.items()}
 REFUSALS = {
-    **{name: pipeline.explain for name, pipeline, _ in bad.TOGETHER},
-    **{name: lambda one=pipeline: one.run(ONE_ROW) for name, pipeline, _ in bad.COLUMNS},
-    **{name: call for name, _, call, _ in bad.TABLES},
-    **{f"of rows {number}": call for number, (call, _) in enumerate(bad.COUNTED_TOGETHER)},
+    **{name: pipeline.explain for of in (windows, deduplicate, refine) for name, pipeline, _ in of.TOGETHER},
+    **{
+        name: lambda one=pipeline: one.run(ONE_ROW)
+        for of in (windows, deduplicate, refine)
+        for name, pipeline, _ in of.COLUMNS
+    },
+    **{
+        name: call
+        for of in (as_of, deduplicate, refine, suppress, versions, at_rest, forms, pipelines)
+        for name, _, call, _ in of.REFUSED
+    },
+    **{f"of rows {number}": call for number, (call, _) in enumerate(windows_of_rows.COUNTED_TOGETHER)},
     **{f"merge: {name}": call for name, call, *_ in merges.REFUSED},
     **{
         f"transcript: {one.title}": lambda one=one: one.build().run(one.script())

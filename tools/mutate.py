@@ -52,15 +52,26 @@ OPERATORS = re.compile(
     "|AddNot|ReplaceTrueWithFalse|ReplaceFalseWithTrue|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceBreakWithContinue"
     "|ReplaceContinueWithBreak|NumberReplacer|ZeroIterationForLoop)"
 )
+
+
+def of_kind(*kinds: str, laws: bool = False) -> tuple[str, ...]:
+    """The test files of kinds of stages: those of laws, or the others."""
+    files = (file for kind in kinds for file in (ROOT / "tests" / "kinds" / kind).glob("test_*.py"))
+    return tuple(sorted(one for file in files if _is_law(one := file.relative_to(ROOT).as_posix()) == laws))
+
+
+def _is_law(test: str) -> bool:
+    return test.startswith("tests/laws") or "/test_laws" in test
+
+
 WHOLE = (
     "tests/test_transcripts.py",
-    "tests/engine",
+    *of_kind("window"),
+    "tests/windows",
     "tests/triggers",
-    "tests/test_bad_input.py",
-    "tests/test_merge.py",
-    "tests/test_chain.py",
-    "tests/test_window_options.py",
-    "tests/test_docs.py",
+    "tests/pipeline/test_merge.py",
+    "tests/pipeline/test_chain.py",
+    "tests/docs/test_docs.py",
 )
 SEVERAL = tuple(
     f"tests/accumulations/test_{of}.py"
@@ -88,7 +99,7 @@ def cases(*names: str) -> tuple[str, ...]:
 LAWS = (*cases(*_WINDOWS), "tests/laws/test_twin.py")
 """The longest; only they may be left out."""
 _SUPPRESS = (
-    ("tests/engine/test_held_segments.py", "tests/test_suppress.py", "tests/test_transcripts.py"),
+    (*of_kind("suppress"), "tests/test_transcripts.py"),
     (
         *cases(
             "suppressed",
@@ -97,31 +108,27 @@ _SUPPRESS = (
             "suppressed merges and trees",
             "changes",
         ),
-        "tests/laws/test_suppress_in_time.py",
-        "tests/laws/test_suppress_changes_between_runs.py",
-        "tests/laws/test_suppress.py",
-        "tests/laws/test_suppress_comes_to_the_same.py",
+        *of_kind("suppress", laws=True),
     ),
 )
 _VERSIONS = (
-    ("tests/test_as_of_join.py", "tests/test_transcripts.py"),
+    (*of_kind("versions", "as_of"), "tests/test_transcripts.py"),
     (
         *cases("versions", "stage over versions", "as-of join of rows", "as-of join of stages and joins"),
-        "tests/laws/test_versions.py",
-        "tests/laws/test_as_of_joins.py",
+        *of_kind("versions", "as_of", laws=True),
     ),
 )
 _DUPLICATES = (
-    ("tests/test_transcripts.py",),
+    (*of_kind("deduplicate"), "tests/test_transcripts.py"),
     (
         *cases("duplicates", "duplicates, long scripts", "duplicates in sessions, long scripts", "rows once"),
-        "tests/laws/test_duplicates.py",
+        *of_kind("deduplicate", laws=True),
     ),
 )
 ROOMS = {
     "beamish/accumulations/base/meeting.py": (
         ("tests/test_transcripts.py",),
-        (*cases("rows that meet"), "tests/laws/test_within.py"),
+        (*cases("rows that meet"), "tests/kinds/window/test_laws_within.py"),
     ),
     "beamish/kinds/deduplicate": _DUPLICATES,
     "beamish/kinds/window/window_duplicates.py": _DUPLICATES,
@@ -200,14 +207,14 @@ def stages(path: str) -> list[tuple[str, ...]]:
 
 
 def _are_laws(tests: tuple[str, ...]) -> bool:
-    return all(test.startswith("tests/laws") for test in tests)
+    return all(map(_is_law, tests))
 
 
 def tests_of(path: str) -> tuple[str, ...]:
     """The test files of the name of a file, but for the laws, and for those that start Spark."""
     files = (ROOT / "tests").rglob(f"test_{Path(path).stem}.py")
     found = [file.relative_to(ROOT).as_posix() for file in files]
-    return tuple(sorted(one for one in found if not one.startswith(("tests/laws", "tests/spark"))))
+    return tuple(sorted(one for one in found if not (_is_law(one) or one.startswith("tests/spark"))))
 
 
 def failing(root: Path, tests: tuple[str, ...]) -> str:

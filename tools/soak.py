@@ -3,7 +3,7 @@
     python -m tools.soak [--budget 3600] [--processes 1] [--seed N] [--only twin]
     python -m tools.soak --law "tests.laws.test_engine_and_twin::test_engine_and_twin_agree_in_any_layout[chain]" --seed 7
 
-The laws are the property tests of tests/laws: pipelines, scripts, shards, cuts and restarts are drawn, and the engine is compared with the
+The laws are the property tests of tests/laws and of tests/kinds/*/test_laws*.py: pipelines, scripts, shards, cuts and restarts are drawn, and the engine is compared with the
 twin and with itself. A turn is one law with one seed. What is found is printed once: the law, the seed that finds it again, and the example,
 shrunk; then the search goes on. Ends with 1 if something was found.
 
@@ -38,7 +38,7 @@ from hypothesis import is_hypothesis_test, seed
 from beamish import local
 from beamish.script.tables import script_rows
 
-LAWS = Path(__file__).parents[1] / "tests" / "laws"
+ROOT = Path(__file__).parents[1]
 _TURNS_PER_PROCESS = 200
 """Then another takes its place, so that nothing piles up in days."""
 _SAID_EVERY = 600.0
@@ -72,8 +72,8 @@ def laws(name: str = "") -> list[str]:
     """All laws whose names have this in them."""
     importlib.import_module("tests.conftest").load_settings()  # before any law is imported
     found = []
-    for path in sorted(LAWS.glob("test_*.py")):
-        module = importlib.import_module(f"tests.laws.{path.stem}")
+    for path in sorted(importlib.import_module("tests.budget").LAWS):
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
         for test, function in vars(module).items():
             is_its_own = getattr(function, "__module__", "") == module.__name__
             if test.startswith("test_") and is_its_own and is_hypothesis_test(function):
@@ -155,7 +155,7 @@ def _where(error: BaseException) -> str:
     lines = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if str(LAWS.parents[1]) in frame.filename and ".venv" not in frame.filename
+        if str(ROOT) in frame.filename and ".venv" not in frame.filename
     ]
     return f"{type(error).__name__} in {lines[-1].filename}:{lines[-1].lineno}" if lines else repr(error)
 

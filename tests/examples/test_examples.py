@@ -431,7 +431,7 @@ def test_every_example_is_run_here(root):
         "flights_check",
         "flights_replay",
     }
-    elsewhere = {"test_scores", "gallery"}  # the second in tests/test_gallery.py
+    elsewhere = {"test_scores", "gallery"}  # the second in tests/docs/test_gallery.py
     here = {*IN_PROCESS, *ON_SPARK, *elsewhere, *on_flights}
     assert {path.stem for path in (root / "examples").glob("*.py")} == here
 

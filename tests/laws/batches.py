@@ -19,7 +19,7 @@ from beamish.script.events import Bundle, Step, as_step
 from beamish.testing import TestStream
 from beamish.windows import GlobalWindow
 from tests.agreement import differences
-from tests.said import evolve, said
+from tests.declared_options import evolve, said
 from tests.twin.accumulations import Row, value_of
 from tests.twin.order import normal, same
 from tests.twin.run import NO_TIME_US, Key, Live, Signed, Twin

@@ -23,25 +23,26 @@ from beamish.kinds.deduplicate.option import Deduplication
 from beamish.source import Source
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Always, Never, Repeatedly
-from tests.laws.test_errors import Picky, changed, dropping, huge, picky, poisoned, poisoned_scripts
-from tests.laws.test_forgetting import forgetting, spans
-from tests.laws.test_retention import ending, meeting, retaining
-from tests.own.hold_back import HoldBack, held_back
-from tests.own.hold_back_twin import HoldBackTwin
+from tests.declared_options import evolve, said
+from tests.kinds.changes import strategy as changes
+from tests.kinds.hold_back.stage import held_back
+from tests.kinds.refine.strategy import SHOWN, conditioned, one_of, refined
+from tests.kinds.suppress import strategy as suppress
+from tests.kinds.suppress.strategy import busy, busy_scripts, sessions_of_one_key, some_buffers, suppressed
+from tests.kinds.versions import strategy as versions
+from tests.kinds.window.strategy_of_rows import counted, keyed, untimed_merges
+from tests.kinds.window.test_laws_errors import Picky, changed, dropping, huge, picky, poisoned, poisoned_scripts
+from tests.kinds.window.test_laws_forgetting import forgetting, spans
+from tests.kinds.window.test_laws_retention import ending, meeting, retaining
 from tests.own.windows import Absorbed
-from tests.said import evolve, said
 from tests.seconds import S
-from tests.strategies import changelogs, changes, flows, merges, suppress, versions
+from tests.strategies import changelogs, flows, merges
 from tests.strategies.chains import NOT_MERGING, chains
-from tests.strategies.formulas import SHOWN, conditioned, one_of, refined
 from tests.strategies.pipelines import modes, pipelines, rows_once
-from tests.strategies.row_windows import counted, keyed, untimed_merges
 from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.suppress import busy, busy_scripts, sessions_of_one_key, some_buffers, suppressed
 from tests.strategies.triggers import usual_triggers, value_triggers, waiting_triggers
 from tests.strategies.windows import count_windows, merged_row_windows, sliding_windows, taking, windowings, windows
-from tests.twin import run
-from tests.twin.run import KINDS
+from tests.twin.run import run
 from tests.twin.windowings import run_windowings
 
 Scripts = Callable[[bm.Pipeline], st.SearchStrategy[TestStream]]
@@ -223,7 +224,6 @@ def of_two_keys(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "ts": abs(row["ts"]), "team": "ab"[int(row["ts"]) % 2]}
 
 
-KINDS[HoldBack] = HoldBackTwin
 SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
 COUNTS = bm.Pipeline().key_by("team").window(bm.FixedWindows(3)).accumulate(n=Count(), sum=Sum("score"))
 holding = st.builds(

@@ -17,9 +17,9 @@ from beamish.kinds.suppress import newest_shard
 from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Repeatedly
-from tests import test_hold_back as hold_back
 from tests.agreement import differences
-from tests.own.hold_back_operator import HoldBackOperator
+from tests.kinds.hold_back import test_hold_back as hold_back
+from tests.kinds.hold_back.operator import HoldBackOperator
 from tests.upgrades.carried import carried, carry_over, in_two_runs, line
 from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
 

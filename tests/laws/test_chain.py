@@ -18,10 +18,10 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always
 from tests.agreement import close
 from tests.cost import cost
+from tests.declared_options import evolve, said
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
 from tests.laws.test_ledger import live_panes, windows_by_overlap
 from tests.lines import line
-from tests.said import evolve, said
 from tests.seconds import S
 from tests.strategies.chains import chains
 from tests.strategies.pipelines import pipelines, retracting

@@ -17,14 +17,15 @@ from beamish.instants import EARLIEST_US, LATEST_US, instant
 from beamish.local import Variation, run
 from beamish.script.events import as_step
 from tests.agreement import key_of
+from tests.kinds.suppress.strategy import suppressed
+from tests.kinds.versions import strategy as versions
 from tests.laws.test_ledger import windows_by_overlap
 from tests.lines import line
 from tests.seconds import S
-from tests.strategies import merges, versions
+from tests.strategies import merges
 from tests.strategies.flows import ANYTHING, flows, tree_scripts
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
-from tests.strategies.suppress import suppressed
 from tests.twin.run import NO_WATERMARK, twin_of
 
 KINDS = {

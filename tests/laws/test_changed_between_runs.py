@@ -23,21 +23,21 @@ from beamish.testing import TestStream
 from beamish.triggers import Always
 from tests.agreement import differences
 from tests.cost import cost
-from tests.laws.test_windowings import of_windowing
-from tests.said import evolve, said
+from tests.declared_options import evolve, said
+from tests.kinds.refine.strategy import Shown, refined
+from tests.kinds.suppress.strategy import suppresses
+from tests.kinds.versions import strategy as tables
+from tests.kinds.window.strategy_of_rows import counted
+from tests.kinds.window.test_laws_windowings import of_windowing
 from tests.strategies import merges
-from tests.strategies import versions as tables
 from tests.strategies.chains import LATER, chains
 from tests.strategies.changed import changed, changed_tables, checked
-from tests.strategies.formulas import Shown, refined
 from tests.strategies.pipelines import pipelines, retracting
-from tests.strategies.row_windows import counted
 from tests.strategies.scripts import dense_scripts, scripts
-from tests.strategies.suppress import suppresses
 from tests.strategies.triggers import waiting_triggers
 from tests.strategies.windows import windowings, windows
-from tests.twin import run as run_twin
 from tests.twin.ledger import told
+from tests.twin.run import run as run_twin
 from tests.twin.run import twin_of
 from tests.upgrades.carried import differences_after, in_two_runs
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish.testing import TestStream
-from tests.said import evolve
+from tests.declared_options import evolve
 from tests.strategies.changelogs import feeds, pipelines, scripts
 
 

@@ -19,9 +19,9 @@ from beamish.instants import instant_us
 from beamish.script.events import Step, as_step
 from beamish.testing import TestStream
 from tests.cost import cost
+from tests.declared_options import said
 from tests.laws.batches import key_name, window_of
 from tests.laws.test_merges import live_rows
-from tests.said import said
 from tests.strategies.flows import ANYTHING, NOTHING_LOST, flows, tree_scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows

@@ -39,7 +39,7 @@ def contracts(root):
 def test_every_law_of_a_contract_has_a_test_of_its_name(root):
     tests = "\n".join(path.read_text() for path in (root / "tests").rglob("test_*.py"))
     missing = [
-        f"{path}: a law has no test; write {law} in tests/laws"
+        f"{path}: a law has no test; write {law} in tests/laws, or among the laws of its kind"
         for path, laws in contracts(root)
         for law in laws
         if f"def {law}" not in tests

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from beamish import PaneKind
 from tests.agreement import close
+from tests.declared_options import said
 from tests.laws.batches import batch, key_name, meets_a_session_gone, numbered
 from tests.lines import line
 from tests.own.windows import OwnGap, UntilMinute
-from tests.said import said
 from tests.strategies.accumulations import exact
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneKind
 from beamish.testing import TestStream
+from tests.declared_options import evolve, said
 from tests.laws.batches import key_name
 from tests.lines import line
-from tests.said import evolve, said
 from tests.strategies.merges import merges, policies, scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from beamish import AccumulationMode, PaneKind
 from beamish.accumulations import Collect
+from tests.declared_options import said
 from tests.laws.batches import assigned, dropped, numbered, window_of
-from tests.said import said
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness

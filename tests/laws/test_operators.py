@@ -20,10 +20,10 @@ from beamish.kinds.window import joining
 from beamish.script.panes import panes_from_table
 from beamish.source import Source
 from tests.agreement import differences
-from tests.own.hold_back import held_back
+from tests.kinds.hold_back.stage import held_back
+from tests.kinds.suppress.strategy import patient, suppressed, until_limit
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
-from tests.strategies.suppress import patient, suppressed, until_limit
 from tests.strategies.triggers import triggers
 from tests.strategies.watermarks import watermarks
 from tests.strategies.windows import windows

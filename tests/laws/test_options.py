@@ -15,9 +15,9 @@ import tests.own.accumulations
 import tests.own.triggers
 import tests.own.windows
 from beamish import accumulations, triggers
-from tests.strategies.changes import changes
+from tests.kinds.changes.strategy import changes
+from tests.kinds.suppress.strategy import suppressed
 from tests.strategies.pipelines import pipelines, rows_once
-from tests.strategies.suppress import suppressed
 
 
 @pytest.mark.of_law("law-options")

@@ -1,4 +1,4 @@
-"""Every law in this folder is searched for counterexamples by ``make test-deep``.
+"""Every law is searched for counterexamples by ``make test-deep``.
 
 What runs on Spark has its share in tests/spark/test_laws_on_spark.py.
 """
@@ -10,22 +10,19 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.budget import search
-
-HERE = Path(__file__).parent
+from tests.budget import LAWS, TESTS, search
 
 
 def written():
-    """What stands below ``@given`` in this folder, or runs a state machine: file and name, read from the text."""
+    """What stands below ``@given`` in a file of laws, or runs a state machine: file and name, read from the text."""
     return {
-        f"tests/laws/{path.name}::{node.name}"
-        for path in HERE.glob("*.py")
+        f"{path.relative_to(TESTS.parent)}::{node.name}"
+        for path in LAWS
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
         if any("given(" in ast.unparse(one) for one in node.decorator_list)
@@ -51,13 +48,13 @@ def command(root):
 
 
 def test_every_law_is_searched(root, command):
-    listed = collected(root, "--collect-only", "-m", command, "tests/laws")
+    listed = collected(root, "--collect-only", "-m", f"({command}) and not spark", "tests/laws", "tests/kinds")
     searched = {re.sub(r"\[.*\]$", "", line) for line in listed.splitlines() if "::" in line}
     assert searched == written()
 
 
 def test_a_law_is_searched_for_its_share_of_the_time_as_often_as_it_is_parametrized(root):
-    law = "tests/laws/test_suppress.py::test_shut_down_gives_what_spill_gives_or_an_error"
+    law = "tests/kinds/suppress/test_laws.py::test_shut_down_gives_what_spill_gives_or_an_error"
     said = collected(root, "-rP", "-s", law, seconds=2)
     assert "3 passed" in said
     assert said.count("BEAMISH_DEEP_SEED=1\n") == 3

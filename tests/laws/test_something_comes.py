@@ -14,7 +14,7 @@ from beamish import accumulations as a
 from beamish.testing import TestStream
 from beamish.triggers import AfterWatermark, Always, Default, Never, Trigger
 from tests.cost import cost
-from tests.said import said
+from tests.declared_options import said
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows
 
 without_gaps = sliding_windows.filter(lambda window: window.period <= window.size)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.script.tables import script_rows
-from tests.strategies import changes, merges, scripts
+from tests.kinds.changes import strategy as changes
+from tests.kinds.suppress.strategy import suppressed
+from tests.strategies import merges, scripts
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, rows_once
-from tests.strategies.suppress import suppressed
 
 TYPES = [pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.timestamp("us", tz="UTC"), pa.list_(pa.int64())]
 

@@ -15,7 +15,7 @@ from tests.agreement import differences
 from tests.own.windows import Absorbed
 from tests.strategies.pipelines import pipelines
 from tests.strategies.scripts import scripts
-from tests.twin import run
+from tests.twin.run import run
 
 
 def test_a_delay_that_has_fired_stays_so_in_a_merge_into_its_own_window():

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 import beamish as bm
 from beamish.instants import instant, instant_us
 from tests.cost import cost
-from tests.twin.versioned_table import Found, TableTwin
+from tests.versioned_table.twin import Found, TableTwin
 
 BASE_US = 1_700_000_000_000_000
 TEXTS = ["a", "ä"]

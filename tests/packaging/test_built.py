@@ -190,7 +190,15 @@ def test_an_editable_install_of_a_tree_without_links_runs(linkless, sdist, tmp_p
     for place in (tmp_path_factory.mktemp("elsewhere"), linkless):
         assert Path(run(python, "-c", USERS_PROGRAM, cwd=place).strip()).is_relative_to(linkless)
     assert " passed" in run(
-        python, "-m", "pytest", "-q", "-n0", "tests/test_durations.py", "tests/own", "tests/triggers", cwd=linkless
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-n0",
+        "tests/pipeline/test_durations.py",
+        "tests/own",
+        "tests/triggers",
+        cwd=linkless,
     )
 
 

@@ -23,10 +23,10 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from beamish.watching.totals import BatchCounts
 from tests.agreement import differences
+from tests.kinds.versions.test_on_spark import SCRIPT as AS_OF
+from tests.kinds.versions.test_on_spark import join, rate
 from tests.pages import run_page
 from tests.spark.test_flow import TREES
-from tests.spark.test_versions import SCRIPT as AS_OF
-from tests.spark.test_versions import join, rate
 
 PIPELINE = (
     bm.Pipeline()

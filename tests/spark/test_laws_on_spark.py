@@ -23,16 +23,16 @@ from beamish.script.events import Bundle
 from beamish.testing import TestStream
 from tests.agreement import differences
 from tests.budget import SPARK_SECONDS, search
+from tests.declared_options import stages
+from tests.kinds.suppress.strategy import suppressed
+from tests.kinds.versions import strategy as tables
 from tests.laws.test_change_and_sequence import unordered
-from tests.said import stages
 from tests.strategies import merges
-from tests.strategies import versions as tables
 from tests.strategies.chains import ANY_FIRST, chains
 from tests.strategies.changed import changed, changed_tables
 from tests.strategies.flows import flows
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
-from tests.strategies.suppress import suppressed
 from tests.strategies.triggers import usual_triggers
 from tests.upgrades.carried import in_two_runs
 

@@ -13,7 +13,7 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.agreement import differences
 from tests.cost import deep_after
-from tests.said import evolve
+from tests.declared_options import evolve
 from tests.spark.conftest import Files
 
 

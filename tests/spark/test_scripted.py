@@ -12,7 +12,7 @@ from beamish.spark.scripted import clock_rows, cut
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterProcessingTime, AfterWatermark, Always
 from tests.cost import deep_after
-from tests.said import evolve
+from tests.declared_options import evolve
 
 NO_SESSION = SimpleNamespace(readStream=None)
 """What is refused before anything is asked of Spark."""

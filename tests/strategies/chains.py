@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import accumulations as a
 from beamish.durations import Duration
-from tests.said import declared, evolve, said
+from tests.declared_options import declared, evolve, said
 from tests.seconds import S
 from tests.strategies.pipelines import combiners, modes, pipelines
 from tests.strategies.triggers import ASKED, usual_triggers

@@ -17,10 +17,10 @@ from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.versions.stage import VersionsStage
 from beamish.source import Source
 from beamish.triggers import Trigger
-from tests.said import evolve, said, takes_back, versions_of
+from tests.declared_options import evolve, said, takes_back, versions_of
+from tests.kinds.refine.strategy import TAKEN, one_of
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
-from tests.strategies.formulas import TAKEN, one_of
 from tests.strategies.pipelines import (
     closing_behaviors,
     late_rows,

@@ -16,7 +16,7 @@ from beamish import accumulations as a
 from beamish.flow import Flow
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Default, Never, Repeatedly, Trigger
-from tests.said import said
+from tests.declared_options import said
 from tests.seconds import S
 from tests.strategies.merges import JOINS, policies, scripts
 from tests.strategies.pipelines import combiners, modes, retracting

@@ -24,7 +24,7 @@ from beamish.script.events import Event, as_step
 from beamish.tables.segment_policy import SegmentPolicy
 from beamish.tables.spans import SpanPolicy
 from beamish.testing import TestStream
-from tests.said import stages
+from tests.declared_options import stages
 from tests.upgrades.carried import carried
 
 SHORT = SegmentPolicy(few_segments=0, shortest_us=1, shortest_rows=1, periods=1)

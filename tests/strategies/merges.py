@@ -11,8 +11,8 @@ import beamish as bm
 from beamish import accumulations as a
 from beamish.durations import duration
 from beamish.testing import TestStream
+from tests.declared_options import evolve
 from tests.own.accumulations import join, sorted_values
-from tests.said import evolve
 from tests.strategies.pipelines import closing_behaviors, combiners, late_rows, latenesses, modes, on_time_behaviors
 from tests.strategies.triggers import triggers
 from tests.strategies.windows import fixed_windows, global_windows, sessions, sliding_windows

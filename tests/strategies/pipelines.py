@@ -10,7 +10,7 @@ from beamish.durations import duration
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.window.retention_option import Retention
 from beamish.triggers import Trigger
-from tests.said import declared
+from tests.declared_options import declared
 from tests.strategies.accumulations import accumulations, fold_in_order
 from tests.strategies.triggers import ASKED, triggers, value_triggers
 from tests.strategies.watermarks import watermarks

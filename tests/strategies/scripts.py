@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.testing import TestStream
-from tests.said import stages
+from tests.declared_options import stages
 from tests.strategies.windows import unit
 
 scores = st.none() | st.integers(-3, 5)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from beamish import DropReason, WindowOption
 from beamish.windows.option import END_OF_TIME_US
+from tests.kinds.deduplicate.twin_ids import FirstCome, columns_read
 from tests.twin.accumulations import Row
-from tests.twin.duplicates import FirstCome, columns_read
 from tests.twin.joins import value_of_inputs
 from tests.twin.windows import Bounds, assign
 

@@ -8,7 +8,7 @@ from typing import Any
 from beamish import accumulations as a
 from beamish.forms import FromChangelog, FromPanes
 from beamish.source import Source
-from tests.said import Said
+from tests.declared_options import Said
 from tests.twin.accumulations import Row
 from tests.twin.order import same, spark_order
 

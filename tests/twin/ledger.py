@@ -10,7 +10,7 @@ import attrs
 import beamish as bm
 from beamish import Pane, PaneChange, PaneKind
 from beamish.flow import Flow
-from tests.said import Said, said
+from tests.declared_options import Said, said
 from tests.twin.joins import JOINS
 from tests.twin.order import normal, same
 

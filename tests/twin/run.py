@@ -6,30 +6,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
 import attrs
 
 import beamish as bm
 from beamish import DropReason, Pane, PaneKind, PaneTiming
-from beamish.contract.stage import Stage
 from beamish.flow import Flow, Panes
 from beamish.kernels.reserved import has_no_event_time
 from beamish.script.events import Event, Step, as_step
 from beamish.source import Source
-from beamish.windows.numbering import Numbering
 from beamish.windows.option import END_OF_TIME_US
-from tests.said import said, takes_back
-from tests.strategies.formulas import Shown, meaning
+from tests.declared_options import said, takes_back
+from tests.kinds.deduplicate.twin_ids import Again, came_again, id_of
+from tests.kinds.refine.strategy import Shown, meaning
+from tests.kinds.window.twin_pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.accumulations import Row
-from tests.twin.duplicates import Again, came_again, id_of
 from tests.twin.errors import check_accumulators, windows_of, without_errors
 from tests.twin.forms import unfolded, unmatched
 from tests.twin.joins import JOINS, value_of_inputs
 from tests.twin.ledger import told
 from tests.twin.moments import moment, moment_us
 from tests.twin.order import normal, same
-from tests.twin.pairs_once import Made, Pair, let_go, once_of, pair_up, pairs_due, too_old, without_match
 from tests.twin.triggers import Node, Now, node
 from tests.twin.windows import Bounds, groups
 
@@ -51,16 +50,10 @@ def trace(pipeline: bm.Pipeline, events: Sequence[Event]) -> list[list[Pane]]:
     return [told(flow, twin.step(as_step(event))) for event in events]
 
 
-KINDS: dict[type[Stage | Numbering], Callable[[Flow], Any]] = {}
-"""The twins of what is not windows of time, by the class that makes it so; each has ``step`` and ``watermark``, as ``Twin`` has."""
-
-
 def twin_of(flow: Flow) -> Any:
-    """The twin of a stage."""
-    kind: type[Stage | Numbering] = type(flow.stage)
-    if kind not in KINDS and numbering_of(flow) is not None:
-        kind = Numbering
-    return KINDS.get(kind, Twin)(flow)
+    """The twin of a stage, which has ``step`` and ``watermark``: ``TWIN`` in ``tests/kinds/<kind>/twin.py``."""
+    kind = type(flow.stage).__module__.split(".")[-2]
+    return import_module(f"tests.kinds.{kind}.twin").TWIN(flow)
 
 
 def numbering_of(flow: Flow) -> Any:

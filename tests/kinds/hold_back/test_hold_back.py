@@ -1,0 +1,111 @@
+"""A stage kind that is not a window operator is a folder and runs wherever stages run."""
+
+from __future__ import annotations
+
+import pytest
+
+import beamish as bm
+from beamish import flow
+from beamish.accumulations import Count, Sum
+from beamish.at_rest.stage_facts import stage_facts
+from beamish.checkpoint.words import stage_lines
+from beamish.description import descriptions
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.stage import WindowStage
+from beamish.local import stages_after
+from beamish.source import Source
+from beamish.testing import TestStream
+from tests.kinds.hold_back.stage import HoldBack, held_back
+
+SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
+COUNTS = bm.Pipeline().key_by("team").window(bm.FixedWindows(2)).accumulate(n=Count(), sum=Sum("score"))
+FIRST = COUNTS.event_time("ts", bm.BoundedOutOfOrderness(0))
+SCRIPT = (
+    TestStream()
+    .add([{"ts": 3, "team": "red", "score": 1}, {"ts": 1, "team": "red", "score": 2}])
+    .add([{"ts": 2, "team": "blue", "score": None}])
+    .advance_watermark_to(6)
+    .advance_watermark_to(7)
+    .add([{"ts": 9, "team": "red", "score": 4}, {"ts": 2, "team": "red", "score": 5}])
+    .advance_watermark_to(30)
+)
+PIPELINES = {
+    "rows held back": held_back(5, SOURCE),
+    "rows held back, then counted": held_back(5, SOURCE).then(COUNTS),
+    "counts held back": held_back(5, FIRST),
+    "counts held back, then counted": held_back(5, FIRST).then(
+        bm.Pipeline().window(bm.FixedWindows(10)).accumulate(counts=Count(), n=Sum("n"))
+    ),
+}
+
+
+def came(pipeline):
+    return [[(pane.key, dict(pane.values)) for pane in panes] for _, panes in SCRIPT.trace(pipeline)]
+
+
+def test_rows_come_out_when_the_watermark_is_the_span_past_them_in_the_order_of_their_times():
+    times = [[values["ts"] for _, values in panes] for panes in came(PIPELINES["rows held back"])]
+    assert times == [[], [], [1], [2], [2], [3, 9]]
+
+
+def test_a_stage_after_it_finds_nothing_late_since_the_watermark_is_held_back_too():
+    panes = [pane for _, panes in SCRIPT.trace(PIPELINES["rows held back, then counted"]) for pane in panes]
+    assert {pane.timing for pane in panes} == {bm.PaneTiming.ON_TIME}
+    assert sum(pane.values["n"] for pane in panes) == 5
+
+
+def test_it_takes_the_panes_of_a_stage_and_gives_them_to_the_next():
+    assert came(PIPELINES["counts held back"])[3] == [({"team": "red"}, {"n": 1, "sum": 2})]
+    (pane,) = PIPELINES["counts held back, then counted"].run(SCRIPT)
+    assert pane.values == {"counts": 4, "n": 4}
+
+
+def test_state_shows_the_rows_that_wait():
+    first = TestStream(SCRIPT.events[:3])
+    assert [(one.key, dict(one.values), one.due.second) for one in PIPELINES["rows held back"].state(first).held()] == [
+        ({"team": "blue"}, {"ts": 2, "score": None}, 7),
+        ({"team": "red"}, {"ts": 3, "score": 1}, 8),
+    ]
+    with pytest.raises(bm.PipelineError, match=r"windows\(\): no stage has windows"):
+        PIPELINES["rows held back"].state(first).windows()
+
+
+def test_inspect_shows_its_watermark_and_check_upgrade_another_kind_in_its_place():
+    flow = PIPELINES["rows held back"].flow
+    ((bound, stores),) = stages_after(flow, SCRIPT.events[:3])
+    facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0])
+    assert dict(stage_lines(facts, 0, ()))["watermark"] == "at 1970-01-01 00:00:06"
+    windows = FIRST.flow.bind({None: bound.operator.takes[0].schema}, shards=1).operator
+    with pytest.raises(bm.StateError, match=r"is of a stage that holds rows back, .* now has a stage with windows"):
+        windows.open(stores[0])
+
+
+def test_a_suppress_holds_what_it_gives():
+    held = held_back(5, SOURCE).suppress(bm.UntilTimeLimit(10, clock="processing"))
+    script = TestStream().step([{"ts": 3, "team": "red"}, {"ts": 1, "team": "blue"}, {"ts": 4, "team": "red"}], clock=1)
+    came = [
+        [(pane.key, pane.values) for pane in panes]
+        for _, panes in script.step(watermark=9, clock=2).step(clock=12).trace(held)
+    ]
+    assert came == [[], [], [({"team": "blue"}, {"ts": 1}), ({"team": "red"}, {"ts": 4})]]
+
+
+def test_explain_has_its_words():
+    words = PIPELINES["counts held back, then counted"].explain()
+    assert "stage 2 of 3\nrows         held back until the watermark is 5 seconds past their event time" in words
+
+
+def test_it_refuses_what_it_cannot_take_when_it_is_composed():
+    retracting = FIRST.trigger(bm.triggers.Always()).accumulating_and_retracting()
+    with pytest.raises(bm.PipelineError, match="which does not retract"):
+        held_back(5, retracting).then(COUNTS)
+    with pytest.raises(bm.OptionError, match="must be above 0"):
+        held_back(0, FIRST)
+
+
+def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():
+    names = {**vars(bm), **vars(bm.accumulations), **vars(flow), "HoldBack": HoldBack, "WindowStage": WindowStage}
+    for pipeline in PIPELINES.values():
+        assert (
+            eval(repr(pipeline), {**names, "WindowOptions": WindowOptions, "Default": bm.triggers.Default}) == pipeline
+        )

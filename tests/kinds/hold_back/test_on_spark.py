@@ -1,0 +1,22 @@
+import beamish as bm
+from beamish.testing import TestStream
+from tests.kinds.hold_back.test_hold_back import PIPELINES, SCRIPT
+
+
+def test_a_stage_kind_of_a_users_own_runs_as_micro_batches_before_and_after_a_pipeline_with_a_restart(spark, by_key):
+    pipeline = PIPELINES["counts held back, then counted"]
+    on_spark = SCRIPT.trace_on_spark(spark, pipeline, restart_after=(1,))
+    for (event, panes), (_, expected) in zip(on_spark, SCRIPT.trace(pipeline), strict=True):
+        assert by_key(panes) == by_key(expected), event
+
+
+def test_state_and_inspect_show_what_it_holds_by_what_it_declares(spark, tmp_path):
+    pipeline, first = PIPELINES["rows held back"], TestStream(SCRIPT.events[:3])
+    first.trace_on_spark(spark, pipeline, checkpoint=tmp_path)
+    held = pipeline.state(spark, tmp_path / "checkpoint").held().orderBy("due").collect()
+    expected = sorted(pipeline.state(first).held(), key=lambda one: one.due)
+    assert [(row.team, row.ts, row.score, row.due) for row in held] == [
+        (one.key["team"], *one.values.values(), one.due.astimezone().replace(tzinfo=None)) for one in expected
+    ]
+    (stage,) = bm.inspect(spark, tmp_path / "checkpoint").stages().collect()
+    assert stage.watermark.timestamp() == 6

@@ -1,0 +1,167 @@
+"""Laws of rows with which something raises: they are dropped, and all else is as if they had not come (rules/output.md#errors)."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import DropReason, NumericOverflowError, UserFunctionError
+from beamish import accumulations as a
+from beamish.testing import TestStream
+from tests.agreement import close, differences
+from tests.cost import cost
+from tests.declared_options import evolve, said
+from tests.laws.batches import batch, meets_a_session_gone, numbered
+from tests.laws.test_ledger import live_panes, windows_by_overlap
+from tests.strategies.pipelines import pipelines, retracting
+from tests.strategies.scripts import scripts
+from tests.strategies.watermarks import bounded_out_of_orderness
+from tests.strategies.windows import windows
+from tests.twin.run import run
+
+POISON = 4
+HUGE = {5: 2**62, -3: -(2**62), 3: 2**61}
+
+
+@attrs.frozen
+class Picky(a.Accumulation):
+    """A user's own sum, which raises for a score."""
+
+    column: str = "score"
+    result_type = "bigint"
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        if value == POISON:
+            raise ValueError(f"{value}!")
+        return accumulator + ((value or 0) % 7)
+
+    def merge(self, a, b):
+        return a + b
+
+    def extract(self, accumulator):
+        return accumulator
+
+
+def picky(accumulator: int, value: Any) -> int:
+    return Picky().add(accumulator, value)
+
+
+def narrow(accumulator: int, value: Any) -> int:
+    """What raises for a row beside others."""
+    if accumulator + abs(value or 0) % 1000 > 6:
+        raise OverflowError("too much")
+    return accumulator + abs(value or 0) % 1000
+
+
+poisonable = st.one_of(
+    st.just(a.Sum("score")),
+    st.just(a.Sum("score")),
+    st.sampled_from([Picky(), a.Count(), a.Mean("score"), a.Collect("score"), a.Fold(0, picky, "score", operator.add)]),
+)
+in_order = st.one_of(poisonable, st.sampled_from([a.Fold(0, picky, "score"), a.Fold(0, narrow, "score")]))
+
+
+def dropping(pipeline: bm.Pipeline) -> bm.Pipeline:
+    return evolve(pipeline, on_error="drop", with_dropped=True)
+
+
+@st.composite
+def poisoned(draw, /, window=windows, accumulation=in_order, **what):
+    """A pipeline that drops rows for errors, and accumulations that raise."""
+    option = draw(window)
+    accumulation = poisonable if option.merging else accumulation
+    return dropping(draw(pipelines(window=st.just(option), accumulation=accumulation, **what)))
+
+
+def poisoned_scripts(pipeline):
+    """Numbered scripts with scores that take sums over."""
+    return scripts(pipeline).map(numbered).map(huge)
+
+
+def drawn(data, **what):
+    pipeline = data.draw(poisoned(**what))
+    return pipeline, data.draw(poisoned_scripts(pipeline))
+
+
+def huge(script):
+    """The script with some scores as great as can be."""
+    return changed(script, lambda row: {**row, "score": HUGE.get(row["score"], row["score"])})
+
+
+def changed(script, change):
+    """The script with other rows; None: without the row."""
+    events = [
+        attrs.evolve(event, rows=tuple(row for row in map(change, event.rows) if row is not None))
+        if hasattr(event, "rows")
+        else event
+        for event in script.events
+    ]
+    return attrs.evolve(script, events=tuple(events))
+
+
+def test_a_row_with_an_error_merges_no_session_that_a_suppress_holds():
+    sessions = bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).window(bm.Sessions(1))
+    pipeline = dropping(sessions.trigger(bm.triggers.Always()).discarding().accumulate(v=Picky()))
+    script = TestStream().add([{"ts": 0.0, "score": 1}]).add([{"ts": 0.5, "score": POISON}])
+    script = script.advance_watermark_to_infinity()
+    held = pipeline.suppress(bm.UntilWindowCloses())
+    panes = [attrs.evolve(pane, message=None) for pane in held.run(script)]
+    assert not differences(panes, run(held, script.events), held)
+
+
+@pytest.mark.of_law("law-errors")
+@cost(2)
+@given(st.data())
+def test_a_row_that_was_dropped_for_an_error_might_as_well_not_have_come(data):
+    pipeline, script = drawn(data, window=windows.filter(lambda option: not option.may_overlap))
+    panes = pipeline.run(script)
+    errors = {pane.values["id"] for pane in panes if pane.reason is DropReason.ERROR}
+    without = pipeline.run(changed(script, lambda row: None if row["id"] in errors else row))
+    found = differences([pane for pane in panes if pane.reason is not DropReason.ERROR], without, pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), *found])
+
+
+@pytest.mark.of_law("law-errors")
+@cost(2)
+@given(st.data())
+def test_rows_are_dropped_for_errors_where_the_query_would_stop_and_only_there(data):
+    pipeline, script = drawn(data)
+    strict = evolve(pipeline, on_error="fail")
+    panes = pipeline.run(script)
+    try:
+        stops, expected = False, strict.run(script)
+    except (UserFunctionError, NumericOverflowError):
+        stops, expected = True, []
+    assert stops == any(pane.reason is DropReason.ERROR for pane in panes), f"{pipeline!r}\n{script!r}"
+    found = [] if stops else differences(panes, expected, pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), *found])
+
+
+@pytest.mark.of_law("law-errors")
+@cost(2)
+@given(st.data())
+def test_live_panes_are_a_batch_of_the_rows_that_were_not_dropped_for_errors(data):
+    pipeline, script = drawn(
+        data,
+        accumulation=poisonable,
+        mode=st.just(retracting),
+        watermark=bounded_out_of_orderness,
+        window=windows_by_overlap,
+    )
+    script = script.advance_watermark_to_infinity()
+    if said(pipeline).window.merging:
+        assume(not meets_a_session_gone(pipeline, script))
+    panes = pipeline.run(script)
+    live, expected = live_panes(pipeline, panes), batch(pipeline, script, panes)
+    assert live.keys() == expected.keys(), f"{pipeline!r}\n{script!r}"
+    for at, pane in live.items():
+        assert close(dict(pane.values), expected[at]), f"{pipeline!r}\n{script!r}\n{pane}\n{expected[at]}"

@@ -1,0 +1,76 @@
+"""Laws of how much of its past a key keeps (rules/laws.md#law-retention)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish import DropReason, PaneKind
+from beamish.kinds.window.retention_option import Retention
+from beamish.local import run as run_varied
+from beamish.script.events import as_step
+from tests.agreement import differences
+from tests.cost import cost
+from tests.declared_options import evolve
+from tests.strategies.pipelines import pipelines, retentions
+from tests.strategies.scripts import scripts
+from tests.strategies.windows import windows
+
+budgets = retentions.filter(bool)
+ending = windows.filter(lambda option: not option.is_all_of_time)
+meeting = st.builds(bm.Sessions, st.integers(2, 6))
+
+
+@st.composite
+def retaining(draw: st.DrawFn, /, **what: Any) -> bm.Pipeline:
+    """A pipeline whose keys keep only so much."""
+    pipeline = draw(pipelines(window=what.pop("window", ending), once=draw(st.integers(0, 3)) == 3, **what))
+    pipeline = evolve(pipeline, retention=draw(budgets))
+    pipeline.flow.check()
+    return pipeline
+
+
+@pytest.mark.of_law("law-retention")
+@cost(2)
+@given(st.data())
+def test_leaving_out_what_was_listed_as_out_of_retention_changes_no_pane(data):
+    window = st.one_of(st.builds(bm.FixedWindows, st.integers(1, 5)), meeting)
+    pipeline = data.draw(retaining(window=window, with_dropped=st.just(True)))  # noqa: FBT003
+    pipeline = evolve(pipeline, deduplication=None)
+    script = data.draw(scripts(pipeline))
+    events, number = [], 0
+    for event in script.events:
+        rows = []
+        for row in as_step(event).rows:
+            number += 1
+            rows.append({**row, "number": number})
+        events.append(attrs.evolve(event, rows=tuple(rows)) if rows else event)
+    panes = run_varied(pipeline.flow, events)
+    gone = {pane.values["number"] for pane in panes if pane.reason is DropReason.OUT_OF_RETENTION}
+    left = [
+        attrs.evolve(event, rows=tuple(row for row in as_step(event).rows if row["number"] not in gone))
+        if as_step(event).rows
+        else event
+        for event in events
+    ]
+    shown = [
+        [pane for pane in some if pane.kind is not PaneKind.DROPPED]
+        for some in (panes, run_varied(pipeline.flow, left))
+    ]
+    assert not differences(*shown, pipeline), repr(pipeline)
+
+
+@pytest.mark.of_law("law-retention")
+@cost(2)
+@given(st.data())
+def test_a_budget_that_is_never_reached_changes_nothing(data):
+    pipeline = data.draw(retaining())
+    script = data.draw(scripts(pipeline))
+    ample = evolve(pipeline, retention=Retention(10**6, 10**6, 10**9))
+    found = differences(evolve(pipeline, retention=None).run(script), ample.run(script), pipeline)
+    assert not found, "\n".join([repr(pipeline), repr(script), *found])

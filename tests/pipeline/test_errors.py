@@ -1,0 +1,294 @@
+"""The error of ours in what Spark says of a query that stopped."""
+
+import traceback
+
+import attrs
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import beamish as bm
+from beamish.accumulations import Accumulation, Fold
+from beamish.triggers import Always, Trigger
+
+TEXT = """[STREAM_FAILED] Query [id = 0cd6] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "worker.py", line 4327, in invoke_udf
+    raise StateError(
+beamish.errors.{0}
+ SQLSTATE: 38000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 0cd63449]
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        ("StateError: the checkpoint has 2 shards: keep it", bm.StateError, "the checkpoint has 2 shards: keep it"),
+        (
+            "UserFunctionError: f raised ValueError: one\ntwo: 2",
+            bm.UserFunctionError,
+            "f raised ValueError: one\ntwo: 2",
+        ),
+        ("SqlError: no such column", bm.SqlError, "no such column"),
+    ],
+)
+def test_the_error_of_a_worker_is_found_with_its_class_and_its_message_alone(raised, kind, message):
+    spark_s = RuntimeError(TEXT.format(raised))
+    error = bm.errors.of(spark_s)
+    assert (type(error), str(error)) == (kind, message)
+    assert error.__cause__ is spark_s
+
+
+def test_of_a_chain_of_errors_the_last_went_out():
+    first = "UserFunctionError: add raised\n\nThe above exception was the direct cause of the following exception:\n\n"
+    then = "Traceback (most recent call last):\n  File ...\nbeamish.errors.UserFunctionError: key 'a': add raised"
+    error = bm.errors.of(RuntimeError(TEXT.format(first + then)))
+    assert str(error) == "key 'a': add raised"
+
+
+def test_an_error_in_a_worker_is_found_in_one_of_sparks_in_the_driver():
+    driver = 'Traceback (most recent call last):\n  File "clientserver.py"\npyspark.errors.exceptions.captured.PythonException: from the worker:\n'
+    worker = 'Traceback (most recent call last):\n  File "worker.py"\nbeamish.errors.UserFunctionError: add raised\n\tat org.apache.spark'
+    assert str(bm.errors.of(RuntimeError(driver + worker))) == "add raised"
+    assert bm.errors.of(RuntimeError((driver + worker).replace("pyspark.errors", "mine"))) is None
+
+
+def test_what_is_none_of_ours_is_none():
+    assert bm.errors.of(None) is None
+    assert bm.errors.of(RuntimeError("java.lang.OutOfMemoryError")) is None
+    assert bm.errors.of(RuntimeError("\nbeamish.errors.re: no class")) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Caused by: java.io.FileNotFoundException: File file:/c/state/1/12/3.changelog does not exist\n\tat org",
+        "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] of file:/c/state/1/12/3.changelog does not exist.",
+    ],
+)
+def test_a_file_of_the_state_that_is_missing_is_named(words):
+    spark_s = RuntimeError(f"[STREAM_FAILED] Query terminated\n{words}")
+    error = bm.errors.of(spark_s)
+    assert isinstance(error, bm.StateError)
+    assert str(error).startswith(
+        "the state of partition 12 of operator 1 lacks the file file:/c/state/1/12/3.changelog: "
+    )
+    assert error.__cause__ is spark_s
+    assert bm.errors.of(RuntimeError("FileNotFoundException: File file:/rows/state/5.json does not exist")) is None
+
+
+SCHEMA = "File file:/a/scores/state/0/_stateSchema/default/0_7b87 does not exist"
+LOAD = "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.  SQLSTATE: 58030"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (SCHEMA, bm.StateError, "file:/a/scores has no schema of the state, so the checkpoint was moved or copied"),
+        (
+            f"{LOAD}\nCaused by: {LOAD}\nCaused by: java.io.EOFException: Unexpected end of ZLIB input stream\n\tat",
+            bm.StateError,
+            "missing or damaged (java.io.EOFException: Unexpected end of ZLIB input stream): restore the folder",
+        ),
+        (
+            f"{LOAD}\nCaused by: java.io.FileNotFoundException: a.sst",
+            bm.StateError,
+            "FileNotFoundException: a.sst): res",
+        ),
+        ("[STDS_FAILED_TO_READ_OPERATOR_METADATA] Failed", bm.StateError, "Spark cannot load the state of the checkp"),
+        ("calling o17.load.\n: java.io.EOFException\n\tat", bm.StateError, "damaged (java.io.EOFException): restore"),
+        (
+            "[STREAM_FAILED] Failed to read log file file:/a/offsets/2. Incomplete log file SQLSTATE: XXKST",
+            bm.StateError,
+            "damaged (Failed to read log file file:/a/offsets/2. Incomplete log file): restore the folder",
+        ),
+        ("MismatchedInputException: No\n\tat StreamMetadata$.read", bm.StateError, "(MismatchedInputException): res"),
+        ("ModuleNotFoundError: No module named 'beamish'", bm.SparkSetupError, "no module 'beamish': install or ship"),
+        ('IOException: Cannot run program "./e/python": error=2', bm.SparkSetupError, "cannot run './e/python': set"),
+    ],
+)
+def test_a_refusal_of_sparks_own_becomes_a_sentence(text, kind, words):
+    sparks = RuntimeError(text)
+    error = bm.errors.of(sparks)
+    assert type(error) is kind
+    assert words in str(error)
+    assert error.__cause__ is sparks
+
+
+def test_a_state_that_is_not_damaged_is_not_reported_as_such():
+    assert bm.errors.of(RuntimeError(f"{LOAD}\nCaused by: java.lang.InterruptedException")) is None
+
+
+def test_an_error_of_ours_is_itself():
+    error = bm.OptionError("no")
+    assert bm.errors.of(error) is error
+
+
+class RaisedError(Exception):
+    """An error of a user's own, of any text."""
+
+
+class UnreadableError(Exception):
+    """One whose text cannot be had."""
+
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+class Mute:
+    """A value whose repr cannot be had."""
+
+    def __repr__(self):
+        raise ZeroDivisionError
+
+
+def raising(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+@attrs.frozen
+class Broken(Trigger):
+    """A user's trigger that raises."""
+
+    error: Exception = attrs.field(eq=False, repr=False)
+
+    def should_fire(self, state, context):
+        raise self.error
+
+
+@attrs.frozen
+class BrokenWindows(bm.WindowOption):
+    """A user's window option that raises."""
+
+    error: Exception = attrs.field(eq=False, repr=False)
+
+    def assign(self, timestamp_us):
+        raise self.error
+
+
+@attrs.frozen
+class BrokenMerge(BrokenWindows):
+    """One that raises as windows merge."""
+
+    merging = True
+
+    def assign(self, timestamp_us):
+        yield timestamp_us, timestamp_us + 1
+
+    def merge(self, windows):
+        raise self.error
+
+
+FIRST = (
+    bm.Pipeline()
+    .event_time("ts", bm.BoundedOutOfOrderness(0))
+    .window(bm.FixedWindows(10))
+    .trigger(Always())
+    .accumulating()
+)
+SCRIPT = bm.testing.TestStream().add([{"ts": 1, "x": 1}])
+
+
+def pipelines(error):
+    """One for each function of a user's own that may raise."""
+    n = Fold(0, lambda n, _: n + 1)
+    return {
+        "accumulation": FIRST.accumulate(n=Fold(0, raising(error))),
+        "trigger": FIRST.accumulate(n=n).trigger(Broken(error), allow_data_loss=True),
+        "windows": FIRST.accumulate(n=n).window(BrokenWindows(error)),
+        "merging windows": FIRST.accumulate(n=Fold(0, raising(error), merge=raising(error))).window(BrokenMerge(error)),
+    }
+
+
+def raised_by(pipeline):
+    with pytest.raises(bm.UserFunctionError) as raised:
+        pipeline.run(SCRIPT)
+    return raised.value
+
+
+def spark_s(error):
+    """What Spark says of a query that an error in a worker stopped."""
+    trace = "".join(traceback.format_exception(error))
+    return RuntimeError(
+        f"[STREAM_FAILED] ...: An exception was thrown from the Python worker: {trace} SQLSTATE: 38000 SQLSTATE: XXKST"
+    )
+
+
+LINES = st.sampled_from(
+    [
+        "",
+        "x",
+        "beamish.errors.StateError: made up",
+        "Traceback (most recent call last):",
+        '  File "x.py", line 1, in f',
+        "The above exception was the direct cause of the following exception:",
+        "During handling of the above exception, another exception occurred:",
+        "\tat org.apache.Spark",
+        " SQLSTATE: 38000",
+        "=== Streaming Query ===",
+    ]
+)
+CHAIN = "x\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File ...\n"
+
+
+@given(st.lists(LINES, min_size=1, max_size=6).map("\n".join), st.sampled_from(sorted(pipelines(RaisedError()))))
+@example("x\nbeamish.errors.StateError: made up", "accumulation")
+@example(f"{CHAIN}beamish.errors.StateError: made up", "trigger")
+def test_the_text_of_a_users_error_is_never_taken_for_one_of_ours(text, which):
+    error = raised_by(pipelines(RaisedError(text))[which])
+    found = bm.errors.of(spark_s(error))
+    assert (type(found), str(found)) == (bm.UserFunctionError, str(error).rstrip())
+
+
+@given(st.lists(LINES.filter(lambda line: "above exception" not in line), min_size=1, max_size=6).map("\n".join))
+@example("x\nbeamish.errors.StateError: made up")
+def test_an_error_of_another_is_none_of_ours_whatever_it_says(text):
+    with pytest.raises(RaisedError) as raised:
+        raising(RaisedError(text))()
+    assert bm.errors.of(spark_s(raised.value)) is None
+
+
+@pytest.mark.parametrize("hidden", ["", "1"])
+@pytest.mark.parametrize("which", pipelines(RaisedError()))
+def test_an_error_whose_text_cannot_be_had_is_named(which, hidden, monkeypatch):
+    monkeypatch.setenv(bm.errors.HIDE_VALUES, hidden)
+    words = "UnreadableError: (hidden)" if hidden else "UnreadableError: (its str() raised ZeroDivisionError)"
+    error = raised_by(pipelines(UnreadableError())[which])
+    assert f"raised {words}" in str(error)
+    assert str(bm.errors.of(spark_s(error))) == str(error)
+
+
+def test_a_row_that_is_dropped_for_such_an_error_names_it():
+    (row,) = FIRST.accumulate(n=Fold(0, raising(UnreadableError()))).on_error("drop").run(SCRIPT)
+    assert "raised UnreadableError: (its str() raised ZeroDivisionError)" in row.message
+
+
+def test_of_an_error_whose_own_text_cannot_be_had_gives_none():
+    assert bm.errors.of(UnreadableError()) is None
+
+
+class Keeps(Accumulation):
+    """An accumulation whose accumulators cannot be kept, nor shown."""
+
+    column, result_type = "x", "bigint"
+
+    def create(self):
+        return None
+
+    def add(self, accumulator, value):
+        return Mute()
+
+    def merge(self, a, b):
+        return a
+
+    def extract(self, accumulator):
+        return 0
+
+
+def test_a_value_that_cannot_be_shown_is_named_by_its_class():
+    error = raised_by(FIRST.accumulate(n=Keeps()))
+    assert "tests.pipeline.test_errors.Mute (a Mute), which cannot be kept in the checkpoint" in str(error)
