@@ -32,12 +32,14 @@ from beamish.contract.counts import DROPPED, Counts, counts_of_output
 from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.pane_columns import Block
 from beamish.contract.relation import Relation
-from beamish.contract.sharding import shard_of
+from beamish.contract.sharding import shard_of, times_of, to_shards
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import Key
+from beamish.kernels.reserved import EVENT_TIME
 from beamish.watermarks import Watermark, known_us
 
 
@@ -164,11 +166,11 @@ class Operator(Protocol):
         self.cadence = Cadence.EVERY_STEP if counts else Cadence.WHEN_DUE
 
     def reads(self, number: int) -> Sequence[str]:
-        """The columns of input ``number`` that ``pack`` must get, beside the event time."""
-        ...
+        """The columns of input ``number`` that ``pack`` must get, beside the event time; by default all."""
+        return list(self.takes[number].columns.names)
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-        """Pack rows into payloads.
+        """Pack rows into payloads; by default as they are, by the keys of their input, with ``EVENT_TIME``.
 
         Args:
             number: the number of the input that they are of.
@@ -178,7 +180,10 @@ class Operator(Protocol):
         Returns:
             pairs of shard number and payload; a shard may get several.
         """
-        ...
+        takes = self.takes[number]
+        own = rows.select(self.reads(number)).append_column(EVENT_TIME, times_of(takes, rows))
+        keys = [normalise(rows[name].combine_chunks()) for name in takes.keys]
+        yield from to_shards(own, keys, number, self.shards)
 
     def pack_pieces(self, number: int, pieces: Iterable[pa.Table]) -> Iterator[tuple[int, bytes]]:
         """Pack rows that come piece by piece, as ``pack`` does; payloads may wait for further pieces, to be fewer and smaller."""

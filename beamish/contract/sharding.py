@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from beamish.contract.relation import Relation
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.kernels.groups import Groups
-from beamish.kernels.ipc import to_bytes
+from beamish.kernels.ipc import from_bytes, to_bytes
 from beamish.kernels.reserved import EVENT_TIME
 
 _INPUT = b"input"
@@ -24,6 +24,15 @@ def to_shards(rows: pa.Table, keys: Sequence[pa.Array], number: int, shards: int
     rows = rows.replace_schema_metadata({_INPUT: str(number)})
     for one in np.unique(shard).tolist():
         yield one, to_bytes(rows.filter(pa.array(shard == one)))
+
+
+def from_shards(payloads: Sequence[bytes]) -> dict[int, pa.Table]:
+    """The payloads of a shard as one table per input, by its number."""
+    tables: dict[int, list[pa.Table]] = {}
+    for payload in payloads:
+        table = from_bytes(payload)
+        tables.setdefault(int(table.schema.metadata[_INPUT]), []).append(table)
+    return {number: pa.concat_tables(parts).combine_chunks() for number, parts in tables.items()}
 
 
 def times_of(relation: Relation, rows: pa.Table) -> pa.Array:

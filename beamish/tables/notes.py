@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
+
+import attrs
 
 from beamish.contract.kept import Note
 from beamish.contract.store import Store
@@ -13,7 +16,8 @@ from beamish.kernels.identity import same_identity
 from beamish.tables.stored_tables import WINDOWINGS
 
 FORMAT = 3
-
+NOTE_FORMAT = 1
+"""Of ``json_note``."""
 
 _KINDS: dict[str, tuple[str, Collection[str]]] = {}
 """What kinds declare of themselves, by ``kind_entry``."""
@@ -83,16 +87,13 @@ def check_new(store: Store, kind: str) -> None:
         )
 
 
-def read_note(  # noqa: PLR0917 - the store, then what is known of the note
-    store: Store, entry: str, identity: Mapping[str, Any], format_: int, holds: str, by: str
-) -> dict[str, Any] | None:
+def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
     """What a shard notes about itself in JSON; None: it begins.
 
     Args:
         store: the shard's.
         entry: of the note (``kind_entry``).
         identity: of the stage: what may not change.
-        format_: that this version writes.
         holds, by: in words what the shard keeps, and the call of a pipeline that makes such a stage.
 
     Raises:
@@ -103,9 +104,9 @@ def read_note(  # noqa: PLR0917 - the store, then what is known of the note
         check_new(store, entry)
         return None
     about: dict[str, Any] = json.loads(stored)
-    if about["format"] != format_:
+    if about["format"] != NOTE_FORMAT:
         raise StateError(
-            f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {format_}: start from a new "
+            f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {NOTE_FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
     for what, now in identity.items():
@@ -137,7 +138,18 @@ def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
         )
 
 
-def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., object]) -> Note:
+@attrs.frozen(eq=False, kw_only=True)
+class EntryNote(Note):
+    """Metadata that is a JSON entry of its own.
+
+    Attributes:
+        open: gives what ``check`` gives for this number of shards.
+    """
+
+    open: Callable[[Store], Any]
+
+
+def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., object]) -> EntryNote:
     """Declare metadata that is an entry of its own.
 
     Args:
@@ -154,4 +166,10 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
         store.put(entry, json.dumps(about).encode())
 
     stays = {what: value for what, value in identity.items() if what != "shards"}
-    return Note(identity, frozenset([entry]), read, write, lambda store: check(store, identity=stays))
+    of_shards, of_any = partial(check, identity=identity), partial(check, identity=stays)
+    return EntryNote(identity, frozenset([entry]), read, write, of_any, open=of_shards)
+
+
+def json_note(entry: str, identity: Mapping[str, Any], *, holds: str, by: str) -> EntryNote:
+    """Declare the note of a ``NotedShard``; arguments: see ``read_note``."""
+    return entry_note(entry, identity, partial(read_note, entry=entry, holds=holds, by=by))

@@ -1,13 +1,13 @@
 """What the laws of test_engine_and_twin.py hold of: a case for each kind of stage and for each option that changes its output.
 
-A case draws a pipeline and a script for it. Its output may be that of another twin than ``tests.twin.run``. A new kind of stage is an
-entry in ``CASES``; what may differ between two layouts is read off the pipeline (tests/strategies/layouts.py).
+A case draws a pipeline and a script for it. Its output may be that of another twin than ``tests.twin.run``. A new kind of stage has
+``CASES`` in its ``strategy.py``; what may differ between two layouts is read off the pipeline (tests/strategies/layouts.py).
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -20,18 +20,17 @@ from beamish.accumulations import Collect, Count, Last, Max, Sum
 from beamish.durations import Duration
 from beamish.flow import Panes
 from beamish.kinds.deduplicate.option import Deduplication
-from beamish.source import Source
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Always, Never, Repeatedly
 from tests.declared_options import evolve, said
 from tests.kinds.changes import strategy as changes
-from tests.kinds.hold_back.stage import held_back
+from tests.kinds.every import strategies
 from tests.kinds.refine.strategy import SHOWN, conditioned, one_of, refined
 from tests.kinds.suppress import strategy as suppress
 from tests.kinds.suppress.strategy import busy, busy_scripts, sessions_of_one_key, some_buffers, suppressed
 from tests.kinds.versions import strategy as versions
 from tests.kinds.window.strategy_of_rows import counted, keyed, untimed_merges
-from tests.kinds.window.test_laws_errors import Picky, changed, dropping, huge, picky, poisoned, poisoned_scripts
+from tests.kinds.window.test_laws_errors import Picky, dropping, huge, picky, poisoned, poisoned_scripts
 from tests.kinds.window.test_laws_forgetting import forgetting, spans
 from tests.kinds.window.test_laws_retention import ending, meeting, retaining
 from tests.own.windows import Absorbed
@@ -215,25 +214,6 @@ ROWS = {
 # Several inputs, and stages over stages
 
 
-def held_scripts(_pipeline: bm.Pipeline) -> st.SearchStrategy[TestStream]:
-    """Long scripts of two keys, after the epoch: a watermark that is held back begins there."""
-    return dense_scripts.map(lambda script: changed(script, of_two_keys))
-
-
-def of_two_keys(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "ts": abs(row["ts"]), "team": "ab"[int(row["ts"]) % 2]}
-
-
-SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
-COUNTS = bm.Pipeline().key_by("team").window(bm.FixedWindows(3)).accumulate(n=Count(), sum=Sum("score"))
-holding = st.builds(
-    lambda span, before, after: held_back(span, before).then(after) if after else held_back(span, before),
-    st.integers(1, 9),
-    st.sampled_from([SOURCE, COUNTS.event_time("ts", bm.BoundedOutOfOrderness(0))]),
-    st.sampled_from([None, bm.Pipeline().key_by("team").window(bm.FixedWindows(5)).accumulate(of=Count())]),
-)
-
-
 @st.composite
 def over_conditions(draw: st.DrawFn) -> bm.Pipeline:
     """A stage over one that leaves out rows and panes, and that may do so itself."""
@@ -275,7 +255,6 @@ SEVERAL_STAGES = {
         versions.as_of_joins(lefts=("panes", "join", "rows"), tables=("panes", "rows", "versions")), versions.scripts
     ),
     "stage over an as-of join": Case(versions.followed(versions.as_of_joins(of=unlisted)), versions.scripts),
-    "rows held back": Case(holding, held_scripts),
 }
 CONDITIONS = {
     "conditions and computed columns": Case(counting.flatmap(refined)),
@@ -337,7 +316,10 @@ ERRORS = {
     ),
 }
 
-CASES = WINDOWS | WINDOWINGS | KEPT | ROWS | SEVERAL_STAGES | CONDITIONS | UPDATES | ERRORS
+OF_KINDS = {name: Case(*case) for kind in strategies() for name, case in getattr(kind, "CASES", {}).items()}
+"""Those that a kind's own ``strategy.py`` has."""
+
+CASES = WINDOWS | WINDOWINGS | KEPT | ROWS | SEVERAL_STAGES | CONDITIONS | UPDATES | ERRORS | OF_KINDS
 AT_THE_EDGES = {
     "windows": Case(pipelines()),
     "rows once": CASES["rows once"],

@@ -20,7 +20,7 @@ from beamish.kinds.window import joining
 from beamish.script.panes import panes_from_table
 from beamish.source import Source
 from tests.agreement import differences
-from tests.kinds.hold_back.stage import held_back
+from tests.kinds.every import strategies
 from tests.kinds.suppress.strategy import patient, suppressed, until_limit
 from tests.seconds import S
 from tests.strategies.accumulations import accumulations
@@ -110,7 +110,6 @@ changes_flows = st.builds(
     until_limit("event", "processing"),
     patient,
 )
-SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
 SUMS = (
     bm.Pipeline()
     .event_time("ts", bm.BoundedOutOfOrderness(0))
@@ -119,8 +118,6 @@ SUMS = (
     .accumulate(n=Count(), sum=Sum("score"))
 )
 AGAIN = bm.Pipeline().key_by("team")
-LATER = bm.Pipeline().key_by("team").window(bm.FixedWindows(5)).accumulate(of=Count())
-SPANS = st.integers(1, 9)
 tables = st.builds(
     lambda before, history, said: before.versions(history, **said),
     st.sampled_from([CHANGES, SUMS.trigger(bm.triggers.Always()).accumulating_and_retracting().then(AGAIN)]),
@@ -148,16 +145,7 @@ flows = st.one_of(
     window_flows(),
     suppressed_flows(),
     changes_flows,
-    st.builds(lambda span: held_back(span, SOURCE).flow, SPANS),
-    st.builds(lambda span: held_back(span, SUMS).flow, SPANS),
-    st.builds(lambda span: held_back(span, SOURCE).then(LATER).flow, SPANS),
-    st.builds(lambda span: held_back(span, SUMS).then(LATER).flow, SPANS),
-    st.builds(
-        lambda span, until, buffer: held_back(span, SOURCE).suppress(until, buffer=buffer).flow,
-        SPANS,
-        until_limit("event", "processing"),
-        patient,
-    ),
+    *(one.map(lambda pipeline: pipeline.flow) for kind in strategies() for one in getattr(kind, "FLOWS", ())),
 )
 
 

@@ -8,14 +8,15 @@ from beamish.contract.pane_columns import EARLY, LATE, PANE_KIND, RETRACTION_KIN
 from beamish.instants import LATEST_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.as_of.joined import Joined, Matches
-from beamish.kinds.as_of.left_table import LeftTable
+from beamish.kinds.as_of.left_rows import LeftRows
 from beamish.kinds.as_of.matching import met, read_us
 from beamish.kinds.as_of.plan import AsOfPlan
 from beamish.kinds.versions.folding import Folded
 from beamish.kinds.versions.lookup import codes_of_both, find_at
+from beamish.tables.timed_records import TimedRecords
 
 
-def corrected(plan: AsOfPlan, kept: LeftTable, folded: Folded, due_below_us: int) -> list[Joined]:
+def corrected(plan: AsOfPlan, kept: TimedRecords[LeftRows], folded: Folded, due_below_us: int) -> list[Joined]:
     """Correct the rows that are kept.
 
     Args:

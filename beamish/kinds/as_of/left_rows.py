@@ -31,13 +31,18 @@ from beamish.kernels.comparable import value_keys
 from beamish.kernels.order import Key
 from beamish.kinds.as_of.plan import LEFT, AsOfPlan
 from beamish.kinds.versions.packing import key_column
-from beamish.tables.records import Records
+from beamish.tables.spans import SpanPolicy
+from beamish.tables.timed_records import Timed, TimedTable
+
+WAITING, KEPT = "waiting", "kept"
+"""Before the entries of rows that wait until they are due, and of those that came out and may be corrected."""
 
 
 @attrs.frozen(eq=False)
-class LeftRows(Records):
+class LeftRows(Timed):
     """Rows that meet a table."""
 
+    TIME = "time_us"
     COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {
         "time_us": ("int64", 0),
         "start_us": ("int64", 0),
@@ -68,6 +73,12 @@ def cells_schema(plan: AsOfPlan) -> pa.Schema:
     """The columns of what rows are joined on, and of their own."""
     keys = [pa.field(f"key.{field.name}", field.type) for field in plan.table.key_schema]
     return pa.schema([*keys, *(pa.field(f"left.{field.name}", field.type) for field in plan.left_schema)])
+
+
+def left_table(plan: AsOfPlan, name: str, policy: SpanPolicy) -> TimedTable[LeftRows]:
+    """The table of rows under a name."""
+    keys = [f"key.{key}" for key in plan.table.key_schema.names]
+    return TimedTable(name, LeftRows.none(cells_schema(plan)), keys, policy)
 
 
 def pack_left(plan: AsOfPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:

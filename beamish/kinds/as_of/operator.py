@@ -13,8 +13,7 @@ from beamish.contract.kept import KeyedTable, Note
 from beamish.contract.operator import Native, Operator, Shard
 from beamish.contract.signs import sign_column
 from beamish.contract.store import Store
-from beamish.kinds.as_of.left_rows import pack_left
-from beamish.kinds.as_of.left_table import KEPT, WAITING, left_table
+from beamish.kinds.as_of.left_rows import KEPT, WAITING, left_table, pack_left
 from beamish.kinds.as_of.plan import LEFT, AsOfPlan
 from beamish.kinds.as_of.shard import AsOfShard
 from beamish.kinds.versions.note import ENTRY, read_note
@@ -58,7 +57,7 @@ class AsOfOperator(Operator):
         return AsOfShard(self, self.plan, store, self.policy)
 
     def tables(self) -> Sequence[KeyedTable]:
-        rows = [left_table(self.plan, name, self.policy.spans) for name in (WAITING, KEPT)]
+        rows = [left_table(self.plan, name, self.policy.spans).declared for name in (WAITING, KEPT)]
         return [versions_table(self.plan.table, self.policy), *rows]
 
     def notes(self) -> Sequence[Note]:

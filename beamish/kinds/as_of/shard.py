@@ -17,24 +17,23 @@ from numpy.typing import NDArray
 from beamish.contract.drops import EXPIRED, TAKEN, Drops, why_dropped
 from beamish.contract.operator import Operator
 from beamish.contract.pane_columns import EARLY, LATE, ON_TIME, PANE_KIND, RETRACTION_KIND
+from beamish.contract.sharding import from_shards
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.as_of.corrections import corrected
 from beamish.kinds.as_of.joined import Joined, Matches, joined_updates
-from beamish.kinds.as_of.left_rows import LeftRows, left_rows
-from beamish.kinds.as_of.left_table import KEPT, WAITING, LeftTable
+from beamish.kinds.as_of.left_rows import KEPT, WAITING, LeftRows, left_rows, left_table
 from beamish.kinds.as_of.matching import met, read_us
 from beamish.kinds.as_of.plan import LEFT, TABLE, AsOfPlan
 from beamish.kinds.as_of.taking_back import net, taken_back
 from beamish.kinds.versions.arrival import arrive
 from beamish.kinds.versions.horizon import horizon_us
-from beamish.kinds.versions.packing import time_us_of, unpack
+from beamish.kinds.versions.packing import time_us_of
 from beamish.kinds.versions.table import LATEST, TablePolicy
 from beamish.kinds.versions.table_shard import TableShard
-
-_EVER = np.iinfo(np.int64)
+from beamish.watermarks import NO_WATERMARK_US
 
 
 class AsOfShard(TableShard):
@@ -43,8 +42,8 @@ class AsOfShard(TableShard):
     def __init__(self, operator: Operator, plan: AsOfPlan, store: Store, policy: TablePolicy) -> None:
         super().__init__(operator, plan.table, store, policy, inputs=len(plan.counted))
         self._plan = plan
-        self._waiting = LeftTable(plan, store, WAITING, policy.spans)
-        self._kept = LeftTable(plan, store, KEPT, policy.spans)
+        self._waiting = left_table(plan, WAITING, policy.spans).open(store)
+        self._kept = left_table(plan, KEPT, policy.spans).open(store)
         self._grace_us, self._lateness_us = plan.options.grace.us, plan.table.options.allowed_lateness.us
 
     @property
@@ -66,7 +65,7 @@ class AsOfShard(TableShard):
         plan, clocks = self._plan, self.clocks
         before_us, _ = clocks.step(plan.policies, [sources_us[number] for number in plan.counted], clock_us)
         self._drops, self._out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
-        arrived = unpack(payloads)
+        arrived = from_shards(payloads)
         of_stages = {number: rows for number, rows in arrived.items() if plan.takes[number].is_panes}
         self._take(of_stages, before_us)
         self._let_go(clocks.watermark_us)
@@ -74,7 +73,7 @@ class AsOfShard(TableShard):
         return [*self._drops.updates, *self._out]
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
-        self._waiting.save(_EVER.min)
+        self._waiting.save()
         self._kept.save(horizon_us(self.clocks.watermark_us, self._lateness_us))
         super().save(held)
 
@@ -110,10 +109,8 @@ class AsOfShard(TableShard):
     def _let_go(self, watermark_us: int) -> None:
         """Rows that the watermark is past now come out; what is too old is forgotten."""
         due_below_us = horizon_us(watermark_us, self._grace_us)
-        at = self._waiting.between(_EVER.min, due_below_us - 1) if due_below_us > _EVER.min else np.empty(0, np.int64)
-        if len(at):
-            rows = self._waiting.records.take(at)
-            self._waiting.remove(at)
+        rows = self._waiting.take_until(max(due_below_us - 1, NO_WATERMARK_US))
+        if len(rows):
             self._come_out(rows, self._match(rows), np.full(len(rows), ON_TIME, np.int8), watermark_us)
         self._table.forget(watermark_us)
         self._kept.forget(horizon_us(watermark_us, self._lateness_us))
@@ -124,7 +121,7 @@ class AsOfShard(TableShard):
         takes_back = np.zeros(len(time_us), dtype=bool)
         if plan.left.retracts:
             takes_back = arrived["sign"].to_numpy() < 0
-        why = why_dropped(arrived["time_us"], None, _EVER.min)
+        why = why_dropped(arrived["time_us"], None, NO_WATERMARK_US)
         why[takes_back & (why == TAKEN) & (time_us < horizon_us(watermark_us, self._lateness_us))] = EXPIRED
         at = np.flatnonzero(why == TAKEN)
         if takes_back.any():

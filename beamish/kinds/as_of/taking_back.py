@@ -8,7 +8,7 @@ from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import ranks
 from beamish.kinds.as_of.left_rows import LeftRows
-from beamish.kinds.as_of.left_table import LeftTable
+from beamish.tables.timed_records import TimedRecords
 
 
 def net(rows: LeftRows, takes_back: Flags) -> tuple[Ints, Ints]:
@@ -26,7 +26,9 @@ def net(rows: LeftRows, takes_back: Flags) -> tuple[Ints, Ints]:
     return _beyond(equal, np.flatnonzero(~takes_back), struck), _beyond(equal, np.flatnonzero(takes_back), struck)
 
 
-def taken_back(removes: LeftRows, waiting: LeftTable, kept: LeftTable) -> tuple[LeftRows, Ints]:
+def taken_back(
+    removes: LeftRows, waiting: TimedRecords[LeftRows], kept: TimedRecords[LeftRows]
+) -> tuple[LeftRows, Ints]:
     """Find the rows that are taken back; those that wait go at once.
 
     Args:

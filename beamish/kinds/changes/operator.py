@@ -18,8 +18,8 @@ from beamish.kernels.order import Key
 from beamish.kinds.changes.order import newest_keys
 from beamish.kinds.changes.packing import pack_changes
 from beamish.kinds.changes.plan import ChangesPlan
-from beamish.kinds.changes.shard import ENTRY, ChangesShard, read_about, replaces
-from beamish.tables.notes import entry_note
+from beamish.kinds.changes.shard import ENTRY, ChangesShard, replaces
+from beamish.tables.notes import json_note
 
 
 @attrs.define(slots=False, eq=False)
@@ -36,6 +36,7 @@ class ChangesOperator(Operator):
     def __attrs_post_init__(self) -> None:
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
+        self.note = json_note(ENTRY, plan.identity, holds="changes", by="changes()")
         self.moves_by([plan.takes.policy])
 
     def reads(self, number: int) -> Sequence[str]:
@@ -45,10 +46,10 @@ class ChangesOperator(Operator):
         return pack_changes(self.plan, rows)
 
     def notes(self) -> Sequence[Note]:
-        return [entry_note(ENTRY, self.identity, read_about)]
+        return [self.note]
 
     def open(self, store: Store) -> Shard:
-        return ChangesShard(self, self.plan, store)
+        return ChangesShard(self, self.plan, store, self.note)
 
     def closes_us(self, end_us: Ints) -> Ints:
         grace = 0 if self.plan.grace is None else self.plan.grace.us

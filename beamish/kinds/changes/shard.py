@@ -5,16 +5,12 @@ Its state is one entry, ``changes``: JSON with the clocks, the number of dropped
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beamish.contract.clocks import Clocks
 from beamish.contract.drops import (
     EVENT_TIME_OUT_OF_RANGE,
     EXPIRED,
@@ -24,7 +20,7 @@ from beamish.contract.drops import (
     structs,
 )
 from beamish.contract.event_times import in_range
-from beamish.contract.operator import Operator, Shard
+from beamish.contract.operator import Operator
 from beamish.contract.pane_columns import (
     PANE_KIND,
     RETRACTION_KIND,
@@ -42,40 +38,18 @@ from beamish.kinds.changes.order import newest_keys
 from beamish.kinds.changes.packing import unpack_changes
 from beamish.kinds.changes.plan import ChangesPlan
 from beamish.kinds.changes.slots import deletes, windows_of
-from beamish.tables.notes import kind_entry, read_note
+from beamish.tables.noted_shard import NotedShard
+from beamish.tables.notes import EntryNote, kind_entry
 
 ENTRY = kind_entry("changes", "a stage of changes()")
-FORMAT = 1
 
 
-def read_about(store: Store, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is noted in a shard's store; None: it begins.
+class ChangesShard(NotedShard):
+    """Some of the keys of a changes stage (see ``contract/operator.py``)."""
 
-    Args:
-        store: the shard's.
-        identity: of the stage: what may not change.
-
-    Raises:
-        StateError: it was written by another stage, number of shards or format.
-    """
-    return read_note(store, ENTRY, identity, FORMAT, holds="changes", by="changes()")
-
-
-class ChangesShard(Shard):
-    """Some of the keys of a changes stage (see ``contract/operator.py``).
-
-    Raises:
-        StateError: the state was written by another stage, number of shards or format.
-    """
-
-    dropped: dict[str, int]
-
-    def __init__(self, operator: Operator, plan: ChangesPlan, store: Store) -> None:
-        self.operator, self._plan, self._store = operator, plan, store
-        self.clocks, self.dropped = Clocks.new(1), {}
-        about = read_about(store, plan.identity)
-        if about is not None:
-            self.clocks, self.dropped, self.held = Clocks.of(about["clocks"]), about["dropped"], about["held"]
+    def __init__(self, operator: Operator, plan: ChangesPlan, store: Store, note: EntryNote) -> None:
+        super().__init__(operator, store, note)
+        self._plan = plan
 
     @property
     def next_due_us(self) -> int | None:
@@ -124,16 +98,6 @@ class ChangesShard(Shard):
             return np.zeros(len(windows["end_us"]), dtype=bool)
         end = np.where(windows["windowless"], END_OF_TIME_US - grace.us, windows["end_us"])
         return self.clocks.watermark_us - grace.us >= end
-
-    def save(self, held: Mapping[str, Any] | None = None) -> None:
-        about = {
-            "format": FORMAT,
-            "identity": self._plan.identity,
-            "clocks": attrs.asdict(self.clocks),
-            "dropped": self.dropped,
-            "held": held,
-        }
-        self._store.put(ENTRY, json.dumps(about).encode())
 
 
 def replaces(kind: NDArray[np.int8]) -> Flags:

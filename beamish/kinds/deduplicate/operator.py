@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import attrs
 import pyarrow as pa
@@ -14,8 +13,8 @@ from beamish.contract.store import Store
 from beamish.kinds.deduplicate.packing import pack_rows
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
 from beamish.kinds.deduplicate.remembered import DEFAULT_POLICY, RememberedIds, ids_table
-from beamish.kinds.deduplicate.shard import ENTRY, DuplicatesShard, read_about
-from beamish.tables.notes import entry_note
+from beamish.kinds.deduplicate.shard import ENTRY, DuplicatesShard
+from beamish.tables.notes import json_note
 from beamish.tables.spans import SpanPolicy
 
 
@@ -34,6 +33,7 @@ class DuplicatesOperator(Operator):
     def __attrs_post_init__(self) -> None:
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
+        self.note = json_note(ENTRY, plan.identity, holds="ids", by=plan.options.call)
         self.moves_by([plan.takes.policy])
 
     def reads(self, number: int) -> Sequence[str]:
@@ -44,13 +44,13 @@ class DuplicatesOperator(Operator):
             yield from pack_rows(self.plan, rows)
 
     def open(self, store: Store) -> Shard:
-        return DuplicatesShard(self, self.plan, store, self._remembered(store))
+        return DuplicatesShard(self, self.plan, store, self.note, self._remembered(store))
 
     def tables(self) -> Sequence[KeyedTable]:
         return [ids_table(self.plan.id_schema, self.plan.key_of_ids, self._remembered)]
 
     def notes(self) -> Sequence[Note]:
-        return [entry_note(ENTRY, self.identity, partial(read_about, call=self.plan.options.call))]
+        return [self.note]
 
     def _remembered(self, store: Store) -> RememberedIds:
         return RememberedIds(self.plan.id_schema, self.plan.within_us, store, self.policy)

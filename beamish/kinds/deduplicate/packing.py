@@ -13,7 +13,6 @@ import pyarrow as pa
 from beamish.contract.sharding import times_of, to_shards
 from beamish.kernels.buffers import cast
 from beamish.kernels.codes import normalise
-from beamish.kernels.ipc import from_bytes
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
 
@@ -29,11 +28,6 @@ def pack_rows(plan: DuplicatesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
     rows = pa.table([*columns, times_of(plan.takes, rows)], names=[*plan.schema.names, EVENT_TIME])
     keys = ids_of(rows, [plan.id_schema.names[place] for place in plan.key_of_ids])
     yield from to_shards(rows, keys, 0, plan.shards)
-
-
-def unpack_rows(payloads: Sequence[bytes]) -> pa.Table:
-    """The payloads of a shard as one table."""
-    return pa.concat_tables([from_bytes(payload) for payload in payloads]).combine_chunks()
 
 
 def ids_of(rows: pa.Table, names: Sequence[str]) -> list[pa.Array]:

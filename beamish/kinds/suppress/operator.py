@@ -15,7 +15,7 @@ from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.kinds.suppress.newest_shard import NewestShard
 from beamish.kinds.suppress.option import Suppress
-from beamish.kinds.suppress.reading import HeldRows
+from beamish.kinds.suppress.reading import SuppressedRows
 from beamish.kinds.suppress.shard import SuppressShard
 from beamish.kinds.suppress.tables import held_table
 
@@ -71,4 +71,4 @@ class SuppressOperator(Operator):
 
     def answer(self, asked: Asked) -> Answer:
         held = asked.what is Keeps.HELD
-        return HeldRows(self.inner, self.suppress) if held else self.inner.answer(asked)
+        return SuppressedRows(self.inner, self.suppress.name, self.suppress) if held else self.inner.answer(asked)

@@ -8,17 +8,18 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.drops import JOINED_ALREADY, TAKEN, Drops, why_dropped
+from beamish.contract.sharding import from_shards
 from beamish.kinds.versions.folding import Folded
 from beamish.kinds.versions.horizon import horizon_us
 from beamish.kinds.versions.note import Note
-from beamish.kinds.versions.packing import null_key, time_us_of, unpack
+from beamish.kinds.versions.packing import null_key, time_us_of
 from beamish.kinds.versions.table import VersionTable
 from beamish.watermarks import NO_WATERMARK_US
 
 
 def begin(table: VersionTable, note: Note, payloads: Sequence[bytes]) -> None:
     """Take in changes that are there before the first step: none is late, and their versions count as shown."""
-    for changes in unpack(payloads).values():
+    for changes in from_shards(payloads).values():
         latest_only = table.plan.options.latest_only
         arrive(
             table,

@@ -15,20 +15,19 @@ columns:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.event_times import in_range
-from beamish.contract.sharding import _INPUT, times_of, to_shards
+from beamish.contract.sharding import times_of, to_shards
 from beamish.contract.signs import signs_of
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import cast
 from beamish.kernels.codes import factorize_rows, normalise
 from beamish.kernels.groups import Groups
-from beamish.kernels.ipc import from_bytes
 from beamish.kernels.order import run_starts
 from beamish.kinds.versions.order import order_of_changes
 from beamish.kinds.versions.plan import TablePlan
@@ -47,15 +46,6 @@ def pack_changes(plan: TablePlan, rows: pa.Table, number: int, shards: int) -> I
     if plan.preaggregates:
         changes = _counting(changes)
     yield from to_shards(changes, key_columns(changes), number, shards)
-
-
-def unpack(payloads: Sequence[bytes]) -> dict[int, pa.Table]:
-    """The payloads of a shard as one table per input, by its number."""
-    tables: dict[int, list[pa.Table]] = {}
-    for payload in payloads:
-        table = from_bytes(payload)
-        tables.setdefault(int(table.schema.metadata[_INPUT]), []).append(table)
-    return {number: pa.concat_tables(parts).combine_chunks() for number, parts in tables.items()}
 
 
 def key_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from beamish.contract.drops import Drops
 from beamish.contract.operator import Operator
+from beamish.contract.sharding import from_shards
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.kinds.versions.arrival import arrive
-from beamish.kinds.versions.packing import unpack
 from beamish.kinds.versions.plan import VersionsPlan
 from beamish.kinds.versions.rows import version_rows
 from beamish.kinds.versions.table import TablePolicy
@@ -38,7 +38,7 @@ class VersionsShard(TableShard):
         drops, out = Drops(plan.gives.schema, self._note.dropped), list[Updates]()
         if not table.takes.is_panes:
             self._table.forget(clocks.watermark_us)
-        for changes in unpack(payloads).values():
+        for changes in from_shards(payloads).values():
             judged_us = before_us if table.takes.is_panes else clocks.watermark_us
             keys = {name: changes[f"key.{name}"].combine_chunks() for name in table.key_schema.names}
             folded = arrive(

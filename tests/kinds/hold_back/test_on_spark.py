@@ -1,6 +1,7 @@
 import beamish as bm
 from beamish.testing import TestStream
-from tests.kinds.hold_back.test_hold_back import PIPELINES, SCRIPT
+from tests.kinds.hold_back.stage import held_back
+from tests.kinds.hold_back.test_hold_back import PIPELINES, SCRIPT, SOURCE
 
 
 def test_a_stage_kind_of_a_users_own_runs_as_micro_batches_before_and_after_a_pipeline_with_a_restart(spark, by_key):
@@ -10,7 +11,7 @@ def test_a_stage_kind_of_a_users_own_runs_as_micro_batches_before_and_after_a_pi
         assert by_key(panes) == by_key(expected), event
 
 
-def test_state_and_inspect_show_what_it_holds_by_what_it_declares(spark, tmp_path):
+def test_state_inspect_and_check_upgrade_read_what_it_declares(spark, tmp_path):
     pipeline, first = PIPELINES["rows held back"], TestStream(SCRIPT.events[:3])
     first.trace_on_spark(spark, pipeline, checkpoint=tmp_path)
     held = pipeline.state(spark, tmp_path / "checkpoint").held().orderBy("due").collect()
@@ -20,3 +21,6 @@ def test_state_and_inspect_show_what_it_holds_by_what_it_declares(spark, tmp_pat
     ]
     (stage,) = bm.inspect(spark, tmp_path / "checkpoint").stages().collect()
     assert stage.watermark.timestamp() == 6
+    assert bm.check_upgrade(spark, tmp_path / "checkpoint", pipeline).changes == []
+    (change,) = bm.check_upgrade(spark, tmp_path / "checkpoint", held_back(6, SOURCE)).refused
+    assert "written by held_back(...) with span 5000000, the pipeline now has 6000000" in change.means

@@ -1,0 +1,58 @@
+"""Rows that a stage holds back, as ``state().held()`` shows them."""
+
+from __future__ import annotations
+
+import attrs
+import pyarrow as pa
+
+from beamish.contract.at_rest import Answer
+from beamish.contract.operator import Operator
+from beamish.contract.schemas import TIMESTAMP
+from beamish.contract.store import Store
+from beamish.instants import LATEST_US
+from beamish.kernels.arrays import Ints
+
+_HIDDEN = ("pane", "dropped", "timestamp")
+
+
+@attrs.frozen(eq=False)
+class HeldRows(Answer):
+    """What shards hold: what would be emitted by them now. Subclasses read it, and say what they need.
+
+    Attributes:
+        operator: of the stage.
+        name: of what holds it.
+    """
+
+    operator: Operator
+    name: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names of the key columns."""
+        return tuple(self.operator.gives.keys)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """``suppress``, keys, window, values, ``kind``, ``timestamp``, ``since``, ``due``; the last two on the clock that is waited for."""
+        own = [field for field in self.operator.panes([]).schema if field.name not in _HIDDEN]
+        times = [(name, TIMESTAMP) for name in ("timestamp", "since", "due")]
+        return pa.schema([("suppress", pa.string()), *own, ("kind", pa.string()), *times])
+
+    def read(self, store: Store) -> pa.Table:
+        rows, since_us, due_us = self.held(store)
+        name = pa.array([self.name] * rows.num_rows, pa.string())
+        own = rows.drop_columns([one for one in _HIDDEN if one in rows.schema.names])
+        kind = rows["pane"].combine_chunks().field("kind")
+        return pa.table(
+            [name, *own.columns, kind, rows["timestamp"], _times(since_us), _times(due_us)], schema=self.schema
+        )
+
+    def held(self, store: Store) -> tuple[pa.Table, Ints, Ints]:
+        """The rows of a shard as rows of output; since when each is held, and when it is due: int64, microseconds."""
+        raise NotImplementedError
+
+
+def _times(us: Ints) -> pa.Array:
+    """Times of int64 microseconds; null beyond the years that can be said."""
+    return pa.array(us, mask=us > LATEST_US).cast(TIMESTAMP)

@@ -1,0 +1,124 @@
+"""Records with a time, cut into segments by it.
+
+columns of the index beside segment and rows: ``start_us``, ``end_us``, the least and the greatest time, microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar
+
+import attrs
+import numpy as np
+
+from beamish.contract.kept import KeyedTable, Layout
+from beamish.contract.store import Store
+from beamish.kernels.arrays import Ints
+from beamish.kernels.reserved import EVENT_TIME
+from beamish.tables.records import Records
+from beamish.tables.segment_store import SegmentStore
+from beamish.tables.segmented_records import SegmentedRecords, record_table
+from beamish.tables.spans import SpanPolicy, Spans
+from beamish.watermarks import NO_WATERMARK_US
+
+
+@attrs.frozen(eq=False)
+class Timed(Records):
+    """Cells with a time, in the column ``TIME``: int64, microseconds."""
+
+    TIME: ClassVar[str] = EVENT_TIME
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {EVENT_TIME: ("int64", 0)}
+
+    @property
+    def time_us(self) -> Ints:
+        """The times."""
+        return self[self.TIME]
+
+
+T = TypeVar("T", bound=Timed)
+
+
+@attrs.frozen(eq=False)
+class TimedTable(Generic[T]):
+    """A table of such records.
+
+    Attributes:
+        name: before its entries in a shard's store.
+        none: an empty table of its records.
+        key: names of the cells that records are partitioned by.
+        policy: how it is cut into segments.
+    """
+
+    name: str
+    none: T
+    key: Iterable[str]
+    policy: SpanPolicy = SpanPolicy()
+
+    @property
+    def layout(self) -> Layout:
+        """Its entries in a shard's store."""
+        return Layout(self.name, ("start_us", "end_us"))
+
+    @property
+    def declared(self) -> KeyedTable:
+        """Its declaration."""
+        return record_table(self.layout, self.none, self.key, self.open)
+
+    def open(self, store: Store) -> TimedRecords[T]:
+        """The table in a shard's store."""
+        return TimedRecords(SegmentStore(store, self.layout), self.none, self.policy)
+
+
+class TimedRecords(SegmentedRecords[T]):
+    """The records of a shard.
+
+    Args:
+        segments: the stored segments.
+        none: an empty table of these records.
+        policy: how they are cut into segments.
+    """
+
+    def __init__(self, segments: SegmentStore, none: T, policy: SpanPolicy) -> None:
+        super().__init__(segments, none)
+        self._spans = Spans.of(policy, self.segments.about.get("spans"))
+
+    def between(self, since_us: int, until_us: int) -> Ints:
+        """Read records at times from one to another, both included; gives their indices in memory."""
+        index = self.segments.index
+        self.load_where((index["end_us"] >= since_us) & (index["start_us"] <= until_us))
+        time_us = self.records.time_us
+        return np.flatnonzero(self.alive & (since_us <= time_us) & (time_us <= until_us))
+
+    def take_until(self, until_us: int) -> T:
+        """Take out the records at times up to one."""
+        at = self.between(NO_WATERMARK_US, until_us)
+        self.remove(at)
+        return self.records.take(at)
+
+    def forget(self, below_us: int) -> None:
+        """Forget records at times below one, as far as they make up segments."""
+        self.drop(self.segments.index["end_us"] < below_us)
+
+    @property
+    def first_us(self) -> int | None:
+        """The time of the earliest; None: there is none."""
+        return min(self.segments.index["start_us"].tolist(), default=None)
+
+    @property
+    def first_segment_us(self) -> int | None:
+        """The time after which the first segment has no record; None: there is none."""
+        return min(self.segments.index["end_us"].tolist(), default=None)
+
+    def save(self, watermark_us: int = NO_WATERMARK_US) -> None:
+        """Write what the step has changed, but for records at times below this one."""
+        index = self.segments.index
+        self._spans.adapt(self.records.time_us[self.is_new], index["segment"], index["rows"])
+        self.segments.about = {"spans": self._spans.about}
+        self.write_back(
+            lambda of: self._spans.number(of.time_us),
+            lambda of: of.time_us >= watermark_us,
+            lambda columns, runs: {
+                "start_us": runs.least(columns[self._none.TIME]),
+                "end_us": runs.greatest(columns[self._none.TIME]),
+            },
+        )
