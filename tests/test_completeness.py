@@ -219,3 +219,49 @@ def test_every_call_that_reads_a_checkpoint_has_a_fresh_process():
     state = {f"CheckpointState.{name}" for name, call in vars(bm.CheckpointState).items() if isfunction(call)}
     asked = {name for name in (*takes, *state) if "._" not in name} - {"Pipeline.state"}  # it reads when it is asked
     assert asked | {"__main__.main"} == set(fresh.CALLS)
+
+
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+COUNTED = re.findall(r"^\| ([\w ]+) \| (\d+) \| (\d+) \| (\d+) \|$", GUIDE, re.MULTILINE)
+
+
+def files_to_touch(what: str) -> list[str]:
+    """The files in the table of CONTRIBUTING.md below the heading of an option or a kind."""
+    _, _, section = re.sub(r"## Add an? ", "## Add ", GUIDE).partition(f"## Add {what}\n")
+    rows = re.findall(r"^\| (`.*?) \| ", section.partition("\n## ")[0], re.MULTILINE)
+    return [path for row in rows for path in re.findall(r"`([^`]+\.\w+)`", row)]
+
+
+def test_contributing_counts_the_files_to_touch_of_each_kind():
+    assert [kind.name for kind in KINDS] + ["kind of stage"] == [name for name, *_ in COUNTED]
+
+
+@pytest.mark.parametrize(("what", "library", "tests", "texts"), COUNTED, ids=[name for name, *_ in COUNTED])
+def test_contributing_lists_as_many_files_as_it_counts(what, library, tests, texts):
+    files = files_to_touch(what)
+    of = ["library" if re.match("beamish/|triggers/|accum", file) else file.partition("/")[0] for file in files]
+    counts = of.count("library"), of.count("tests"), len(of) - of.count("library") - of.count("tests")
+    assert counts == (int(library), int(tests), int(texts))
+    assert [file for file in files if "<" not in file and not (ROOT / file).exists()] == []
+
+
+def test_the_smallest_kind_of_stage_has_the_lines_that_contributing_says():
+    (said,) = re.findall(r"smallest example, in (\d+) lines", GUIDE)
+    folder = ROOT / "tests" / "kinds" / "hold_back"
+    lines = sum(len((folder / name).read_text().splitlines()) for name in ("stage.py", "operator.py"))
+    assert lines == int(said) < 150
+
+
+KINDS_OF_STAGES = sorted(path.parent.name for path in (ROOT / "beamish" / "kinds").glob("*/stage.py"))
+
+
+@pytest.mark.parametrize("kind", [*KINDS_OF_STAGES, "hold_back"])
+def test_a_kind_of_stage_has_its_twin_and_its_tests_in_a_folder(kind):
+    folder = ROOT / "tests" / "kinds" / kind
+    assert (folder / "twin.py").exists(), f"write what {kind} gives in plain Python, in tests/kinds/{kind}/twin.py"
+    assert list(folder.glob("test_*.py")), f"write its rules and what it refuses in tests/kinds/{kind}"
+
+
+def test_the_library_does_not_know_the_smallest_kind_of_stage():
+    sources = [text(folder, "**/*.py") for folder in ("beamish", "triggers", "accumulations")]
+    assert not [one for one in sources if "HoldBack" in one or "hold_back" in one]

@@ -1,4 +1,4 @@
-"""Suppress and changes as real micro-batches: what the twin and the engine say, with restarts while something is held."""
+"""Suppress as real micro-batches: what the twin and the engine say, with restarts while something is held."""
 
 from __future__ import annotations
 
@@ -90,38 +90,6 @@ def test_a_merge_that_joins_is_suppressed_until_its_windows_close(spark, by_key)
         ("a", bm.PaneKind.PANE),
         ("b", bm.PaneKind.PANE),
     ]
-
-
-def window(start, end):
-    return {name: datetime.fromtimestamp(time, UTC) for name, time in (("start", start), ("end", end))}
-
-
-def test_changes_with_windows_and_deletions_come_out_when_their_window_closes(spark, by_key):
-    changes = SOURCE.changes(deleted="gone", sequence_by="seq", window="window").with_dropped()
-    script = (
-        TestStream()
-        .add(
-            [
-                {"k": "a", "ts": 1, "seq": 2, "gone": False, "v": 5, "window": window(0, 10)},
-                {"k": "a", "ts": 3, "seq": 1, "gone": True, "v": 6, "window": window(0, 10)},
-                {"k": "b", "ts": 2, "seq": 1, "gone": None, "v": 7, "window": window(0, 20)},
-                {"k": "b", "ts": None, "seq": 1, "gone": None, "v": 7, "window": window(0, 20)},
-            ]
-        )
-        .add([{"k": "b", "ts": 4, "seq": 3, "gone": True, "v": 8, "window": window(0, 20)}])
-        .advance_watermark_to(12)
-        .add([{"k": "c", "ts": 4, "seq": 3, "gone": False, "v": 8, "window": window(0, 10)}])
-        .advance_watermark_to(30)
-    )
-    panes = check(spark, by_key, changes.suppress(bm.UntilWindowCloses(grace=1)), script, shards=2, restart_after=(1,))
-    assert [pane.values["v"] for pane in panes if pane.kind is bm.PaneKind.PANE] == [5]
-    assert sorted(str(pane.reason) for pane in panes if pane.kind is bm.PaneKind.DROPPED) == [
-        "expired",
-        "null_event_time",
-    ]
-    limited = changes.suppress(bm.UntilTimeLimit(5, clock="event"))
-    kinds = [pane.kind for pane in check(spark, by_key, limited, script, restart_after=(1,)) if pane.key["k"] == "b"]
-    assert bm.PaneKind.RETRACTION in kinds
 
 
 @pytest.fixture

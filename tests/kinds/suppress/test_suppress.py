@@ -1,5 +1,4 @@
-"""Suppress and changes: what is refused and in which words, what explain says, what the state says. Their meaning: the laws,
-the transcripts."""
+"""Suppress: what explain says, what the state says, full buffers. Its meaning: the laws, the transcripts."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import beamish as bm
-from beamish.accumulations import Count, Fold, Last, Max, Sum
+from beamish.accumulations import Count, Max, Sum
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always
 from tests.own.windows import Absorbed
@@ -31,94 +30,7 @@ def row(k, v, ts, **more):
     return {"k": k, "v": v, "ts": ts, **more}
 
 
-def add(first, second):
-    return first + second
-
-
-OPTIONS = {
-    "no clock": (lambda: bm.UntilTimeLimit(5), ["clock=None", "'event'", "'processing'"]),
-    "another clock": (lambda: bm.UntilTimeLimit(5, clock="wall"), ["clock='wall'"]),
-    "a negative wait": (lambda: bm.UntilTimeLimit(-1, clock="event"), ["UntilTimeLimit(wait)=-1", "negative"]),
-    "a negative grace": (lambda: bm.UntilWindowCloses(-1), ["UntilWindowCloses(grace)=-1"]),
-    "a negative limit": (lambda: bm.Buffer(max_records=-1), ["max_records=-1", "at least 0"]),
-    "a limit that is no number": (lambda: bm.Buffer(max_bytes=True), ["max_bytes=True"]),
-    "when_full without a limit": (lambda: bm.Buffer(when_full=bm.SPILL), ["WhenFull.SPILL", "max_records="]),
-    "when_full of another kind": (lambda: bm.Buffer(max_records=1, when_full="spill"), ["'spill'", "bm.SPILL"]),
-    "early until windows close": (
-        lambda: TOTALS.suppress(CLOSES, buffer=bm.Buffer(max_records=5)),
-        ["not final", "bm.SPILL"],
-    ),
-    "early, said": (
-        lambda: bm.Suppress(CLOSES, buffer=bm.Buffer(max_bytes=5, when_full=bm.EMIT_EARLY)),
-        ["not final", "SHUT_DOWN"],
-    ),
-    "no until": (lambda: TOTALS.suppress("1 minute"), ["until='1 minute'", "bm.UntilTimeLimit"]),
-    "no buffer": (lambda: TOTALS.suppress(CLOSES, buffer=5), ["buffer=5", "bm.Buffer"]),
-    "no name": (lambda: TOTALS.suppress(CLOSES, name=""), ["name=''"]),
-    "a column that is none": (lambda: SOURCE.changes(window=5), ["window=5", "name of a column"]),
-}
-
-
-@pytest.mark.parametrize(("make", "words"), OPTIONS.values(), ids=OPTIONS)
-def test_an_option_that_breaks_its_rule_is_refused_when_it_is_made(make, words):
-    with pytest.raises(bm.OptionError) as caught:
-        make()
-    for each in words:
-        assert each in str(caught.value)
-
-
 NEXT = bm.Pipeline().accumulating().accumulate(n=Count())
-GLOBAL = SOURCE.window(bm.GlobalWindow()).trigger(Always()).accumulating().accumulate(n=Count())
-PIPELINES = {
-    "grace over a pipeline": (
-        lambda: TOTALS.suppress(bm.UntilWindowCloses("1 minute")),
-        ["allowed_lateness('1 minute')"],
-    ),
-    "event wait over panes without timestamps": (
-        lambda: GLOBAL.suppress(EVENT),
-        ["timestamp_combiner", "clock='processing'"],
-    ),
-    "a second suppress": (lambda: TOTALS.suppress(CLOSES).suppress(EVENT), ["suppressed already"]),
-    "a call after it": (lambda: TOTALS.suppress(CLOSES).accumulate(n=Count()), ["accumulate", "say it before"]),
-    "fold that cannot add up": (
-        lambda: TOTALS.discarding().accumulate(folded=Fold(0, add, "v")).suppress(CLOSES),
-        ["merge="],
-    ),
-    "a next stage that comes too late": (
-        lambda: TOTALS.suppress(CLOSES).then(NEXT.allowed_lateness(29)),
-        ["too late", ".allowed_lateness('30 seconds')"],
-    ),
-    "a next stage after an event wait": (
-        lambda: TOTALS.suppress(EVENT).then(NEXT.allowed_lateness(9)),
-        [".allowed_lateness('10 seconds')"],
-    ),
-    "changes without keys": (
-        lambda: bm.Pipeline().event_time("ts", bm.BoundedOutOfOrderness(0)).changes().suppress(EVENT),
-        ["key_by"],
-    ),
-    "changes without event time": (lambda: bm.Pipeline().key_by("k").changes(), ["no event time"]),
-    "changes of a pipeline that says more": (TOTALS.changes, ["event_time and key_by only"]),
-    "changes until windows close, without window": (lambda: SOURCE.changes().suppress(CLOSES), ["window='window'"]),
-    "changes until windows close, without grace": (lambda: CHANGES.suppress(CLOSES), ["grace='10 minutes'"]),
-    "changes alone": (lambda: CHANGES.run(TestStream().add([row("a", 1, 1)])), ["suppress"]),
-    "a stage after changes": (lambda: CHANGES.suppress(EVENT).then(NEXT), ["GlobalWindow", "Last"]),
-    "windows after changes": (lambda: CHANGES.window(bm.FixedWindows(5)), ["has no windows"]),
-    "held without suppress": (lambda: TOTALS.state(TestStream()).held(), ["no suppress"]),
-    "a script with a checkpoint": (lambda: TOTALS.state(TestStream(), "folder"), ["no checkpoint"]),
-    "a session with what a table began with": (
-        lambda: TOTALS.state(object(), "folder", initial=[]),
-        ["in the checkpoint"],
-    ),
-    "a session without one": (lambda: TOTALS.state(object()), ["state(spark, folder)"]),
-}
-
-
-@pytest.mark.parametrize(("make", "words"), PIPELINES.values(), ids=PIPELINES)
-def test_what_does_not_go_together_is_refused_when_it_is_composed(make, words):
-    with pytest.raises(bm.PipelineError) as caught:
-        make()
-    for each in words:
-        assert each in str(caught.value)
 
 
 def test_a_next_stage_with_enough_lateness_or_a_wait_on_the_clock_is_taken():
@@ -128,22 +40,6 @@ def test_a_next_stage_with_enough_lateness_or_a_wait_on_the_clock_is_taken():
         (TOTALS.suppress(CLOCK), 0),
     ):
         assert suppressed.then(NEXT.allowed_lateness(lateness))
-
-
-COLUMNS = {
-    "deleted is no boolean": ({"gone": "yes"}, ["'gone'", "boolean"]),
-    "window is no struct": ({"window": 5}, ["'window'", "struct of two timestamps"]),
-    "a column that the output has": ({"pane": 5}, ["'pane'", "rename"]),
-}
-
-
-@pytest.mark.parametrize(("more", "words"), COLUMNS.values(), ids=COLUMNS)
-def test_a_column_of_the_wrong_type_or_name_is_refused(more, words):
-    rows = [{"gone": False, "seq": 1, "window": {"start": at(0), "end": at(9)}, **row("a", 1, 1), **more}]
-    with pytest.raises(bm.ColumnError) as caught:
-        CHANGES.suppress(EVENT).run(TestStream().add(rows))
-    for each in words:
-        assert each in str(caught.value)
 
 
 def test_a_full_buffer_says_what_is_held_what_is_allowed_and_the_ways_on():
@@ -195,16 +91,6 @@ def test_state_says_what_is_held_since_when_and_until_when():
     assert kinds == [(bm.PaneKind.RETRACTION, 6), (bm.PaneKind.PANE, 7)]
 
 
-def test_state_of_changes_shows_the_newest_row_of_each_slot_once_though_many_came():
-    limited = SOURCE.changes(sequence_by="seq").suppress(bm.UntilTimeLimit(1000, clock="event"))
-    script = TestStream().add([row(str(i), i, i % 60, seq=i) for i in range(1500)])
-    script = script.add([row("7", 99, 30, seq=5), row("8", 99, 30, seq=99)])
-    held = {one.key["k"]: one for one in limited.state(script).held()}
-    assert len(held) == 1500
-    assert (held["7"].values["v"], held["8"].values["v"]) == (7, 99)
-    assert held["8"].since == at(8)
-
-
 def test_state_of_a_stage_in_the_middle_and_parts_that_wait_for_a_pane_are_shown():
     sessions = SOURCE.window(bm.Sessions(10)).trigger(bm.triggers.AfterWatermark(early=bm.triggers.AfterCount(2)))
     pipeline = sessions.discarding().accumulate(total=Sum("v")).suppress(bm.UntilTimeLimit(50, clock="processing"))
@@ -212,23 +98,6 @@ def test_state_of_a_stage_in_the_middle_and_parts_that_wait_for_a_pane_are_shown
     script = TestStream().add([row("a", 1, 1), row("a", 2, 2)]).add([row("a", 4, 9)])
     (held,) = chain.state(script).held()
     assert (held.values, held.window.end) == ({"total": 3}, at(19))
-
-
-def test_a_table_that_retracts_is_made_of_changes_by_the_global_window_and_last():
-    table = (
-        SOURCE.window(bm.GlobalWindow())
-        .trigger(Always())
-        .accumulating_and_retracting()
-        .accumulate(v=Last("v"))
-        .suppress(CLOCK)
-    )
-    script = TestStream().step([row("a", 1, 1)], clock=100).step([row("a", 2, 2)], clock=110)
-    script = script.step([row("a", 3, 3)], clock=120).step(clock=130)
-    assert [(pane.kind, pane.values["v"]) for pane in table.run(script)] == [
-        (bm.PaneKind.PANE, 2),
-        (bm.PaneKind.RETRACTION, 2),
-        (bm.PaneKind.PANE, 3),
-    ]
 
 
 def test_what_only_takes_back_and_waits_for_a_pane_leaves_at_the_end_of_time():
