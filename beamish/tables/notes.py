@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Any
-
-import attrs
 
 from beamish.contract.kept import Note
 from beamish.contract.store import Store
@@ -17,7 +14,7 @@ from beamish.tables.stored_tables import WINDOWINGS
 
 FORMAT = 3
 NOTE_FORMAT = 1
-"""Of ``json_note``."""
+"""Of the notes of kinds other than windows."""
 
 _KINDS: dict[str, tuple[str, Collection[str]]] = {}
 """What kinds declare of themselves, by ``kind_entry``."""
@@ -87,17 +84,16 @@ def check_new(store: Store, kind: str) -> None:
         )
 
 
-def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
+def read_json(store: Store, entry: str, holds: str) -> dict[str, Any] | None:
     """What a shard notes about itself in JSON; None: it begins.
 
     Args:
         store: the shard's.
         entry: of the note (``kind_entry``).
-        identity: of the stage: what may not change.
-        holds, by: in words what the shard keeps, and the call of a pipeline that makes such a stage.
+        holds: in words what the shard keeps.
 
     Raises:
-        StateError: it was written by another stage, number of shards or format.
+        StateError: it was written by another kind of stage, or in another format.
     """
     stored = store.get(entry)
     if stored is None:
@@ -109,6 +105,13 @@ def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str,
             f"the checkpoint has {holds} in format {about['format']}, this version of beamish writes {NOTE_FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
         )
+    return about
+
+
+def read_note(store: Store, entry: str, identity: Mapping[str, Any], holds: str, by: str) -> dict[str, Any] | None:
+    """The same of a stage with this identity; ``by``: the call of a pipeline that makes such a stage."""
+    if (about := read_json(store, entry, holds)) is None:
+        return None
     for what, now in identity.items():
         then = about["identity"].get(what)
         if not same_identity(then, now):
@@ -138,18 +141,7 @@ def check_held(held: Mapping[str, Any] | None, name: str | None) -> None:
         )
 
 
-@attrs.frozen(eq=False, kw_only=True)
-class EntryNote(Note):
-    """Metadata that is a JSON entry of its own.
-
-    Attributes:
-        open: gives what ``check`` gives for this number of shards.
-    """
-
-    open: Callable[[Store], Any]
-
-
-def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., object]) -> EntryNote:
+def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., object]) -> Note:
     """Declare metadata that is an entry of its own.
 
     Args:
@@ -166,10 +158,4 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
         store.put(entry, json.dumps(about).encode())
 
     stays = {what: value for what, value in identity.items() if what != "shards"}
-    of_shards, of_any = partial(check, identity=identity), partial(check, identity=stays)
-    return EntryNote(identity, frozenset([entry]), read, write, of_any, open=of_shards)
-
-
-def json_note(entry: str, identity: Mapping[str, Any], *, holds: str, by: str) -> EntryNote:
-    """Declare the note of a ``NotedShard``; arguments: see ``read_note``."""
-    return entry_note(entry, identity, partial(read_note, entry=entry, holds=holds, by=by))
+    return Note(identity, frozenset([entry]), read, write, lambda store: check(store, identity=stays))

@@ -153,9 +153,17 @@ class SegmentedRecords(Segmented[RecordRows[R]], Generic[R]):
         self.rows, self.read = RecordRows(self._none), set()
 
 
-def record_table(
-    layout: Layout, none: Records, key: Iterable[str], opened: Callable[[Store], SegmentedRecords[Any]]
-) -> KeyedTable:
+S = TypeVar("S", bound="SegmentedRecords[Any]")
+
+
+@attrs.frozen(eq=False)
+class RecordTable(KeyedTable, Generic[S]):
+    """A table of records; ``open`` opens it in a store."""
+
+    open: Callable[[Store], S]
+
+
+def record_table(layout: Layout, none: Records, key: Iterable[str], opened: Callable[[Store], S]) -> RecordTable[S]:
     """Declare a table of records.
 
     Args:
@@ -169,4 +177,4 @@ def record_table(
         stored = [part.read(number) for part in parts for number in part.index["segment"].tolist()]
         opened(store).put(none.concat([none, *(read_records(none, rows) for rows in stored)]))
 
-    return KeyedTable(layout, pa.schema([none.cells.schema.field(name) for name in key]), restore)
+    return RecordTable(layout, pa.schema([none.cells.schema.field(name) for name in key]), restore, opened)

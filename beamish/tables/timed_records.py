@@ -6,20 +6,21 @@ columns of the index beside segment and rows: ``start_us``, ``end_us``, the leas
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 import numpy as np
 
-from beamish.contract.kept import KeyedTable, Layout
-from beamish.contract.store import Store
+from beamish.contract.kept import Layout
 from beamish.kernels.arrays import Ints
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented_records import SegmentedRecords, record_table
+from beamish.tables.segmented_records import RecordTable, SegmentedRecords, record_table
 from beamish.tables.spans import SpanPolicy, Spans
 from beamish.watermarks import NO_WATERMARK_US
+
+_POLICY = SpanPolicy()
 
 
 @attrs.frozen(eq=False)
@@ -36,37 +37,6 @@ class Timed(Records):
 
 
 T = TypeVar("T", bound=Timed)
-
-
-@attrs.frozen(eq=False)
-class TimedTable(Generic[T]):
-    """A table of such records.
-
-    Attributes:
-        name: before its entries in a shard's store.
-        none: an empty table of its records.
-        key: names of the cells that records are partitioned by.
-        policy: how it is cut into segments.
-    """
-
-    name: str
-    none: T
-    key: Iterable[str]
-    policy: SpanPolicy = SpanPolicy()
-
-    @property
-    def layout(self) -> Layout:
-        """Its entries in a shard's store."""
-        return Layout(self.name, ("start_us", "end_us"))
-
-    @property
-    def declared(self) -> KeyedTable:
-        """Its declaration."""
-        return record_table(self.layout, self.none, self.key, self.open)
-
-    def open(self, store: Store) -> TimedRecords[T]:
-        """The table in a shard's store."""
-        return TimedRecords(SegmentStore(store, self.layout), self.none, self.policy)
 
 
 class TimedRecords(SegmentedRecords[T]):
@@ -122,3 +92,16 @@ class TimedRecords(SegmentedRecords[T]):
                 "end_us": runs.greatest(columns[self._none.TIME]),
             },
         )
+
+
+def timed_table(name: str, none: T, key: Iterable[str], policy: SpanPolicy = _POLICY) -> RecordTable[TimedRecords[T]]:
+    """Declare a table of such records.
+
+    Args:
+        name: before its entries in a shard's store.
+        none: an empty table of its records.
+        key: names of the cells that records are partitioned by.
+        policy: how it is cut into segments.
+    """
+    layout = Layout(name, ("start_us", "end_us"))
+    return record_table(layout, none, key, lambda store: TimedRecords(SegmentStore(store, layout), none, policy))

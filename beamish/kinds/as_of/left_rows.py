@@ -31,8 +31,9 @@ from beamish.kernels.comparable import value_keys
 from beamish.kernels.order import Key
 from beamish.kinds.as_of.plan import LEFT, AsOfPlan
 from beamish.kinds.versions.packing import key_column
+from beamish.tables.segmented_records import RecordTable
 from beamish.tables.spans import SpanPolicy
-from beamish.tables.timed_records import Timed, TimedTable
+from beamish.tables.timed_records import Timed, TimedRecords, timed_table
 
 WAITING, KEPT = "waiting", "kept"
 """Before the entries of rows that wait until they are due, and of those that came out and may be corrected."""
@@ -75,10 +76,10 @@ def cells_schema(plan: AsOfPlan) -> pa.Schema:
     return pa.schema([*keys, *(pa.field(f"left.{field.name}", field.type) for field in plan.left_schema)])
 
 
-def left_table(plan: AsOfPlan, name: str, policy: SpanPolicy) -> TimedTable[LeftRows]:
+def left_table(plan: AsOfPlan, name: str, policy: SpanPolicy) -> RecordTable[TimedRecords[LeftRows]]:
     """The table of rows under a name."""
     keys = [f"key.{key}" for key in plan.table.key_schema.names]
-    return TimedTable(name, LeftRows.none(cells_schema(plan)), keys, policy)
+    return timed_table(name, LeftRows.none(cells_schema(plan)), keys, policy)
 
 
 def pack_left(plan: AsOfPlan, rows: pa.Table) -> Iterator[tuple[int, bytes]]:

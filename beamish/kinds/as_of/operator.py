@@ -57,7 +57,7 @@ class AsOfOperator(Operator):
         return AsOfShard(self, self.plan, store, self.policy)
 
     def tables(self) -> Sequence[KeyedTable]:
-        rows = [left_table(self.plan, name, self.policy.spans).declared for name in (WAITING, KEPT)]
+        rows = [left_table(self.plan, name, self.policy.spans) for name in (WAITING, KEPT)]
         return [versions_table(self.plan.table, self.policy), *rows]
 
     def notes(self) -> Sequence[Note]:

@@ -18,8 +18,7 @@ from beamish.kernels.order import Key
 from beamish.kinds.changes.order import newest_keys
 from beamish.kinds.changes.packing import pack_changes
 from beamish.kinds.changes.plan import ChangesPlan
-from beamish.kinds.changes.shard import ENTRY, ChangesShard, replaces
-from beamish.tables.notes import json_note
+from beamish.kinds.changes.shard import ChangesShard, replaces
 
 
 @attrs.define(slots=False, eq=False)
@@ -36,20 +35,16 @@ class ChangesOperator(Operator):
     def __attrs_post_init__(self) -> None:
         plan = self.plan
         self.takes, self.gives, self.shards, self.identity = (plan.takes,), plan.gives, plan.shards, plan.identity
-        self.note = json_note(ENTRY, plan.identity, holds="changes", by="changes()")
         self.moves_by([plan.takes.policy])
-
-    def reads(self, number: int) -> Sequence[str]:
-        return list(self.plan.schema.names)
 
     def pack(self, number: int, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
         return pack_changes(self.plan, rows)
 
     def notes(self) -> Sequence[Note]:
-        return [self.note]
+        return [ChangesShard.note(self.identity, "changes()")]
 
     def open(self, store: Store) -> Shard:
-        return ChangesShard(self, self.plan, store, self.note)
+        return ChangesShard(self, self.plan, store)
 
     def closes_us(self, end_us: Ints) -> Ints:
         grace = 0 if self.plan.grace is None else self.plan.grace.us

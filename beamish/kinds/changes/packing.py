@@ -10,7 +10,7 @@ columns: the rows' own, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 
 from beamish.contract.event_times import in_range
 from beamish.contract.keyed_windows import keyed_windows
-from beamish.contract.sharding import shards_of_keys
-from beamish.kernels.codes import factorize_rows, normalise
-from beamish.kernels.ipc import from_bytes, to_bytes
+from beamish.contract.sharding import to_shards
+from beamish.kernels.codes import normalise
 from beamish.kernels.order import sort_order
 from beamish.kernels.reserved import EVENT_TIME, FIRST, ROWS
 from beamish.kinds.changes.order import newest_keys
@@ -34,12 +33,7 @@ def pack_changes(plan: ChangesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
     Args:
         plan: of the stage.
         rows: the plan's columns and ``EVENT_TIME``.
-
-    Returns:
-        the number of each shard that has rows, and its payload.
     """
-    if not rows.num_rows:
-        return
     rows = rows.select([*plan.schema.names, EVENT_TIME]).combine_chunks()
     keys = [normalise(rows[name].combine_chunks()) for name in plan.key_schema.names]
     for name, column in zip(plan.key_schema.names, keys, strict=True):
@@ -48,10 +42,7 @@ def pack_changes(plan: ChangesPlan, rows: pa.Table) -> Iterator[tuple[int, bytes
     if plan.preaggregates:
         rows = _newest(plan, rows)
     keys = [rows[name].combine_chunks() for name in plan.key_schema.names]
-    by_key = factorize_rows(keys, rows.num_rows)
-    shard = shards_of_keys(keys, by_key, plan.shards)[by_key.of]
-    for number in np.unique(shard).tolist():
-        yield number, to_bytes(rows.filter(pa.array(shard == number)))
+    yield from to_shards(rows, keys, 0, plan.shards)
 
 
 def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:
@@ -70,8 +61,3 @@ def _newest(plan: ChangesPlan, rows: pa.Table) -> pa.Table:
     kept = kept.set_column(kept.schema.get_field_index(FIRST), FIRST, pa.array(groups.least(time_us)))
     kept = kept.set_column(kept.schema.get_field_index(ROWS), ROWS, pa.array(groups.sizes()))
     return pa.concat_tables([kept, rest])
-
-
-def unpack_changes(payloads: Sequence[bytes]) -> pa.Table:
-    """The payloads of a shard as one table."""
-    return pa.concat_tables([from_bytes(payload) for payload in payloads]).combine_chunks()

@@ -28,6 +28,7 @@ from beamish.contract.pane_columns import (
     Block,
     make_block,
 )
+from beamish.contract.sharding import from_shards
 from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
@@ -35,20 +36,19 @@ from beamish.kernels.arrays import Flags
 from beamish.kernels.order import sort_order
 from beamish.kernels.reserved import EVENT_TIME, FIRST, ROWS
 from beamish.kinds.changes.order import newest_keys
-from beamish.kinds.changes.packing import unpack_changes
 from beamish.kinds.changes.plan import ChangesPlan
 from beamish.kinds.changes.slots import deletes, windows_of
 from beamish.tables.noted_shard import NotedShard
-from beamish.tables.notes import EntryNote, kind_entry
-
-ENTRY = kind_entry("changes", "a stage of changes()")
+from beamish.tables.notes import kind_entry
 
 
 class ChangesShard(NotedShard):
     """Some of the keys of a changes stage (see ``contract/operator.py``)."""
 
-    def __init__(self, operator: Operator, plan: ChangesPlan, store: Store, note: EntryNote) -> None:
-        super().__init__(operator, store, note)
+    ENTRY, HOLDS = kind_entry("changes", "a stage of changes()"), "changes"
+
+    def __init__(self, operator: Operator, plan: ChangesPlan, store: Store) -> None:
+        super().__init__(operator, store, "changes()")
         self._plan = plan
 
     @property
@@ -62,7 +62,7 @@ class ChangesShard(NotedShard):
         self.clocks.step([plan.takes.policy], sources_us, clock_us)
         if not payloads:
             return []
-        rows = unpack_changes(payloads)
+        rows = from_shards(payloads)[0]
         windows = windows_of(plan, rows)
         null = rows[EVENT_TIME].is_null().to_numpy()
         time_us = rows[EVENT_TIME].fill_null(0).to_numpy()

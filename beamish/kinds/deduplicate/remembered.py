@@ -24,7 +24,7 @@ from beamish.errors import StateError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import cast_table
-from beamish.kernels.codes import factorize_rows, hash_rows
+from beamish.kernels.codes import factorize_rows, hash_rows, normalise
 from beamish.kernels.widening import same_or_wider
 from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
@@ -83,6 +83,11 @@ def ids_table(schema: pa.Schema, key: Iterable[int], opened: Callable[[Store], S
         opened: gives them in a store.
     """
     return record_table(LAYOUT, Ids.none(_cells_of(schema)), (f"id.{place}" for place in key), opened)
+
+
+def ids_of(rows: pa.Table, names: Sequence[str]) -> list[pa.Array]:
+    """Columns by which rows are known again, normalised."""
+    return [normalise(rows[name].combine_chunks()) for name in names]
 
 
 def _cells_of(schema: pa.Schema) -> pa.Schema:

@@ -22,23 +22,20 @@ from beamish.contract.updates import Updates
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.kinds.deduplicate.order import first_come
-from beamish.kinds.deduplicate.packing import ids_of
 from beamish.kinds.deduplicate.plan import DuplicatesPlan
-from beamish.kinds.deduplicate.remembered import RememberedIds
+from beamish.kinds.deduplicate.remembered import RememberedIds, ids_of
 from beamish.tables.noted_shard import NotedShard
-from beamish.tables.notes import EntryNote, kind_entry
+from beamish.tables.notes import kind_entry
 from beamish.watermarks import NO_WATERMARK_US
-
-ENTRY = kind_entry("duplicates", "a stage without windows that gives rows, each once")
 
 
 class DuplicatesShard(NotedShard):
     """Some of the ids of such a stage (see ``contract/operator.py``)."""
 
-    def __init__(
-        self, operator: Operator, plan: DuplicatesPlan, store: Store, note: EntryNote, remembered: RememberedIds
-    ) -> None:
-        super().__init__(operator, store, note)
+    ENTRY, HOLDS = kind_entry("duplicates", "a stage without windows that gives rows, each once"), "ids"
+
+    def __init__(self, operator: Operator, plan: DuplicatesPlan, store: Store, remembered: RememberedIds) -> None:
+        super().__init__(operator, store, plan.options.call)
         self._plan, self._remembered = plan, remembered
         self._counts = Counts(0)
 

@@ -16,10 +16,9 @@ from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.kinds.versions.changes import cells_schema
 from beamish.kinds.versions.plan import TablePlan
-from beamish.tables.notes import check_new, kind_entry
+from beamish.tables.notes import NOTE_FORMAT, kind_entry, read_json
 
 ENTRY = kind_entry("table", "a versioned table or a join with one")
-FORMAT = 1
 
 
 @attrs.define
@@ -39,7 +38,7 @@ class Note:
     def write(self, store: Store, identity: Mapping[str, Any], table: TablePlan) -> None:
         """Write it, with what the stage is."""
         about = {
-            "format": FORMAT,
+            "format": NOTE_FORMAT,
             "identity": identity,
             "name": table.takes.name,
             "spans": table.spans,
@@ -63,16 +62,9 @@ def read_note(store: Store, identity: Mapping[str, Any], table: TablePlan, input
     Raises:
         StateError: the state was written by another stage, number of shards or format.
     """
-    stored = store.get(ENTRY)
-    if stored is None:
-        check_new(store, ENTRY)
+    about = read_json(store, ENTRY, holds="a versioned table")
+    if about is None:
         return Note(Clocks.new(inputs))
-    about = json.loads(stored)
-    if about["format"] != FORMAT:
-        raise StateError(
-            f"the checkpoint has a versioned table in format {about['format']}, this version of beamish writes {FORMAT}: start "
-            "from a new checkpoint, or use the version that wrote it"
-        )
     for what, now in identity.items():
         then = about["identity"].get(what)
         if not same_identity(then, now):

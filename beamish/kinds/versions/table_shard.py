@@ -28,19 +28,15 @@ class TableShard(Shard):
     """
 
     def __init__(self, operator: Operator, plan: TablePlan, store: Store, policy: TablePolicy, *, inputs: int) -> None:
-        self.operator, identity = operator, operator.identity
-        self._note = read_note(store, identity, plan, inputs)
+        self.operator, self._store = operator, store
+        self._note = read_note(store, operator.identity, plan, inputs)
         self.clocks, self.dropped = self._note.clocks, self._note.dropped
         self._table = VersionTable(plan, store, policy)
-        self._store, self._identity = store, identity
 
     def save(self, held: Mapping[str, Any] | None = None) -> None:
         self._table.save(self.clocks.watermark_us)
-        self._write_note()
+        self._note.write(self._store, self.operator.identity, self._table.plan)
 
     def begin(self, payloads: Sequence[bytes]) -> None:
         begin(self._table, self._note, payloads)
-        self._write_note()
-
-    def _write_note(self) -> None:
-        self._note.write(self._store, self._identity, self._table.plan)
+        self._note.write(self._store, self.operator.identity, self._table.plan)

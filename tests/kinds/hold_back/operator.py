@@ -15,11 +15,10 @@ from beamish.contract.updates import Updates
 from beamish.instants import NO_TIME_US
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.tables.noted_shard import NotedShard
-from beamish.tables.notes import json_note, kind_entry
-from beamish.tables.timed_records import Timed, TimedTable
+from beamish.tables.notes import kind_entry
+from beamish.tables.timed_records import Timed, timed_table
 
-NAME = "hold back"
-ENTRY = kind_entry("held_back", "a stage that holds rows back")
+NAME, CALL = "hold back", "held_back(...)"
 
 
 class HoldBackOperator(Operator):
@@ -31,14 +30,13 @@ class HoldBackOperator(Operator):
         columns = takes[0].columns
         output = [*columns, ("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
         self.gives = attrs.evolve(gives, schema=pa.schema(output))
-        self.note = json_note(ENTRY, self.identity, holds="rows", by="held_back(...)")
-        self.table = TimedTable(ENTRY, Timed.none(columns), takes[0].keys)
+        self.table = timed_table(HoldBackShard.ENTRY, Timed.none(columns), takes[0].keys)
 
     def notes(self):
-        return [self.note]
+        return [HoldBackShard.note(self.identity, CALL)]
 
     def tables(self):
-        return [self.table.declared]
+        return [self.table]
 
     def open(self, store):
         return HoldBackShard(self, store)
@@ -54,8 +52,10 @@ class HoldBackOperator(Operator):
 
 
 class HoldBackShard(NotedShard):
+    ENTRY, HOLDS = kind_entry("held_back", "a stage that holds rows back"), "rows"
+
     def __init__(self, operator, store):
-        super().__init__(operator, store, operator.note)
+        super().__init__(operator, store, CALL)
         self._held, self._span_us = operator.table.open(store), operator.span_us
 
     def updates(self, sources_us, clock_us, payloads):
