@@ -37,7 +37,7 @@ from tests.own.windows import Absorbed
 from tests.seconds import S
 from tests.strategies import changelogs, flows, merges
 from tests.strategies.chains import NOT_MERGING, chains
-from tests.strategies.pipelines import modes, pipelines, rows_once
+from tests.strategies.pipelines import modes, pipelines, retracting, rows_once
 from tests.strategies.scripts import dense_scripts, scripts
 from tests.strategies.triggers import usual_triggers, value_triggers, waiting_triggers
 from tests.strategies.windows import count_windows, merged_row_windows, sliding_windows, taking, windowings, windows
@@ -97,6 +97,7 @@ absorbed = pipelines(
 )  # fmt: skip
 WINDOWS = {
     "windows": Case(asking()),
+    "windows that retract": Case(pipelines(mode=st.just(retracting))),
     "windows, long scripts": Case(asking(window=short, lateness=some_lateness, **of_one_key), dense),
     "sessions, long scripts": Case(sessions, dense),
     "windows that absorb others, long scripts": Case(absorbed, dense),
@@ -241,6 +242,7 @@ SEVERAL_STAGES = {
     "chain": Case(chains()),
     "tree": Case(flows.flows(), flows.tree_scripts),
     "merge": Case(merges.merges(), merges.scripts),
+    "join that retracts": Case(merges.merges(mode=st.just(retracting), join=st.just(True)), merges.scripts),  # noqa: FBT003
     "rows that meet": Case(merges.merges(meets=True), merges.scripts),
     "pairs once": Case(merges.merges(once=True), merges.scripts),
     "pairs once, long scripts": Case(merges.merges(**once), merges.close_rows),

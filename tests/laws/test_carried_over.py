@@ -18,10 +18,8 @@ from beamish.script.tables import script_rows
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, Repeatedly
 from tests.agreement import differences
-from tests.kinds.hold_back import test_hold_back as hold_back
-from tests.kinds.hold_back.operator import HoldBackOperator
 from tests.upgrades.carried import carried, carry_over, in_two_runs, line
-from tests.upgrades.rows import BARE, CHAIN, CHANGES, MERGED, OF_TWO, PLAIN, SCRIPT, TABLE
+from tests.upgrades.rows import BARE, CHANGES, PLAIN, SCRIPT, TABLE
 
 
 @pytest.mark.of_law("law-carried-over")
@@ -57,22 +55,6 @@ def test_rows_are_counted_on_over_the_stream(keys):
 
 
 @pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
-@pytest.mark.parametrize("name", hold_back.PIPELINES)
-def test_a_custom_kind_is_rescaled_by_its_declaration(name, shards):
-    pipeline, script = hold_back.PIPELINES[name], hold_back.SCRIPT
-    for first in range(1, len(script.events)):
-        both = [*chain(*carried(pipeline, pipeline, script, first, shards))]
-        assert not differences(pipeline.run(script), both, pipeline)
-
-
-def test_a_kind_that_declares_no_state_is_not_rescaled(monkeypatch):
-    monkeypatch.setattr(HoldBackOperator, "notes", lambda _: ())
-    pipeline = hold_back.PIPELINES["rows held back"]
-    with pytest.raises(StateError, match="HoldBackOperator does not declare the state of its shards"):
-        carried(pipeline, pipeline, hold_back.SCRIPT, 1, (1, 2))
-
-
-@pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
 def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
     """Some lie among the recent ones and in another segment too."""
     for name, value in {"_FEWEST": 3, "_SHARE": 1, "_LARGEST": 2}.items():
@@ -85,14 +67,6 @@ def test_a_change_that_is_held_comes_out_once(monkeypatch, shards):
     for first in range(1, len(script.events), 5):
         both = [*chain(*carried(CHANGES, CHANGES, script, first, shards))]
         assert not differences(CHANGES.run(script), both, CHANGES)
-
-
-@pytest.mark.of_law("law-carried-over")
-def test_other_shards_change_nothing_in_a_chain_and_in_a_merge():
-    for pipeline, script in ((CHAIN, SCRIPT), (MERGED, OF_TWO)):
-        whole = [pipeline.run(script), *(carried(pipeline, pipeline, script, at, (2, 3)) for at in (1, 2, 3))]
-        for both in whole[1:]:
-            assert not differences(whole[0], [*chain(*both)], pipeline)
 
 
 @pytest.mark.of_law("law-carried-over")

@@ -20,7 +20,8 @@ from tests.agreement import close
 from tests.cost import cost
 from tests.declared_options import evolve, said
 from tests.laws.batches import batch_of_chain, meets_a_session_gone, numbered
-from tests.laws.test_ledger import live_panes, windows_by_overlap
+from tests.laws.ledger import live_panes
+from tests.laws.test_ledger import windows_by_overlap
 from tests.lines import line
 from tests.seconds import S
 from tests.strategies.chains import chains

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish import PaneChange, PaneKind
 from beamish.instants import EARLIEST_US, LATEST_US, instant
-from beamish.local import Variation, run
 from beamish.script.events import as_step
 from tests.agreement import key_of
 from tests.kinds.suppress.strategy import suppressed
@@ -110,15 +109,6 @@ def test_what_is_live_of_a_list_is_what_no_retraction_takes_back(data):
 
 @pytest.mark.of_law("law-sequence")
 @given(st.data())
-def test_the_sequence_of_a_key_rises_whatever_the_shards_and_however_state_is_kept(data):
-    pipeline, script = drawn(data, data.draw(any_kind))
-    how = Variation(shards=data.draw(st.integers(1, 3)), packs=data.draw(st.integers(1, 2)), round_trip=True)
-    panes = run(pipeline.flow, script.events, how)
-    assert not unordered(panes), f"{pipeline!r}\n{script!r}\n{how!r}"
-
-
-@pytest.mark.of_law("law-sequence")
-@given(st.data())
 def test_a_row_says_where_the_watermark_stood_when_it_came_out(data):
     pipeline, script = drawn(data, data.draw(any_kind))
     twin = twin_of(pipeline.flow)
@@ -145,13 +135,3 @@ def test_what_was_live_as_of_a_watermark_is_what_is_live_of_the_events_until_the
 def as_time(watermark):
     """A watermark of the twin's as what a row says; the end of time is the last instant there is."""
     return None if watermark == NO_WATERMARK else instant(min(max(int(watermark), EARLIEST_US), LATEST_US))
-
-
-def unordered(panes):
-    """The rows whose number is not above that of the row of their key before them; dropped rows count too."""
-    last, found = {}, []
-    for pane in panes:
-        if pane.sequence <= last.get(key_of(pane), -1):
-            found.append(line(pane))
-        last[key_of(pane)] = pane.sequence
-    return found

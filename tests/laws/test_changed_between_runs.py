@@ -73,88 +73,85 @@ def agree(then, now, script, first):
         assert not found, "\n".join([*lines, *found])
 
 
-def goes_on(data, then, script, **ways):
-    agree(then, data.draw(changed(then, **ways)), script, data.draw(st.integers(1, len(script.events))))
+def any_way(**ways):
+    """What draws another pipeline for one, which may differ from it in anything; ``ways``: how."""
+    return lambda then: changed(then, **ways)
 
 
-@pytest.mark.of_law("law-changed-between-runs")
-@given(st.data())
-def test_another_pipeline_goes_on(data):
-    then = data.draw(pipelines(asks=data.draw(st.integers(0, 3)) == 3))
-    goes_on(data, then, data.draw(scripts(then)), ids=st.sampled_from([("score",), ("name", "score")]))
+@st.composite
+def of_a_stage(draw, then):
+    """Another last stage of two, or another first one."""
+    if draw(st.booleans()):
+        return draw(changed(then, accumulation=LATER))
+    (panes,) = then.flow.inputs
+    first = draw(changed(bm.Pipeline(panes.flow)).filter(lambda one: not said(one).with_dropped))
+    now = bm.Pipeline(attrs.evolve(then.flow, inputs=(attrs.evolve(panes, flow=first.flow),)))
+    assume(checked(now))
+    return now
 
 
-def goes_on_in_a_long_script(data, **what):
-    """Of one key, in which windows wait for something as the run ends."""
-    then = data.draw(
-        pipelines(
-            watermark=st.just(bm.BoundedOutOfOrderness(0)),
-            keys=st.just(()),
-            trigger=waiting_triggers,
-            lateness=st.sampled_from([0, 5, 40]),
-            accumulation=of_scores,
-            **what,
-        )
+@st.composite
+def held(draw):
+    """Pipelines under a suppress. (Buffers are per shard, so there are none.)"""
+    plain = draw(pipelines())
+    return plain.then(draw(suppresses(plain.flow, buffers=st.just(bm.Buffer()))))
+
+
+def waiting(**what):
+    """Pipelines of one key, in which windows wait for something as the run ends."""
+    return pipelines(
+        watermark=st.just(bm.BoundedOutOfOrderness(0)),
+        keys=st.just(()),
+        trigger=waiting_triggers,
+        lateness=st.sampled_from([0, 5, 40]),
+        accumulation=of_scores,
+        **what,
     )
-    ways = {"trigger": waiting_triggers, "accumulation": of_scores, "ids": st.just(("score",))}
-    goes_on(data, then, data.draw(dense_scripts), **ways)
+
+
+def dense(_pipeline):
+    return dense_scripts
+
+
+CORRECTED = tables.Drawing(policy=tables.simple, history=st.just(1000), whole=tables.yes, mode=st.just(retracting))
+"""Rows that are corrected for long."""
+of_waiting = any_way(trigger=waiting_triggers, accumulation=of_scores, ids=st.just(("score",)))
+short = windows.filter(lambda option: not isinstance(option, bm.CalendarWindows))
+CASES = {
+    "windows": (
+        st.integers(0, 3).flatmap(lambda number: pipelines(asks=number == 3)),
+        scripts,
+        any_way(ids=st.sampled_from([("score",), ("name", "score")])),
+    ),
+    "windows, long scripts": (waiting(window=short), dense, of_waiting),
+    "sessions, long scripts": (
+        waiting(window=st.builds(bm.Sessions, st.integers(2, 6)), mode=st.just(retracting)),
+        dense,
+        of_waiting,
+    ),
+    "windows of rows": (counted(), scripts, any_way(ids=st.just(("score",)))),
+    "stage over panes": (chains(), scripts, of_a_stage),
+    "merge": (merges.merges(), merges.scripts, any_way()),
+    "suppressed": (held(), scripts, any_way()),
+    "versions": (tables.versions(), tables.scripts, changed_tables),
+    "as-of join": (
+        st.one_of(tables.as_of_joins(), tables.as_of_joins(of=CORRECTED, lefts=("rows",), tables=("rows",))),
+        tables.scripts,
+        changed_tables,
+    ),
+}
+"""Pipelines, their scripts, and what draws another pipeline for one."""
 
 
 @pytest.mark.of_law("law-changed-between-runs")
+@pytest.mark.parametrize("case", CASES)
 @cost(2)
-@given(st.data())
-def test_another_pipeline_goes_on_in_long_scripts(data):
-    goes_on_in_a_long_script(data, window=windows.filter(lambda option: not isinstance(option, bm.CalendarWindows)))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@cost(2)
-@given(st.data())
-def test_another_pipeline_goes_on_with_sessions(data):
-    goes_on_in_a_long_script(data, window=st.builds(bm.Sessions, st.integers(2, 6)), mode=st.just(retracting))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@cost(2)
-@given(st.data())
-def test_another_pipeline_goes_on_with_windows_of_rows(data):
-    then = data.draw(counted())
-    goes_on(data, then, data.draw(scripts(then)), ids=st.just(("score",)))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@cost(2)
-@given(st.data())
-def test_another_pipeline_goes_on_over_panes(data):
-    """The last of two stages says other things, or the first one does."""
-    then = data.draw(chains())
-    script = data.draw(scripts(then))
-    if data.draw(st.booleans()):
-        now = data.draw(changed(then, accumulation=LATER))
-    else:
-        (panes,) = then.flow.inputs
-        first = data.draw(changed(bm.Pipeline(panes.flow)).filter(lambda one: not said(one).with_dropped))
-        now = bm.Pipeline(attrs.evolve(then.flow, inputs=(attrs.evolve(panes, flow=first.flow),)))
-        assume(checked(now))
-    agree(then, now, script, data.draw(st.integers(1, len(script.events))))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@cost(2)
-@given(st.data())
-def test_another_pipeline_goes_on_with_a_merge(data):
-    then = data.draw(merges.merges())
-    goes_on(data, then, data.draw(merges.scripts(then)))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@cost(2)
-@given(st.data())
-def test_another_pipeline_goes_on_under_a_suppress(data):
-    """With what is held of the one before. (Buffers are per shard, so there are none.)"""
-    plain = data.draw(pipelines())
-    then = plain.then(data.draw(suppresses(plain.flow, buffers=st.just(bm.Buffer()))))
-    goes_on(data, then, data.draw(scripts(then)))
+@given(data=st.data())
+def test_another_pipeline_goes_on(case, data):
+    pipelines_, scripts_, another = CASES[case]
+    then = data.draw(pipelines_)
+    script = data.draw(scripts_(then))
+    agree(then, data.draw(another(then)), script, data.draw(st.integers(1, len(script.events))))
 
 
 @pytest.mark.of_law("law-changed-between-runs")
@@ -239,31 +236,6 @@ def test_wider_types_go_on_as_if_they_had_been_there_from_the_start(data):
     )
     found = differences(widened, always, pipeline)
     assert not found, "\n".join([repr(pipeline), f"{first} of {script!r}", "- widened, + always wide", *found])
-
-
-CORRECTED = tables.Drawing(policy=tables.simple, history=st.just(1000), whole=tables.yes, mode=st.just(retracting))
-"""Rows that are corrected for long."""
-
-
-def of_tables(data, then):
-    script = data.draw(tables.scripts(then))
-    agree(then, data.draw(changed_tables(then)), script, data.draw(st.integers(1, len(script.events))))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@given(st.data())
-def test_another_table_goes_on(data):
-    of_tables(data, data.draw(tables.versions()))
-
-
-@pytest.mark.of_law("law-changed-between-runs")
-@cost(2)
-@given(st.data())
-def test_another_as_of_join_goes_on(data):
-    of_tables(
-        data,
-        data.draw(st.one_of(tables.as_of_joins(), tables.as_of_joins(of=CORRECTED, lefts=("rows",), tables=("rows",)))),
-    )
 
 
 def test_what_was_due_stays_due_under_a_longer_grace():

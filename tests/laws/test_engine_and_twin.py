@@ -1,4 +1,4 @@
-"""Law: the engine gives what the slow twin gives, in any layout (rules/laws.md).
+"""Law: the engine gives what the slow twin gives, in any layout (rules/laws.md). Its rows are numbered, and what they retract is live.
 
 A layout is a number of shards, a packing of rows, segments of state, state read back from its bytes between steps, or a rescale. See
 rules/laws.md#law-order-and-shards, #law-state-round-trip, #law-edges-of-time; what is drawn is in cases.py.
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.agreement import FULL, check_same, outcome
 from tests.cost import cost
 from tests.laws.cases import AT_THE_EDGES, CASES
+from tests.laws.ledger import check_rows
 from tests.strategies.edges import edges
 from tests.strategies.layouts import layouts
 
@@ -24,7 +25,7 @@ def silent(panes):
 
 
 def agree(case, pipeline, script, data):
-    """Engine, twin and engine in a drawn layout give the same panes, or all that a buffer is full."""
+    """Engine, twin and engine in a drawn layout give the same panes, or all that a buffer is full; gives the engine's."""
     how = data.draw(layouts(pipeline, script, reorders=case.reorders))
     try:
         engine = outcome(lambda: pipeline.run(script))
@@ -34,6 +35,7 @@ def agree(case, pipeline, script, data):
     check_same(silent(engine), twin, pipeline, script, "- engine, + twin")
     otherwise = outcome(lambda: how.run(pipeline, script))
     check_same(engine, otherwise, pipeline, script, how, "- as it is, + in another layout")
+    return [panes for panes in (engine, otherwise) if panes != FULL]
 
 
 @pytest.mark.of_law(
@@ -44,10 +46,13 @@ def agree(case, pipeline, script, data):
     "law-errors",
     "law-forget-after",
     "law-input-conditions",
+    "law-ledger",
     "law-merge-order",
     "law-order-and-shards",
     "law-retention",
+    "law-sequence",
     "law-state-round-trip",
+    "law-suppress-ledger",
     "law-suppress-state",
     "law-twin",
     "law-versions-state",
@@ -62,7 +67,8 @@ def test_engine_and_twin_agree_in_any_layout(case, data):
     case = CASES[case]
     pipeline = data.draw(case.pipelines)
     script = data.draw(case.scripts(pipeline))
-    agree(case, pipeline, script, data)
+    for panes in agree(case, pipeline, script, data):
+        check_rows(pipeline, panes)
 
 
 @pytest.mark.of_law("law-edges-of-time")

@@ -21,7 +21,6 @@ from beamish.testing import TestStream
 from tests.cost import cost
 from tests.declared_options import said
 from tests.laws.batches import key_name, window_of
-from tests.laws.test_merges import live_rows
 from tests.strategies.flows import ANYTHING, NOTHING_LOST, flows, tree_scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows
@@ -33,14 +32,6 @@ yes, no = st.just(True), st.just(False)  # noqa: FBT003
 
 
 RETRACTING = attrs.evolve(ANYTHING, mode=st.just(retracting))
-
-
-@pytest.mark.of_law("law-ledger")
-@cost(2)
-@given(st.data())
-def test_every_retraction_of_a_tree_strikes_out_a_live_row_and_a_window_has_one_live_pane(data):
-    pipeline = data.draw(flows(root=RETRACTING))
-    live_rows(pipeline, pipeline.run(data.draw(tree_scripts(pipeline))))
 
 
 PATIENT = attrs.evolve(NOTHING_LOST, mode=st.just(retracting), lateness=st.just(10**6), window=fixed_windows)

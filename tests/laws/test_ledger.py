@@ -1,16 +1,15 @@
-"""Laws of retracting streams (rules/panes.md#ledger)."""
+"""Law: what is live of a retracting stream in the end is a batch (rules/panes.md#ledger)."""
 
 from __future__ import annotations
 
-import attrs
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beamish import PaneKind
 from tests.agreement import close
 from tests.declared_options import said
-from tests.laws.batches import batch, key_name, meets_a_session_gone, numbered
+from tests.laws.batches import batch, meets_a_session_gone, numbered
+from tests.laws.ledger import live_panes
 from tests.lines import line
 from tests.own.windows import OwnGap, UntilMinute
 from tests.strategies.accumulations import exact
@@ -28,29 +27,6 @@ windows_by_overlap = st.one_of(
     global_windows,
     st.sampled_from([UntilMinute(), OwnGap()]),
 )
-
-
-def live_panes(pipeline, panes):
-    """Read the rows in order, strike out what is retracted, and check each step; what is live at the end."""
-    live = {}
-    for pane in panes:
-        at = key_name(pipeline, pane.key), pane.window
-        if pane.kind is PaneKind.PANE:
-            assert at not in live, f"{line(pane)}: {line(live[at])} is live"
-            live[at] = pane
-        elif pane.kind is PaneKind.RETRACTION:
-            assert at in live, f"{line(pane)}: nothing is live"
-            repeated = line(attrs.evolve(pane, kind=PaneKind.PANE))
-            assert repeated == line(live[at]), f"{line(pane)} does not repeat {line(live[at])}"
-            del live[at]
-    return live
-
-
-@pytest.mark.of_law("law-ledger")
-@given(st.data())
-def test_every_retraction_strikes_out_a_live_pane_and_a_window_has_at_most_one(data):
-    pipeline = data.draw(pipelines(mode=st.just(retracting)))
-    live_panes(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
 @pytest.mark.of_law("law-live-panes-equal-batch")

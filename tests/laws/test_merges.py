@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from beamish import PaneKind
 from beamish.testing import TestStream
 from tests.declared_options import evolve, said
 from tests.laws.batches import key_name
-from tests.lines import line
 from tests.strategies.merges import merges, policies, scripts
 from tests.strategies.pipelines import retracting
 from tests.strategies.windows import fixed_windows
@@ -25,36 +23,6 @@ patient = policies.filter(lambda policy: isinstance(policy, bm.BoundedOutOfOrder
 
 def words(*what):
     return "\n".join(map(repr, what))
-
-
-def live_rows(pipeline, panes):
-    """Read the rows in order and strike out what is retracted, row by row; what is live at the end.
-
-    See rules/stages.md#joins.
-    """
-    live = Counter()
-    of_window = {}
-    for pane in panes:
-        if pane.kind is PaneKind.DROPPED:
-            continue
-        at = key_name(pipeline, pane.key), pane.window
-        row = line(attrs.evolve(pane, kind=PaneKind.PANE))
-        if pane.kind is PaneKind.RETRACTION:
-            assert live[at, row] > 0, f"{line(pane)}: nothing is live"
-            live[at, row] -= 1
-            continue
-        others = {index for (where, _), index in of_window.items() if where == at and live[where, _] > 0}
-        assert others <= {pane.index}, f"{line(pane)}: another pane is live"
-        of_window[at, row] = pane.index
-        live[at, row] += 1
-    return +live
-
-
-@pytest.mark.of_law("law-ledger")
-@given(st.data())
-def test_every_retracted_row_strikes_out_a_live_one_and_a_window_has_one_live_pane(data):
-    pipeline = data.draw(merges(mode=st.just(retracting), join=st.sampled_from([True, True, False])))
-    live_rows(pipeline, pipeline.run(data.draw(scripts(pipeline))))
 
 
 @pytest.mark.of_law("law-live-panes-equal-batch")

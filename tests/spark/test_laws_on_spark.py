@@ -26,7 +26,7 @@ from tests.budget import SPARK_SECONDS, search
 from tests.declared_options import stages
 from tests.kinds.suppress.strategy import suppressed
 from tests.kinds.versions import strategy as tables
-from tests.laws.test_change_and_sequence import unordered
+from tests.laws.ledger import unordered
 from tests.strategies import merges
 from tests.strategies.chains import ANY_FIRST, chains
 from tests.strategies.changed import changed, changed_tables

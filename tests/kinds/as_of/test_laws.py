@@ -47,13 +47,6 @@ def test_how_late_a_row_is_can_be_told_at_a_watermark_before_1970_too():
     agree(pipeline, script.add([{"ts": -30}], input="orders").add([{"ts": -40, "rate": 2}], input="rates"))
 
 
-@pytest.mark.of_law("law-as-of-joins")
-@given(st.data())
-def test_every_retraction_of_a_join_repeats_a_row_that_is_live(data):
-    pipeline = data.draw(as_of_joins(of=attrs.evolve(UNLISTED, mode=st.just(retracting))))
-    live(pipeline.run(data.draw(scripts(pipeline))))
-
-
 def met(pipeline, panes):
     """The id of each row that came out, and what it met; each is there once."""
     found = {pane.values["id"]: pane.values[table_name(pipeline)] for pane in panes}

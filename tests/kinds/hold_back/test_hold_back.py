@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
 import beamish as bm
@@ -15,7 +17,10 @@ from beamish.kinds.window.stage import WindowStage
 from beamish.local import stages_after
 from beamish.source import Source
 from beamish.testing import TestStream
+from tests.agreement import differences
+from tests.kinds.hold_back.operator import HoldBackOperator
 from tests.kinds.hold_back.stage import HoldBack, held_back
+from tests.upgrades.carried import carried
 
 SOURCE = Source("ts", bm.BoundedOutOfOrderness(0), ("team",))
 COUNTS = bm.Pipeline().key_by("team").window(bm.FixedWindows(2)).accumulate(n=Count(), sum=Sum("score"))
@@ -109,3 +114,19 @@ def test_a_pipeline_with_it_has_a_repr_that_evaluates_to_it():
         assert (
             eval(repr(pipeline), {**names, "WindowOptions": WindowOptions, "Default": bm.triggers.Default}) == pipeline
         )
+
+
+@pytest.mark.parametrize("shards", [(1, 3), (3, 1), (2, 2)])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_custom_kind_is_rescaled_by_its_declaration(name, shards):
+    pipeline, script = PIPELINES[name], SCRIPT
+    for first in range(1, len(script.events)):
+        both = [*chain(*carried(pipeline, pipeline, script, first, shards))]
+        assert not differences(pipeline.run(script), both, pipeline)
+
+
+def test_a_kind_that_declares_no_state_is_not_rescaled(monkeypatch):
+    monkeypatch.setattr(HoldBackOperator, "notes", lambda _: ())
+    pipeline = PIPELINES["rows held back"]
+    with pytest.raises(bm.StateError, match="HoldBackOperator does not declare the state of its shards"):
+        carried(pipeline, pipeline, SCRIPT, 1, (1, 2))

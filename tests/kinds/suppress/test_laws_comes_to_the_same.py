@@ -20,10 +20,8 @@ from tests.cost import cost
 from tests.declared_options import evolve, said
 from tests.kinds.suppress.strategy import any_buffer, suppressed
 from tests.laws.batches import key_name, numbered
-from tests.laws.test_ledger import live_panes
-from tests.laws.test_merges import live_rows
+from tests.laws.ledger import live_panes, live_rows
 from tests.lines import line
-from tests.strategies import merges
 from tests.strategies.accumulations import exact
 from tests.strategies.flows import ANYTHING, flows, tree_scripts
 from tests.strategies.pipelines import pipelines, retracting
@@ -37,21 +35,6 @@ from tests.twin.windows import Bounds
 def without(pipeline):
     """The pipeline without the suppress of its last stage."""
     return bm.Pipeline(attrs.evolve(pipeline.flow, stage=pipeline.flow.stage.of))
-
-
-@pytest.mark.of_law("law-suppress-ledger")
-@given(st.data())
-def test_ledger_what_a_suppressed_stage_takes_back_is_live_and_a_window_has_one_live_pane(data):
-    pipeline = data.draw(suppressed(pipelines(mode=st.just(retracting))))
-    live_panes(pipeline, pipeline.run(data.draw(scripts(pipeline))))
-
-
-@pytest.mark.of_law("law-suppress-ledger")
-@given(st.data())
-def test_ledger_of_suppressed_joins_row_by_row(data):
-    joining = merges.merges(mode=st.just(retracting), join=st.sampled_from([True, True, False]))
-    pipeline = data.draw(suppressed(joining))
-    live_rows(pipeline, pipeline.run(data.draw(merges.scripts(pipeline))))
 
 
 ENDING = {"watermark": bounded_out_of_orderness}
@@ -78,7 +61,7 @@ def test_nothing_is_lost_at_the_end_of_time_the_same_rows_of_a_tree_are_live(dat
     if any(isinstance(source.watermark, bm.ProcessingTimeLag) for source in pipeline.flow.sources):
         return  # it does not come to the end of time
     plain = without(pipeline)
-    assert live_rows(pipeline, pipeline.run(script)) == live_rows(plain, plain.run(script)), f"{pipeline!r}\n{script!r}"
+    assert live_rows(pipeline.run(script)) == live_rows(plain.run(script)), f"{pipeline!r}\n{script!r}"
 
 
 class Vanishing(Twin):

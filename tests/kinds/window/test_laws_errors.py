@@ -18,7 +18,8 @@ from tests.agreement import close, differences
 from tests.cost import cost
 from tests.declared_options import evolve, said
 from tests.laws.batches import batch, meets_a_session_gone, numbered
-from tests.laws.test_ledger import live_panes, windows_by_overlap
+from tests.laws.ledger import live_panes
+from tests.laws.test_ledger import windows_by_overlap
 from tests.strategies.pipelines import pipelines, retracting
 from tests.strategies.scripts import scripts
 from tests.strategies.watermarks import bounded_out_of_orderness
