@@ -75,7 +75,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one process has the session
+            # A session per process: programs that readers run are in one, all else in the other.
+            programs = item.path.parent.name in ("docs", "examples")
+            item.add_marker(pytest.mark.xdist_group("programs" if programs else "spark"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -122,7 +124,7 @@ def in_memory():
 in_memory()
 
 
-def start_spark():
+def start_spark(settings=()):
     """A local Spark session with the state store that streaming pipelines need.
 
     Queries are many and short, so nothing is compiled that would pay only in the long run; and no program is started to read
@@ -145,6 +147,7 @@ def start_spark():
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")
+        .config(map=dict(settings))
         .getOrCreate()
     )
     set_no_permissions(spark)
@@ -162,9 +165,9 @@ def warm_python(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def spark(warm_python):
-    """One Spark session for all tests that need one; Spark keeps it until the process ends."""
+def spark(warm_python, tmp_path_factory):
+    """One Spark session per process for all tests that need one; Spark keeps it until the process ends."""
     with pytest.MonkeyPatch.context() as patch:  # what is started beside this session has the real one
         if warm_python:
             patch.setenv("PYSPARK_PYTHON", warm_python)
-        return start_spark()
+        return start_spark({"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))})
