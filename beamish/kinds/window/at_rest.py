@@ -123,11 +123,6 @@ class Windows(_OfWindows):
 
     clocks: tuple[int, int] | None = None
 
-    @classmethod
-    def asked(cls, of: ReadPlan, asked: Asked, **more: Any) -> Windows:
-        """The answer to a question; an OptionError is raised if there is no such key column."""
-        return cls(of_plan=of, key=read_key(asked.what, asked.key, of.plan.key_schema), span=asked.span, **more)
-
     @property
     def schema(self) -> pa.Schema:
         """The columns, as the head of this file has them."""
@@ -300,13 +295,6 @@ class Rows(_OfWindows):
     of: str | None
     schema: pa.Schema
 
-    @classmethod
-    def asked(cls, of: ReadPlan, asked: Asked, **more: Any) -> Rows:
-        """The answer to a question; an OptionError is raised if there is no such key column, a PipelineError if nothing keeps such rows."""
-        schema = _rows_schema(of.plan, asked.of)
-        key = read_key(asked.what, asked.key, of.plan.key_schema)
-        return cls(of_plan=of, key=key, span=asked.span, of=asked.of, schema=schema, **more)
-
     @property
     def _span_read(self) -> tuple[int, int]:
         # A window of one's own may lie elsewhere than its rows.
@@ -331,8 +319,15 @@ class Rows(_OfWindows):
 
 
 def answer_of(of: ReadPlan, asked: Asked, **more: Any) -> Windows | Rows:
-    """The answer to a question about windows or their rows; ``more``: of ``Windows`` or ``Rows``."""
-    return (Rows if asked.what is Keeps.ROWS else Windows).asked(of, asked, **more)
+    """The answer to a question about windows or their rows; ``more``: of ``Windows`` or ``Rows``.
+
+    Raises:
+        OptionError, PipelineError: see ``AtRest.answer``.
+    """
+    kind: type[Windows | Rows] = Windows
+    if asked.what is Keeps.ROWS:
+        kind, more = Rows, {**more, "of": asked.of, "schema": _rows_schema(of.plan, asked.of)}
+    return kind(of_plan=of, key=read_key(asked.what, asked.key, of.plan.key_schema), span=asked.span, **more)
 
 
 def keeper(plan: WindowPlan, of: str | None) -> tuple[BoundAccumulation, str]:

@@ -83,7 +83,9 @@ class WindowOptions:
     @property
     def never_ends(self) -> bool:
         """Whether a windowing is all of time, so that its windows do not end while a stream runs."""
-        return any(one.window is not None and one.window.is_all_of_time for one in self.windowings.values() or (self,))
+        return any(
+            window is not None and window.is_all_of_time for window in self.windowings.values() or (self.window,)
+        )
 
     @property
     def discards(self) -> bool:
@@ -121,18 +123,9 @@ class WindowOptions:
         return self.on_time is OnTimeBehavior.FIRE_ALWAYS or self.closing is ClosingBehavior.FIRE_ALWAYS
 
     @property
-    def windowings(self) -> dict[str, WindowOptions]:
-        """The options of each of several windowings, by name; none where there is one windowing without a name."""
-        options = {} if self.window is None else self.window.windowings
-        return {
-            name: attrs.evolve(
-                self,
-                window=option,
-                retract_merged=self.retract_merged if option.merging else None,
-                forget_after=self.forget_after if option.is_all_of_time else None,
-            )
-            for name, option in options.items()
-        }
+    def windowings(self) -> Mapping[str, WindowOption]:
+        """The window options of several windowings, by name; none where there is one windowing without a name."""
+        return {} if self.window is None else self.window.windowings
 
     @property
     def final(self) -> WindowOptions:

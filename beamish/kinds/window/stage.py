@@ -207,7 +207,13 @@ class WindowingsStage(WindowStage):
     @property
     def each(self) -> Mapping[str, WindowStage]:
         """The stages, by the names of their windowings."""
-        return {name: WindowStage(options, self.suppress) for name, options in self.options.windowings.items()}
+        each = {}
+        for name, window in self.options.windowings.items():
+            retracts = self.options.retract_merged if window.merging else None
+            forgets = self.options.forget_after if window.is_all_of_time else None
+            options = attrs.evolve(self.options, window=window, retract_merged=retracts, forget_after=forgets)
+            each[name] = WindowStage(options, self.suppress)
+        return each
 
     @property
     def needs_event_time(self) -> bool:
@@ -361,7 +367,7 @@ def _check_name(name: str, where: str, taken: dict[str, str]) -> None:
 
 def _check_windowings(options: WindowOptions) -> None:
     """Check that windowings are all of time or all of rows, and that none says which rows of a join meet."""
-    each = {name: one.window for name, one in options.windowings.items() if one.window is not None}
+    each = options.windowings
     by_rows = [name for name, window in each.items() if window.counts_rows]
     if by_rows and len(by_rows) < len(each):
         of_time = next(name for name in each if name not in by_rows)

@@ -248,17 +248,7 @@ def with_windowing(rows: pa.Table, place: int, name: str) -> pa.Table:
 
 
 def answer_of_each(plans: Plans, asked: Asked, *, segment: str | None = None, **more: Any) -> Answer:
-    """The answer of a stage with these plans to a question about windows or their rows.
-
-    Args:
-        plans: of the stage.
-        asked: the question.
-        segment: the name of the only entry that is read; None: all of the span.
-        more: see ``answer_of``.
-
-    Raises:
-        OptionError, PipelineError: see ``AtRest.answer``.
-    """
+    """The answer of a stage with these plans (see ``answer_of``); ``segment``: the name of the only entry that is read."""
     if None in plans:
         return answer_of(plans[None], asked, segment=segment, **more)
     keys = key_schema(plans)
@@ -287,11 +277,8 @@ class _OfEach(Answer):
 
     def __attrs_post_init__(self) -> None:
         first = next(iter(self.each.values()))
-        self.schema, self.keys, self.shard = (
-            first.schema.insert(self.place, _FIELD),
-            (*first.keys, WINDOWING),
-            first.shard,
-        )
+        self.schema = first.schema.insert(self.place, _FIELD)
+        self.keys, self.shard = (*first.keys, WINDOWING), first.shard
 
     def _meant(self, store: Store) -> Iterator[tuple[str, Windows | Rows, Store]]:
         for name, one in self.each.items():
