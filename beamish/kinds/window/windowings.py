@@ -261,7 +261,7 @@ def answer_of_each(plans: Plans, asked: Asked, *, segment: str | None = None, **
     return _OfEach(each, meant, len(keys) - 1 if asked.what is Keeps.ROWS else min(len(keys) - 1, 1))
 
 
-@attrs.define(eq=False)
+@attrs.define(slots=False, eq=False)
 class _OfEach(Answer):
     """An answer from each of several windowings.
 

@@ -1,11 +1,17 @@
-"""Several windowings at rest: when a shard that has them is due."""
+"""Several windowings at rest: when a shard that has them is due, and its state read elsewhere."""
+
+import pickle
 
 import pyarrow as pa
+import pytest
 
 import beamish as bm
-from beamish.accumulations import Count
+from beamish.accumulations import Collect, Count
+from beamish.contract.at_rest import Asked, Keeps
 from beamish.contract.store import DictStore
 from beamish.kernels.reserved import EVENT_TIME
+from beamish.local import stages_after
+from beamish.testing import TestStream
 
 SECOND = 1_000_000
 PIPELINE = (
@@ -32,3 +38,14 @@ def test_a_shard_is_due_when_the_first_of_its_windowings_is():
         panes = shard.step([watermark], None, payloads)
         due.append((panes.num_rows, shard.next_due_us))
     assert due == [(0, 10 * SECOND), (1, 60 * SECOND), (1, None)]
+
+
+@pytest.mark.parametrize("what", [Keeps.WINDOWS, Keeps.ROWS])
+def test_executors_read_the_state_of_windowings_as_the_driver_does(what):
+    kept = PIPELINE.accumulate(n=Collect("ts"))
+    ((bound, (store,)),) = stages_after(kept.flow.completed, TestStream().add([{"ts": 5}]).events)
+    answer = bound.operator.answer(Asked(what))
+    sent = pickle.loads(pickle.dumps(answer))
+    assert sent.read(store).equals(answer.read(store))
+    assert answer.read(store)["windowing"].to_pylist() == ["long", "short"]
+    assert [entry.partition("/")[0] for entry in sent.needs(store)] == ["long", "short"]
