@@ -47,9 +47,11 @@ from beamish.kinds.window.firing import extract
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import NAME, Reaches
 from beamish.kinds.window.read_identity import ReadPlan
-from beamish.kinds.window.stored_windows import read_index, read_windows
+from beamish.kinds.window.segments import LAYOUT
+from beamish.kinds.window.stored_windows import read_windows
 from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
 from beamish.tables.pool import columns_under
+from beamish.tables.segment_store import SegmentStore
 from beamish.tables.stored_tables import segment_name
 from beamish.tables.working_table import new_columns
 from beamish.triggers.trigger import NEVER_US, Trigger, WindowIndices, in_words
@@ -99,18 +101,20 @@ class _OfWindows(Answer):
         return self.span
 
     def needs(self, notes: Store) -> Iterator[str]:
-        yield from map(segment_name, self._segments(notes))
+        yield from map(segment_name, self._numbers(SegmentStore(notes, LAYOUT)))
         if self.plan.counts_rows:
             yield f"{NAME}/"
 
-    def _segments(self, store: Store) -> list[int]:
-        found = read_index(store).overlapping(self._span_read)
+    def _numbers(self, segments: SegmentStore) -> list[int]:
+        start, end = self._span_read
+        found = segments.numbers((segments.index["start_us"] < end) & (segments.index["end_us"] > start))
         return found if self.segment is None else [one for one in found if segment_name(one) == self.segment]
 
     def _read(self, store: Store, triggers: Iterable[str] = ()) -> pa.Table:
         """The windows, as ``read_windows`` has them."""
-        segments = self._segments(store)
-        return read_windows(self.plan, store, segments, span=self._span_read, key=self.key, triggers=triggers)
+        segments = SegmentStore(store, LAYOUT)
+        numbers = self._numbers(segments)
+        return read_windows(self.plan, segments, numbers, span=self._span_read, key=self.key, triggers=triggers)
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -147,7 +151,7 @@ class Windows(_OfWindows):
         return pa.schema([(name, type_) for name, type_ in columns.items() if type_ is not None])
 
     def read(self, store: Store) -> pa.Table:
-        plan, about, trigger = self.plan, read_index(store).about, self.of_plan.trigger
+        plan, about, trigger = self.plan, SegmentStore(store, LAYOUT).about, self.of_plan.trigger
         is_new = bool(about) and not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"])
         asked = None if self.clocks is None or is_new else trigger
         stored = self._read(store, () if asked is None else dict(trigger_columns(asked)))

@@ -21,7 +21,7 @@ from beamish.kinds.window.read_identity import ReadPlan, read_plan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.tables.pool import columns_under
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.stored_tables import naming_entry, read_entry, segment_name
+from beamish.tables.stored_tables import naming_entry, segment_name
 
 NUMBERS = {
     "start_us": pa.int64(),
@@ -35,47 +35,10 @@ NUMBERS = {
 """The columns of the window table (window_table.py) that say what a window is and what came out of it."""
 
 
-@attrs.frozen
-class StoredIndex:
-    """What a shard's index says.
-
-    Attributes:
-        segments: one row per segment, with the columns of ``segments.py``.
-        about: the format, the identity, the clocks, the number of dropped rows; empty if nothing was stored.
-    """
-
-    segments: pa.Table
-    about: dict[str, Any]
-
-    def overlapping(self, span: tuple[int, int]) -> list[int]:
-        """The numbers of the segments that overlap a span."""
-        start, end = (self.segments[name].to_numpy() for name in ("start_us", "end_us"))
-        return self.segments["segment"].to_numpy()[(start < span[1]) & (end > span[0])].tolist()  # type: ignore[no-any-return]
-
-
-def read_index(store: Store) -> StoredIndex:
-    """The index of a shard's store.
-
-    Raises:
-        StateError: it was written in another format, or cannot be read.
-    """
-    segments = SegmentStore(store, LAYOUT)
-    return StoredIndex(pa.table(segments.index), segments.about)
-
-
-def read_segment(store: Store, number: int) -> pa.Table:
-    """The windows of a segment, as they are stored: see ``segments.py`` for the columns; times are int64 microseconds.
-
-    Raises:
-        StateError: the store does not have it, or it cannot be read.
-    """
-    return read_entry(store, segment_name(number))
-
-
 def read_windows(
     plan: WindowPlan,
-    store: Store,
-    segments: Iterable[int],
+    segments: SegmentStore,
+    numbers: Iterable[int],
     *,
     span: tuple[int, int],
     key: Mapping[str, Any],
@@ -85,8 +48,8 @@ def read_windows(
 
     Args:
         plan: the stage's plan.
-        store: a shard's.
-        segments: their numbers.
+        segments: a shard's.
+        numbers: those of the segments.
         span: microseconds since the epoch, or numbers of rows.
         key: only those of keys with these values.
         triggers: columns of the trigger's state that are read too.
@@ -98,7 +61,7 @@ def read_windows(
     Raises:
         StateError: a segment is not there, or cannot be read.
     """
-    stored = [(number, read_segment(store, number)) for number in segments]
+    stored = [(number, segments.read(number)) for number in numbers]
     tables = [_windows_of_plan(plan, pa.table({name: pa.array([], type_) for name, type_ in NUMBERS.items()}), ())]
     for _, group in groupby(stored, key=lambda one: one[1].schema):  # an older one may lack columns
         alike = list(group)
@@ -179,9 +142,9 @@ def noted_windows(
     Raises:
         StateError: they cannot be read.
     """
-    there = {shard: index for shard, store in notes.items() if (index := read_index(store)).about}
-    segments = [one for shard, index in there.items() for one in _segments(shard, index.segments, prefix)]
-    abouts = {shard: index.about for shard, index in there.items()}
+    there = {shard: own for shard, store in notes.items() if (own := SegmentStore(store, LAYOUT)).about}
+    segments = [one for shard, own in there.items() for one in _segments(shard, own, prefix)]
+    abouts = {shard: own.about for shard, own in there.items()}
     plan = _plan([notes[shard] for shard in there], next(iter(abouts.values())), about, known) if there else None
     return NotedWindows(plan, segments, abouts)
 
@@ -196,7 +159,7 @@ def _plan(
     return read_plan(first["identity"], first["changeable"], schemas, about)
 
 
-def _segments(shard: int, segments: pa.Table, prefix: str) -> Iterator[SegmentFacts]:
-    for row in segments.to_pylist():
+def _segments(shard: int, segments: SegmentStore, prefix: str) -> Iterator[SegmentFacts]:
+    for row in pa.table(segments.index).to_pylist():
         bounds = [row[column] for column in ("windows", "start_us", "end_us", "due_us", "wake_us")]
         yield SegmentFacts(shard, prefix + segment_name(row["segment"]), *bounds)

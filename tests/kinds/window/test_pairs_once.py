@@ -11,7 +11,8 @@ import pytest
 import beamish as bm
 from beamish.accumulations import FullOuterJoin, InnerJoin, LeftOuterJoin
 from beamish.contract.store import DictStore
-from beamish.kinds.window.stored_windows import read_index, read_segment
+from beamish.kinds.window.segments import LAYOUT
+from beamish.tables.segment_store import SegmentStore
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Always, Repeatedly
 
@@ -143,8 +144,9 @@ def test_a_checkpoint_goes_on_only_with_the_same_join(second):
 def kept_rows(store):
     """How many rows of each side the windows in a store keep, and for how long none of them goes."""
     rows = []
-    for number in read_index(store).segments["segment"].to_pylist():
-        segment = read_segment(store, number)
+    segments = SegmentStore(store, LAYOUT)
+    for number in segments.index["segment"].tolist():
+        segment = segments.read(number)
         lists = [segment[f"state.pair.{side}"].to_pylist() for side in (0, 1)]
         rows += list(zip(*([len(one) for one in side] for side in lists), strict=True))
     return sorted(rows)
@@ -168,7 +170,7 @@ def test_rows_that_are_no_longer_kept_leave_the_state_though_nothing_comes():
     pipeline, store = once(keep_for={"orders": 10, "shipments": 20}), DictStore()
     steps(pipeline, store, (0, [order(1, 1), order(5, 2), order(1, 3, 2)], [shipment(2, 9)]))
     assert kept_rows(store) == [(1, 0), (2, 1)]
-    (due,) = set(read_index(store).segments["due_us"].to_pylist()[:1])
+    (due,) = set(SegmentStore(store, LAYOUT).index["due_us"].tolist()[:1])
     assert due == 11_000_000
     steps(pipeline, store, (11, [], []))
     assert kept_rows(store) == [(0, 0), (1, 1)]
@@ -180,7 +182,7 @@ def test_a_window_of_an_outer_join_is_due_at_its_end_since_its_last_pane_is_on_t
     pipeline = once(LeftOuterJoin, bm.FixedWindows(100)).trigger(Repeatedly(AfterCount(1))).allowed_lateness(50)
     store = DictStore()
     steps(pipeline.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY), store, (0, [order(1, 1)], []))
-    assert read_index(store).segments["due_us"].to_pylist() == [100_000_000]
+    assert SegmentStore(store, LAYOUT).index["due_us"].tolist() == [100_000_000]
 
 
 def test_a_window_that_has_closed_keeps_no_rows():
@@ -188,7 +190,7 @@ def test_a_window_that_has_closed_keeps_no_rows():
     store = DictStore()
     steps(pipeline.allowed_lateness(50), store, (0, [order(1, 1)], []))
     assert kept_rows(store) == [(0, 0)]
-    assert read_index(store).segments["due_us"].to_pylist() == [150_000_000]
+    assert SegmentStore(store, LAYOUT).index["due_us"].tolist() == [150_000_000]
 
 
 def test_explain_says_when_a_pair_comes_and_what_is_kept():

@@ -2,7 +2,6 @@
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 import beamish as bm
@@ -15,7 +14,6 @@ from beamish.contract.store import DictStore
 from beamish.errors import StateError
 from beamish.kernels.reserved import EVENT_TIME
 from beamish.kinds.window.segments import LAYOUT
-from beamish.kinds.window.stored_windows import read_index, read_segment
 from beamish.tables.segment_policy import SegmentPolicy
 from beamish.tables.segment_store import SegmentStore
 from beamish.triggers import AfterCount, AfterWatermark, Always, Never, Repeatedly
@@ -263,15 +261,15 @@ def test_dropped_rows_are_counted_without_with_dropped():
 
 def test_state_is_read_without_the_pipeline_that_wrote_it():
     store = DictStore()
-    assert read_index(store).segments.num_rows == 0
+    assert SegmentStore(store, LAYOUT).index["segment"].tolist() == []
     step(PIPELINE, store, (1, "red", 1), (2, "red", 2), (61, "blue", 3))
     step(PIPELINE, store, (3, "red", 4), watermark=60)
-    found = read_index(store)
-    assert found.segments["segment"].to_pylist() == [2, 1]
-    assert found.segments["windows"].to_pylist() == [1, 1]
-    assert found.segments["due_us"].to_pylist() == [2 * MINUTE, 61 * MINUTE]
+    found = SegmentStore(store, LAYOUT)
+    assert found.index["segment"].tolist() == [2, 1]
+    assert found.index["windows"].tolist() == [1, 1]
+    assert found.index["due_us"].tolist() == [2 * MINUTE, 61 * MINUTE]
     assert (found.about["format"], found.about["clocks"]["watermark_us"]) == (3, MINUTE)
-    segment = read_segment(store, 1).to_pylist()
+    segment = found.read(1).to_pylist()
     assert [{name: row[name] for name in SHOWN} for row in segment] == [
         {
             "start_us": 0,
@@ -285,7 +283,7 @@ def test_state_is_read_without_the_pipeline_that_wrote_it():
         }
     ]
     with pytest.raises(bm.StateError, match="lists entry 's7'"):
-        read_segment(store, 7)
+        found.read(7)
 
 
 SHOWN = ("start_us", "end_us", "unemitted_rows", "panes", "non_early_panes", "key.team", "state.total.0", "live.total")
@@ -297,8 +295,9 @@ def test_inherited_panes_are_read_without_the_pipeline_that_wrote_them():
     store = DictStore()
     step(sessions, store, (1, "red", 1), (2, "red", 1))
     assert step(sessions, store, (11, "red", 1)) == []
-    (number,) = read_index(store).segments.filter(pc.field("inherited_panes") > 0)["segment"].to_pylist()
-    (pane,) = SegmentStore(store, LAYOUT).read_companions(number).to_pylist()
+    segments = SegmentStore(store, LAYOUT)
+    (number,) = segments.numbers(segments.index["inherited_panes"] > 0)
+    (pane,) = segments.read_companions(number).to_pylist()
     assert (pane["owner"], pane["start_us"], pane["end_us"], pane["live.total"]) == (0, SECOND, 12 * SECOND, 2)
     assert step(sessions, store, (3, "red", 1)) == [("RETRACTION", "EARLY", 2), ("PANE", "EARLY", 4)]
 
