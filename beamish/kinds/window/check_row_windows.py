@@ -28,7 +28,7 @@ def check_numbering(options: WindowOptions, takes: Sequence[Relation]) -> None:
     _check_lateness(options)
     if options.window.numbering is not None:
         _check_counted(options, takes)
-    elif not options.counts_rows:
+    elif not options.windowings:  # each is checked by itself
         _check_have_time(options, takes)
         _check_sampled(options.window, takes)
 
@@ -100,13 +100,14 @@ def _check_needs_time(options: WindowOptions, takes: Sequence[Relation], *, has:
 
 def _check_have_time(options: WindowOptions, takes: Sequence[Relation]) -> None:
     """Check that panes have a time by which they fall into windows of time; the global window takes all."""
-    if options.window is None or all(_is_all_of_time(options.window)):
+    if options.window is None or options.window.is_all_of_time:
         return
     for relation in takes:
         of = relation.window
         if of is None or relation.has_timestamps:
             continue
-        if options.where is not None and not (of.counts_rows or all(_is_all_of_time(of))):
+        never_ends = all(one.is_all_of_time for one in of.windowings.values() or (of,))
+        if options.where is not None and not (of.counts_rows or never_ends):
             continue  # the condition may take the panes of the windowings whose windows end
         why = "windows of rows end at no time" if of.counts_rows else "all of time does not end"
         raise PipelineError(
@@ -135,8 +136,3 @@ def _miss_all(window: WindowOption, of: WindowOption) -> bool:
         return False
     last_us = of.offset.us + of.size.us - 1
     return (last_us - window.offset.us) % gcd(window.period.us, of.period_us) >= window.size.us
-
-
-def _is_all_of_time(window: WindowOption) -> list[bool]:
-    """Whether each of its windowings is all of time, so that a pane needs no timestamp to be in one."""
-    return [one.is_all_of_time for one in window.windowings.values() or (window,)]
