@@ -170,7 +170,7 @@ def as_of_join(
             f"as_of_join({table_name}=...): with_dropped() of the table; say it of the join, which lists the table's too"
         )
     changes = table.flow.inputs[0].named(table_name)
-    if not _is_whole(changes):
+    if not all(source.event_time is not None for source in changes.sources):
         raise PipelineError(
             f"as_of_join({table_name}={table!r}): no event time: say .event_time(column, bm.BoundedOutOfOrderness('30 seconds'))"
         )
@@ -181,10 +181,6 @@ def as_of_join(
     flow = Flow(AsOfStage(options, versions), (attrs.evolve(rows, keys=keys), changes))
     _check_sources("as_of_join", flow)
     return Pipeline(flow)
-
-
-def _is_whole(taken: Input) -> bool:
-    return all(source.event_time is not None for source in taken.sources)
 
 
 def _left(name: str, pipeline: object) -> Input:

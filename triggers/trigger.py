@@ -317,6 +317,30 @@ class Trigger:
         return pa.array(words, pa.string())
 
 
+class Stateless(Trigger):
+    """A built-in trigger that keeps nothing of a window, and is never finished."""
+
+    def describe_repeated(self) -> str:
+        return self.describe()
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, Any]]:
+        return {}
+
+    def on_rows_columns(self, s: State, at: WindowIndices, count: Any, now: Now) -> None:
+        if self.waits_for_end:
+            now.ask_at_end(at)
+
+    def on_fire_columns(self, s: State, at: WindowIndices, now: Now) -> None:
+        pass
+
+    def on_merge_columns(self, s: State, m: Merge, now: Now) -> None:
+        pass
+
+    def may_lose_rows(self, allowed_lateness_us: int) -> bool:
+        return False
+
+
 def in_words(values: Any, words: Callable[[Any], str]) -> pa.Array:
     """Words about each of some values, made once for those that are equal; values are a numpy array."""
     distinct, of = np.unique(values, return_inverse=True)

@@ -226,7 +226,7 @@ class PairsOnce(Gathered):
             rows = _Rows.of_lists(lists, Groups.each(len(lists)), np.zeros(len(lists), np.int64))
             goes = np.zeros(len(rows.items), dtype=bool)
             if keeps.for_us is not None:
-                goes |= keeps.until_us(rows.kept_us) <= watermark_us
+                goes |= keeps.until_us(_kept_us(rows.items)) <= watermark_us
             if keeps.rows is not None:
                 goes |= rows.places_from_latest() >= keeps.rows
             gone.append(goes)
@@ -293,10 +293,6 @@ class _Rows:
     @property
     def time_us(self) -> Ints:
         return numbers(self.items.field("time"))
-
-    @property
-    def kept_us(self) -> Ints:
-        return _kept_us(self.items)
 
     @property
     def number(self) -> Ints:

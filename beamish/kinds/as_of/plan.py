@@ -60,11 +60,6 @@ class AsOfPlan:
         hidden = "timestamp" if self.left.event_time == "timestamp" else None
         return [name for name in self.left_schema.names if name != hidden]
 
-    @property
-    def left_row_type(self) -> pa.DataType:
-        """A dropped row of theirs."""
-        return pa.struct(list(self.left_schema))
-
     @cached_property
     def match_type(self) -> pa.DataType:
         """What a row meets."""
@@ -140,7 +135,7 @@ def make_as_of_plan(
     columns = [*(plan.left_schema.field(column) for column in plan.left_names), (name, plan.match_type)]
     columns += [("window", WINDOW), ("pane", PANE), ("timestamp", TIMESTAMP)]
     if options.with_dropped:
-        rows = pa.struct([(str(left.name), plan.left_row_type), (name, table.row_type)])
+        rows = pa.struct([(str(left.name), pa.struct(list(plan.left_schema))), (name, table.row_type)])
         columns.append(("dropped", dropped_type(rows)))
     return attrs.evolve(plan, gives=attrs.evolve(gives, schema=pa.schema(columns)))
 
