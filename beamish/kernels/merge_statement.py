@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import attrs
+
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 
 
-def merge_statement(
-    table: str,
-    source: str,
-    *,
-    data: Sequence[str],
-    identity: Sequence[str],
-    quote: Callable[[str], str],
-    same: str,
-    keep_deleted: bool,
-) -> str:
-    """The statement that takes the net change of a batch into a table.
+@attrs.frozen
+class MergeInto:
+    """Statements that take the net change of a batch into a table.
 
-    Args:
+    Attributes:
         table: the table, quoted.
         source: where the net change is, quoted: one row per identity.
         data: the columns but for ``_deleted``.
@@ -28,41 +22,34 @@ def merge_statement(
         same: compares two values, null as equal to null.
         keep_deleted: whether deleted rows stay, marked by ``_deleted``.
     """
-    newer = f"s.{quote(SEQUENCE)} > t.{quote(SEQUENCE)}"
-    deletes = "" if keep_deleted else f" WHEN MATCHED AND {newer} AND s.{quote(DELETED)} THEN DELETE"
-    inserts = "" if keep_deleted else f" AND NOT s.{quote(DELETED)}"
-    found, update, insert = _clauses(data, identity, quote, same, keep_deleted=keep_deleted)
-    return (
-        f"MERGE INTO {table} AS t USING {source} AS s ON {found}{deletes} WHEN MATCHED AND {newer} THEN {update}"
-        f" WHEN NOT MATCHED{inserts} THEN {insert}"
-    )
 
+    table: str
+    source: str
+    data: Sequence[str]
+    identity: Sequence[str]
+    quote: Callable[[str], str]
+    same: str
+    keep_deleted: bool
 
-def replace_statement(
-    table: str,
-    source: str,
-    *,
-    data: Sequence[str],
-    identity: Sequence[str],
-    quote: Callable[[str], str],
-    same: str,
-    keep_deleted: bool,
-) -> str:
-    """The statement that makes a table hold what the source holds and nothing else; arguments as of ``merge_statement``."""
-    live = source if keep_deleted else f"(SELECT * FROM {source} WHERE NOT {quote(DELETED)})"
-    found, update, insert = _clauses(data, identity, quote, same, keep_deleted=keep_deleted)
-    return (
-        f"MERGE INTO {table} AS t USING {live} AS s ON {found} WHEN MATCHED THEN {update} WHEN NOT MATCHED THEN {insert}"
-        " WHEN NOT MATCHED BY SOURCE THEN DELETE"
-    )
+    def update(self) -> str:
+        """The statement that merges the net change."""
+        newer = f"s.{self.quote(SEQUENCE)} > t.{self.quote(SEQUENCE)}"
+        deletes = "" if self.keep_deleted else f" WHEN MATCHED AND {newer} AND s.{self.quote(DELETED)} THEN DELETE"
+        inserts = "" if self.keep_deleted else f" AND NOT s.{self.quote(DELETED)}"
+        return self._merge(self.source, f"{deletes} WHEN MATCHED AND {newer}", inserts)
 
+    def replace(self) -> str:
+        """The statement that makes the table hold what the source holds and nothing else."""
+        live = f"(SELECT * FROM {self.source} WHERE NOT {self.quote(DELETED)})"
+        merged = self._merge(self.source if self.keep_deleted else live, " WHEN MATCHED", "")
+        return f"{merged} WHEN NOT MATCHED BY SOURCE THEN DELETE"
 
-def _clauses(
-    data: Sequence[str], identity: Sequence[str], quote: Callable[[str], str], same: str, *, keep_deleted: bool
-) -> tuple[str, str, str]:
-    """The condition that two rows have one identity, the update of a row, and its insert."""
-    columns = [*data, *([DELETED] if keep_deleted else [])]
-    found = " AND ".join(f"t.{quote(name)} {same} s.{quote(name)}" for name in identity)
-    sets = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in columns if name not in identity)
-    values = ", ".join(f"s.{quote(name)}" for name in columns)
-    return found, f"UPDATE SET {sets}", f"INSERT ({', '.join(map(quote, columns))}) VALUES ({values})"
+    def _merge(self, source: str, matched: str, not_matched: str) -> str:
+        quote, columns = self.quote, [*self.data, *([DELETED] if self.keep_deleted else [])]
+        found = " AND ".join(f"t.{quote(name)} {self.same} s.{quote(name)}" for name in self.identity)
+        sets = ", ".join(f"{quote(name)} = s.{quote(name)}" for name in columns if name not in self.identity)
+        values = ", ".join(f"s.{quote(name)}" for name in columns)
+        return (
+            f"MERGE INTO {self.table} AS t USING {source} AS s ON {found}{matched} THEN UPDATE SET {sets}"
+            f" WHEN NOT MATCHED{not_matched} THEN INSERT ({', '.join(map(quote, columns))}) VALUES ({values})"
+        )

@@ -17,7 +17,7 @@ from beamish.addresses import printable, printable_text, without_secrets
 from beamish.errors import SinkError
 from beamish.kernels.image_columns import DELETED, SEQUENCE
 from beamish.kernels.marks import Mark, Marked
-from beamish.kernels.merge_statement import merge_statement, replace_statement
+from beamish.kernels.merge_statement import MergeInto
 from beamish.kernels.quoting import quoted
 from beamish.spark.checkpoint.stored_query import last_entry
 from beamish.spark.images import Images, batch_entry, images, query_id
@@ -55,7 +55,7 @@ def merge_batch(sink: Merged, batch_df: DataFrame, batch_id: int) -> None:
     target = _Target.read(batch_df.sparkSession, sink)
     target.check_takes(mark)
     target.prepare(taken, mark)
-    target.merge(taken, mark, merge_statement)
+    target.merge(taken, mark, MergeInto.update)
 
 
 def rebuild(sink: Merged, panes: DataFrame, checkpoint: str) -> None:
@@ -64,7 +64,7 @@ def rebuild(sink: Merged, panes: DataFrame, checkpoint: str) -> None:
     mark = Mark(*last_entry(panes.sparkSession, checkpoint))
     target = _Target.read(panes.sparkSession, sink)
     target.prepare(taken, mark)
-    target.merge(taken, mark, replace_statement)
+    target.merge(taken, mark, MergeInto.replace)
 
 
 def _taken(sink: Merged, panes: DataFrame) -> Images:
@@ -75,22 +75,6 @@ def net_of(taken: Images) -> DataFrame:
     """Per identity the image with the greatest sequence."""
     newest = F.max_by(F.struct(*map(column, taken.names)), column(SEQUENCE)).alias("newest")
     return taken.df.groupBy(*map(column, taken.identity)).agg(newest).select("newest.*")
-
-
-class Statement(Protocol):
-    """How the net change goes into the table."""
-
-    def __call__(
-        self,
-        table: str,
-        source: str,
-        *,
-        data: Sequence[str],
-        identity: Sequence[str],
-        quote: Callable[[str], str],
-        same: str,
-        keep_deleted: bool,
-    ) -> str: ...
 
 
 @attrs.frozen(eq=False)
@@ -171,24 +155,16 @@ class _Target:
         if mark.query and self.properties.get(_OWNER) != mark.query:
             self.spark.sql(f"ALTER TABLE {self.sink.table} SET TBLPROPERTIES ('{_OWNER}' = '{mark.query}')")
 
-    def merge(self, taken: Images, mark: Mark, statement: Statement) -> None:
+    def merge(self, taken: Images, mark: Mark, statement: Callable[[MergeInto], str]) -> None:
         """Put the net change into the table, in one commit that has the mark."""
         net = net_of(taken).persist()  # a merge reads its source more than once, and would run the query's plan again
         view = f"_beamish_batch_{mark.batch}"
         net.createOrReplaceTempView(view)
+        data = [name for name in taken.names if name != DELETED]
+        into = MergeInto(self.sink.table, quoted(view), data, taken.identity, quoted, "<=>", self.sink.keep_deleted)
         try:
             with _marking(self.spark, mark):
-                self.spark.sql(
-                    statement(
-                        self.sink.table,
-                        quoted(view),
-                        data=[name for name in taken.names if name != DELETED],
-                        identity=taken.identity,
-                        quote=quoted,
-                        same="<=>",
-                        keep_deleted=self.sink.keep_deleted,
-                    )
-                )
+                self.spark.sql(statement(into))
         finally:
             self.spark.catalog.dropTempView(view)
             net.unpersist()

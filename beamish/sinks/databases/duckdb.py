@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from beamish.kernels.merge_statement import merge_statement
+from beamish.kernels.merge_statement import MergeInto
 from beamish.sinks.databases.batch import Batch
 from beamish.sinks.databases.database import STAGE, check_collation, decimal_fits, literal, rows_of
 from beamish.sinks.databases.files import FileDatabase
@@ -112,12 +112,5 @@ class DuckDb(FileDatabase):
     def merge(
         self, batch: Batch, table: TableName, declared: Mapping[str, str], *, keep_deleted: bool
     ) -> Iterator[str]:
-        yield merge_statement(
-            table.sql,
-            quoted(STAGE),
-            data=batch.data,
-            identity=batch.identity,
-            quote=quoted,
-            same="IS NOT DISTINCT FROM",
-            keep_deleted=keep_deleted,
-        )
+        same = "IS NOT DISTINCT FROM"
+        yield MergeInto(table.sql, quoted(STAGE), batch.data, batch.identity, quoted, same, keep_deleted).update()
