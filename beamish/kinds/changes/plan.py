@@ -48,11 +48,6 @@ class ChangesPlan:
         return pa.schema([self.schema.field(name) for name in self.takes.keys])
 
     @property
-    def row_type(self) -> pa.DataType:
-        """A dropped row."""
-        return pa.struct(list(self.schema))
-
-    @property
     def identity(self) -> dict[str, Any]:
         """What a checkpoint holds fast."""
         options = self.options

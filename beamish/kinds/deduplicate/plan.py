@@ -59,11 +59,6 @@ class DuplicatesPlan:
         return self.options.within.us
 
     @property
-    def row_type(self) -> pa.DataType:
-        """A dropped row."""
-        return pa.struct(list(self.schema))
-
-    @property
     def identity(self) -> dict[str, Any]:
         """What a checkpoint holds fast."""
         return {
