@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.arguments import column_field, function_field
+from beamish.accumulations.base.columnar import Columnar
 from beamish.accumulations.base.python import add_rows, failed, merge_accumulators, typed
 from beamish.errors import OptionError, PipelineError, cause
 from beamish.kernels.buffers import flags, plain, plain_type, valid
@@ -26,7 +27,7 @@ _INFERRED = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 
 
 @attrs.frozen
-class Reduce(Accumulation):
+class Reduce(Columnar):
     """The values of a column made one by a function of two, nulls ignored (Beam: ``CombineFn`` of a binary function).
 
     Args:
@@ -51,23 +52,10 @@ class Reduce(Accumulation):
     fn: Callable[[Any, Any], Any] = function_field()
     column: str = column_field()
 
+    python = True
+
     def check(self, name: str, *, merging: bool) -> None:
         pass
-
-    def create(self) -> Any:
-        """Nothing yet."""
-        return None
-
-    def add(self, accumulator: Any, value: Any) -> Any:
-        return self.merge(accumulator, value)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        if a is None or b is None:
-            return b if a is None else a
-        return self.fn(a, b)
-
-    def extract(self, accumulator: Any) -> Any:
-        return accumulator
 
     def value_type(self, types: Sequence[pa.DataType]) -> pa.DataType:
         return plain_type(types[0])
@@ -77,9 +65,6 @@ class Reduce(Accumulation):
 
     def lift(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64]) -> list[pa.Array]:
         return [plain(columns[0])]
-
-    def reduce(self, columns: Sequence[pa.Array], event_time_us: NDArray[np.int64], groups: Groups) -> list[pa.Array]:
-        return self.combine(groups, self.lift(columns, event_time_us))
 
     def add_rows(
         self,
@@ -111,9 +96,6 @@ class Reduce(Accumulation):
                 raise failed(self, "fn", (reduced, value), error, number) from cause(error)
             result[number] = unshared(reduced)
         return [typed(self, "fn", result, state[0].type)]
-
-    def extract_columns(self, state: Sequence[pa.Array], types: Sequence[pa.DataType]) -> pa.Array:
-        return state[0]
 
 
 @attrs.frozen
