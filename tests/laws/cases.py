@@ -96,8 +96,8 @@ absorbed = pipelines(
     watermark=patient, keys=st.just(()), accumulation=sums,
 )  # fmt: skip
 WINDOWS = {
-    "windows": Case(asking()),
-    "windows that retract": Case(pipelines(mode=st.just(retracting))),
+    "windows": Case(asking(), reorders=True),
+    "windows that retract": Case(pipelines(mode=st.just(retracting)), reorders=True),
     "windows, long scripts": Case(asking(window=short, lateness=some_lateness, **of_one_key), dense),
     "sessions, long scripts": Case(sessions, dense),
     "windows that absorb others, long scripts": Case(absorbed, dense),

@@ -12,6 +12,7 @@ import beamish as bm
 from beamish import Pane, PaneKind
 from beamish.contract.relation import Follows
 from tests.agreement import key_of
+from tests.declared_options import said
 from tests.laws.batches import key_name
 from tests.lines import line
 
@@ -20,13 +21,20 @@ def check_rows(pipeline: bm.Pipeline, panes: Sequence[Pane]) -> None:
     """Numbers rise by key; where the last stage retracts, each retraction strikes out a live row."""
     assert not unordered(panes)
     if pipeline.flow.completed.gives.follows is Follows.RETRACTING:
-        live_rows(panes)
+        live_rows(panes, again=begins_again(pipeline))
 
 
-def live_rows(panes: Iterable[Pane]) -> Counter[Any]:
+def begins_again(pipeline: bm.Pipeline) -> bool:
+    """Whether keys are forgotten, whose next row starts another window of the same bounds."""
+    options = said(pipeline)
+    windows = options.window.options.values() if isinstance(options.window, bm.Windowings) else [options.window]
+    return options.forget_after is not None or any(getattr(one, "idle", None) for one in windows)
+
+
+def live_rows(panes: Iterable[Pane], *, again: bool = False) -> Counter[Any]:
     """Strike out what is retracted, row by row, and check that a window has one live pane; what is live at the end.
 
-    See rules/stages.md#joins.
+    See rules/stages.md#joins; ``again``: a window may begin again (rules/windows.md#forget-after).
     """
     live: Counter[Any] = Counter()
     of_window: dict[Any, int] = {}
@@ -40,7 +48,7 @@ def live_rows(panes: Iterable[Pane]) -> Counter[Any]:
             live[at, row] -= 1
             continue
         others = {index for (where, _), index in of_window.items() if where == at and live[where, _] > 0}
-        assert pane.window is None or others <= {pane.index}, f"{line(pane)}: another pane is live"
+        assert again or pane.window is None or others <= {pane.index}, f"{line(pane)}: another pane is live"
         of_window[at, row] = pane.index
         live[at, row] += 1
     return +live

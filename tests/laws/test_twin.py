@@ -1,11 +1,6 @@
-"""Windows that absorb others, and the order of rows in a bundle (rules/laws.md#law-merge-order)."""
+"""Windows that absorb others: what laws of cases do not draw."""
 
 from __future__ import annotations
-
-import attrs
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from beamish import WITH_NEXT_PANE, BoundedOutOfOrderness, Pipeline
 from beamish.accumulations import Count, Max
@@ -13,8 +8,6 @@ from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterEach, AfterProcessingTime, Repeatedly
 from tests.agreement import differences
 from tests.own.windows import Absorbed
-from tests.strategies.pipelines import pipelines
-from tests.strategies.scripts import scripts
 from tests.twin.run import run
 
 
@@ -65,20 +58,3 @@ def test_windows_merged_away_are_retracted_though_the_pane_they_are_in_is_left_o
         ("PANE", 4),
         ("RETRACTION", 4),
     ]
-
-
-@pytest.mark.of_law("law-order-and-shards", "law-merge-order")
-@given(st.data())
-def test_the_order_of_rows_in_a_bundle_changes_nothing(data):
-    """rules/laws.md#law-order-and-shards."""
-    pipeline = data.draw(pipelines())
-    script = data.draw(scripts(pipeline))
-    shuffled = attrs.evolve(
-        script,
-        events=tuple(
-            attrs.evolve(event, rows=tuple(data.draw(st.permutations(event.rows)))) if hasattr(event, "rows") else event
-            for event in script.events
-        ),
-    )
-    found = differences(pipeline.run(script), pipeline.run(shuffled), pipeline)
-    assert not found, "\n".join([repr(pipeline), repr(script), repr(shuffled), *found])
