@@ -77,7 +77,7 @@ def test_names_of_beamishs_own_are_refused_as_columns_keys_and_results():
         PIPELINE.accumulate(Window=Count()),
     ],
 )
-def test_names_of_the_output_that_differ_in_case_only_are_refused_since_spark_does_not_tell_them_apart(pipeline):
+def test_names_of_the_output_that_differ_in_case_only_are_refused(pipeline):
     with pytest.raises(bm.PipelineError, match="Spark does not tell upper from lower case; choose another"):
         pipeline.explain()
 

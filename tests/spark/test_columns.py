@@ -142,7 +142,7 @@ def case_sensitive(spark, request):
     spark.conf.unset("spark.sql.caseSensitive")
 
 
-def test_columns_that_differ_in_case_are_refused_where_one_is_read_unless_spark_tells_them_apart(spark, case_sensitive):
+def test_reading_columns_that_differ_in_case_is_refused_unless_case_sensitive(spark, case_sensitive):
     rows = spark.range(1).selectExpr("timestamp_seconds(1) ts", "'red' team", "'blue' Team", "3 score", "now() TS")
     others = {
         "a key": PIPELINE.event_time(F.timestamp_seconds(F.lit(1)), bm.BoundedOutOfOrderness(0)),

@@ -38,7 +38,7 @@ TAKEN = [cell for cell in cells() if cell.is_taken]
 
 
 @pytest.mark.deep
-def test_an_aggregate_of_a_type_is_taken_or_refused_before_anything_runs_and_what_spark_refuses_is(spark):
+def test_an_aggregate_of_a_type_is_refused_at_once_where_spark_refuses_it(spark):
     rows = spark.createDataFrame(table("string"))
     for cell in cells():
         assert (refused(rows, cell) is None) == cell.is_taken, cell.name

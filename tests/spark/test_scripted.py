@@ -220,7 +220,7 @@ def test_the_batch_of_an_event_carries_the_watermark_of_the_next():
     ]
 
 
-def test_the_batch_of_a_step_has_its_clock_and_its_rows_and_the_one_before_carries_its_watermark():
+def test_a_step_is_a_batch_of_its_clock_and_rows_after_one_of_its_watermark():
     script = TestStream().step([{"ts": 1}], watermark=5, clock=7).step(watermark=6).step([{"ts": 2}], clock=9)
     (source,) = FIXED.flow.sources
     read = script_rows(FIXED.flow, script.events)

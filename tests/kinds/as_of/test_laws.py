@@ -145,7 +145,7 @@ PATIENT = Drawing(policy=simple, history=st.just(10**6), whole=yes, mode=st.just
 @pytest.mark.of_law("law-as-of-joins")
 @cost(1.5)
 @given(st.data())
-def test_within_the_lateness_the_order_in_which_rows_and_changes_come_changes_nothing_in_the_end(data):
+def test_within_the_lateness_the_order_of_rows_and_changes_changes_nothing(data):
     pipeline = ordered_by_id(data.draw(as_of_joins(of=PATIENT, **ROWS)))
     script = numbered(data.draw(scripts(pipeline, ends=True)), data.draw(st.integers(0, 99)))
     rows = [(step.input, row) for step in map(as_step, script.events) for row in step.rows]

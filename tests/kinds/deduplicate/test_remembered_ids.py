@@ -25,7 +25,7 @@ def taken(store, ids, seconds, watermark=0):
     return again.tolist()
 
 
-def test_ids_are_known_until_the_watermark_is_so_far_past_them_and_then_they_and_their_hashes_go():
+def test_ids_and_their_hashes_expire_with_the_watermark():
     store = DictStore()
     assert taken(store, ["a", "b", "a"], [1, 5, 9]) == [False, False, True]
     assert taken(store, ["a", "b", "c"], [4, 4, 20], watermark=10) == [True, True, False]

@@ -83,7 +83,7 @@ def test_a_step_in_which_nothing_is_due_reads_no_segment():
     assert store.segments_read() == set()
 
 
-def test_windows_that_are_closed_leave_at_once_and_those_that_have_finished_are_not_waited_for_by_a_time_limit():
+def test_closed_windows_leave_at_once_and_a_time_limit_reads_no_finished_ones():
     finished = WINDOWS.trigger(AfterCount(1), allow_data_loss=True).discarding()
     limited = finished.suppress(bm.UntilTimeLimit(1000, clock="event"))
     store = Watched()

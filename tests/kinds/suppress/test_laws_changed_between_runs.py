@@ -85,7 +85,7 @@ def with_next_pane(window, trigger):
     return source.accumulating_and_retracting().retract_merged(bm.WITH_NEXT_PANE).allowed_lateness(40)
 
 
-def test_panes_gathered_by_the_stage_before_there_was_a_wait_leave_with_the_merged_windows_pane():
+def test_panes_gathered_before_there_was_a_wait_leave_with_the_merged_pane():
     fires_later = bm.triggers.Repeatedly(bm.triggers.AfterProcessingTime(20))
     sessions = with_next_pane(bm.Sessions(10), fires_later).accumulate(n=Count())
     passes, waits = (sessions.suppress(bm.UntilTimeLimit(wait, clock="processing")) for wait in (0, 5))

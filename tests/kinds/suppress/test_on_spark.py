@@ -62,9 +62,7 @@ def check(spark, by_key, pipeline, script, **options):
     ),
     ids=["event", "chain", "early"],
 )
-def test_a_suppressed_stage_gives_on_spark_what_it_gives_in_process_with_restarts_while_something_is_held(
-    spark, by_key, pipeline
-):
+def test_a_suppressed_stage_restarts_on_spark_while_something_is_held(spark, by_key, pipeline):
     early = "max_records" in repr(pipeline)
     check(spark, by_key, pipeline, SCRIPT, shards=1 if early else 2, restart_after=(1,))
 
@@ -155,7 +153,7 @@ def test_a_suppress_that_holds_something_may_not_go_but_may_be_added_and_changed
     assert [pane.values["n"] for pane in panes_of(totals, rows)] == [4]
 
 
-def test_on_a_batch_a_suppressed_pipeline_gives_its_final_panes_and_changes_what_the_newest_row_says(spark, by_key):
+def test_a_batch_gives_final_panes_of_a_suppress_and_the_newest_rows_of_changes(spark, by_key):
     df = spark.createDataFrame([("a", 1, at(1)), ("a", 5, at(3)), ("b", 2, at(2))], "k string, v bigint, ts timestamp")
     totals = TOTALS.accumulating()
     suppressed = totals.suppress(bm.UntilTimeLimit(5, clock="processing")).apply(df).collect()

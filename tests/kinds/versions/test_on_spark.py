@@ -114,7 +114,7 @@ def run(panes, folder, name):
     return query
 
 
-def test_files_are_joined_to_the_end_under_available_now_and_the_table_is_read_from_the_checkpoint(spark, tmp_path):
+def test_available_now_joins_all_files_and_state_reads_the_table(spark, tmp_path):
     rates, orders = frames(spark, RATE_ROWS, ORDER_ROWS)
     last = frames(spark, [rate(100, "USD", 1.0)], [order(100, "USD")])
     for name, parts in (("rates", (rates, last[0])), ("orders", (orders, last[1]))):

@@ -51,7 +51,7 @@ def test_a_join_is_what_it_says_and_a_plain_one_says_as_before():
     assert repr(InnerJoin("a", "b")) == "InnerJoin(left='a', right='b')"
 
 
-def test_a_stream_of_early_panes_gives_no_pair_twice_where_a_plain_discarding_join_gives_only_those_within_a_pane():
+def test_early_panes_give_each_pair_once_unlike_a_plain_discarding_join():
     script = (
         TestStream()
         .add([order(1, "tea")], input="orders")
@@ -178,7 +178,7 @@ def test_rows_that_are_no_longer_kept_leave_the_state_though_nothing_comes():
     assert kept_rows(store) == [(0, 0), (0, 0)]
 
 
-def test_a_window_of_an_outer_join_is_due_at_its_end_since_its_last_pane_is_on_time_only_if_that_is_passed_too():
+def test_a_window_of_an_outer_join_is_due_at_its_end():
     pipeline = once(LeftOuterJoin, bm.FixedWindows(100)).trigger(Repeatedly(AfterCount(1))).allowed_lateness(50)
     store = DictStore()
     steps(pipeline.on_time_behavior(bm.OnTimeBehavior.FIRE_IF_NON_EMPTY), store, (0, [order(1, 1)], []))
