@@ -6,10 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import beamish as bm
 from tests.agreement import close
 from tests.declared_options import said
 from tests.laws.batches import batch, meets_a_session_gone, numbered
-from tests.laws.ledger import live_panes
+from tests.laws.ledger import check_rows, live_panes
 from tests.lines import line
 from tests.own.windows import OwnGap, UntilMinute
 from tests.strategies.accumulations import exact
@@ -50,3 +51,22 @@ def test_after_the_end_of_time_the_live_panes_are_those_of_a_batch(data):
     assert live.keys() == expected.keys(), f"{pipeline!r}\n{script!r}"
     for at, pane in live.items():
         assert close(dict(pane.values), expected[at]), f"{pipeline!r}\n{script!r}\n{line(pane)}\n{expected[at]}"
+
+
+def test_rows_that_do_not_add_up_are_found():
+    pipeline = (
+        bm.Pipeline()
+        .event_time("ts", bm.BoundedOutOfOrderness(0))
+        .window(bm.FixedWindows(9))
+        .trigger(bm.triggers.Always())
+        .accumulating_and_retracting()
+        .accumulate(n=bm.accumulations.Count())
+    )
+    first, *others = panes = pipeline.run(bm.testing.TestStream().add([{"ts": 1}]).add([{"ts": 2}]))
+    check_rows(pipeline, panes)
+    retraction, last = others
+    for wrong, words in [(others, "nothing is live"), ([first, last], "another pane is live")]:
+        with pytest.raises(AssertionError, match=words):
+            check_rows(pipeline, wrong)
+    with pytest.raises(AssertionError):
+        check_rows(pipeline, [first, last, retraction])
