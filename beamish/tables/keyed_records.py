@@ -6,18 +6,18 @@ A record's index is its place among those in memory, and stays what it is for th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.kept import Layout
+from beamish.contract.kept import KeyedTable, Layout
 from beamish.contract.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows, hash_rows
 from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented_records import Columns, SegmentedRecords
+from beamish.tables.segmented_records import Columns, SegmentedRecords, record_table
 
 R = TypeVar("R", bound=Records)
 
@@ -42,6 +42,20 @@ def cells_of_keys(keys: pa.Schema) -> pa.Schema:
 def keyed_layout(name: str) -> Layout:
     """How records of keys lie in a store under a name."""
     return Layout(name, (DUE,))
+
+
+def keyed_table(
+    keys: pa.Schema, name: str, kind: type[Records], opened: Callable[[Store], SegmentedRecords[Any]]
+) -> KeyedTable:
+    """Declare a table of records of keys.
+
+    Args:
+        keys: the key columns.
+        name: before its entries in a store.
+        kind: what a record is.
+        opened: opens the table in a store.
+    """
+    return record_table(keyed_layout(name), kind.none(cells_of_keys(keys)), keyed_schema(keys).names, opened)
 
 
 def parts_of_keys(keys: pa.Table) -> Ints:

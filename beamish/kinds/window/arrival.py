@@ -13,11 +13,10 @@ from beamish.contract.drops import EXPIRED, UNMATCHED_REMOVAL
 from beamish.kernels.arrays import NO_ENTRY, Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.clock_moves import pass_ends
+from beamish.kinds.window.clock_moves import ask_or_end, pass_ends
 from beamish.kinds.window.drops import drop_from_windows, drop_untimed, timed_rows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.forgetting import ask_or_close, note_latest
 from beamish.kinds.window.lookup import find, load_targets
 from beamish.kinds.window.merging import find_merging, load_what_may_merge
 from beamish.kinds.window.numbers import advance, count_rows, load_passed, rows_again
@@ -28,10 +27,8 @@ from beamish.kinds.window.pairs_once import (
     with_columns_of_pairs,
 )
 from beamish.kinds.window.reaches import Reaches
-from beamish.kinds.window.retention import drop_fallen, let_fall
 from beamish.kinds.window.row_errors import add_without_errors, entries_without_errors
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.timestamps import add_times
 from beamish.kinds.window.unmatched import unmatched
 from beamish.kinds.window.window_duplicates import drop_remembered, take_ids
 from beamish.triggers.trigger import WindowIndices
@@ -50,8 +47,9 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     drop_untimed(step, bundle, key_at, timed)
     entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, key_at, timed)))
     came = _add_entries(step, bundle, entries)
-    ask_or_close(step, came)
-    let_fall(step, came)
+    ask_or_end(step, came)
+    for part in step.state.parts:
+        part.after_rows(step, came)
 
 
 def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> None:
@@ -65,14 +63,18 @@ def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> 
     came = _add_entries(step, bundle, entries)
     load_passed(step, reaches, advance(step, reaches, bundle, counted))
     pass_ends(step, came)
-    let_fall(step, came)
+    for part in step.state.parts:
+        part.after_rows(step, came)
 
 
 def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
     """Drop the entries whose windows have expired, or fell out, or whose rows are not kept; gives the rest."""
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
-    return drop_no_longer_kept(step, bundle, drop_fallen(step, bundle, entries.only(~expired)))
+    entries = entries.only(~expired)
+    for part in step.state.parts:
+        entries = part.admit(step, bundle, entries)
+    return drop_no_longer_kept(step, bundle, entries)
 
 
 def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
@@ -129,15 +131,13 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     step.taken += int(rows.sum())
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
-    if step.plan.counts_rows_put_in:
-        table["rows"][at] += rows
     if step.plan.signed:
         table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
     table["touched"][at] = True
     cut_to_what_is_kept(step, at)
     take_ids(step, bundle, entries, groups, at)
-    add_times(step, bundle, entries, target)
-    note_latest(step, bundle, entries, groups, at)
+    for part in step.state.parts:
+        part.on_rows(step, bundle, entries, groups, at)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
     return at

@@ -47,8 +47,8 @@ def _end_of_idle(step: Step, reaches: Reaches, idle: Ints) -> None:
     everything = np.ones(len(step.state.index["segment"]), dtype=bool)
     step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
     step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
-    if step.state.fallen is not None:
-        step.state.fallen.forget(reaches.keys(idle))
+    for part in step.state.parts:
+        part.on_idle(reaches.keys(idle))
     reaches.forget(idle)
 
 
@@ -58,8 +58,9 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     before, now = step.progress_before(every), step.progress(every)
     end = table["end_us"]
     expired = step.plan.expiry_us(end) <= now
-    if step.plan.forgets:
-        expired |= table.forgotten_us(every) <= now
+    over_us = step.over_us(every)
+    if over_us is not None:
+        expired |= over_us <= now
     # Panes of a stage come in before the watermark moves, and may have merged some away
     # (docs/rules/stages.md#steps-of-later-stages).
     open_ = ~table["closed"] & ~table["gone"]
@@ -73,6 +74,17 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
     table["gone"][expired] = True
     table["touched"][expired | passed] = True
+
+
+def ask_or_end(step: Step, came: WindowIndices) -> None:
+    """Windows that got a row are asked; those that are over by now give their last pane and go."""
+    table, over_us = step.table, step.over_us(came)
+    over = np.zeros(len(came), dtype=bool) if over_us is None else over_us <= step.watermark_us
+    ready, last = came[~over], came[over]
+    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
+    fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
+    table["gone"][last] = True
+    table["touched"][last] = True
 
 
 def move_clock(step: Step) -> None:

@@ -106,8 +106,8 @@ class _RowsOfWindows:
 
 
 def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
-    table = step.table
-    end = np.minimum(table["end_us"][at], table.forgotten_us(at)) if step.plan.forgets else table["end_us"][at]
+    table, over_us = step.table, step.over_us(at)
+    end = table["end_us"][at] if over_us is None else np.minimum(table["end_us"][at], over_us)
     # How far it had come when the pane's first new row came; with no new row, before this step.
     since = np.where(table["unemitted_rows"][at] > 0, table["unemitted_since_us"][at], step.progress_before(at))
     late = (table["non_early_panes"][at] > 0) | (since >= end)
@@ -156,7 +156,8 @@ def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[n
 def _pane_times(step: Step, at: WindowIndices) -> Ints:
     """What a combiner makes of the new rows; without such a row, where windows have no last microsecond, the time of the pane replaced."""
     times: Ints = step.table["pane_time_us"][at]
-    if not (step.plan.options.retracts and step.plan.combines_timestamps and step.plan.windows_are_endless):
+    options = step.plan.options
+    if not (options.retracts and options.combines_times and step.plan.windows_are_endless):
         return times
     repeats_time = (times == NO_VALUE) & step.table["has_pane"][at]
     return np.where(repeats_time, step.table["last_pane_time_us"][at], times)

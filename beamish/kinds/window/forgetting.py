@@ -1,40 +1,83 @@
 """Keys that had no row for long are forgotten, where all of time is their window (docs/rules/windows.md#forget-after).
 
-A window ends when the watermark is a span past the latest of its rows, so each row moves its end on. When the watermark moves, the
-ends that it passes are found as those of all windows are (clock_moves.py). Here is the rest: the latest row of each window, and windows
-whose end the watermark has passed already when their rows come, since these are late: they close with the bundle that brings them.
+A window is over when the watermark is a span past the latest of its rows, so each row moves that on.
+
+columns:
+    latest_us           the greatest event time of its rows, or NO_VALUE
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
-from beamish.instants import NO_TIME_US
-from beamish.kernels.arrays import NO_VALUE
+from beamish.contract.relation import Relation
+from beamish.errors import PipelineError
+from beamish.instants import END_OF_TIME_US, NO_TIME_US
+from beamish.kernels.arrays import NO_VALUE, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.entries import Entries
-from beamish.kinds.window.firing import fire
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.window_table import LATEST
+from beamish.kinds.window.window_table import WindowTable
 from beamish.triggers.trigger import WindowIndices
 
+LATEST = "latest_us"
 
-def note_latest(step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
-    """Entries have come into the windows ``at``, one per group of them: keep the latest event time."""
-    if step.plan.forgets:
+
+def check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that there are windows which a key would keep for ever, and rows that say when it had one.
+
+    Raises:
+        PipelineError: there are not.
+    """
+    if options.forget_after is None:
+        return
+    call = f"forget_after({str(options.forget_after)!r})"
+    if options.counts_rows:
+        raise PipelineError(
+            f"{call} in {options.window!r}: windows of rows end by rows; say after how long without rows a key begins anew by "
+            "bm.CountWindows(..., idle='1 day')"
+        )
+    if not options.never_ends:
+        raise PipelineError(
+            f"{call} in {options.window!r}: these windows end by themselves, and then nothing of a key is left; leave it out"
+        )
+    if not all(relation.has_timestamps for relation in takes):
+        raise PipelineError(
+            f"{call} of panes without timestamp: when had a key its last row? Give the stage before a timestamp_combiner, such as "
+            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
+        )
+
+
+class ForgettingPart(WindowPart):
+    """Forgets keys ``span_us`` microseconds after their latest row."""
+
+    columns: Mapping[str, tuple[str, Any]] = {LATEST: ("int64", NO_VALUE)}
+    reads_times = True
+
+    def __init__(self, span_us: int) -> None:
+        self._span_us, self.lies = span_us, {"forget_after_us": span_us}
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> ForgettingPart | None:
+        span = plan.options.forget_after
+        return cls(span.us) if span is not None and plan.window.is_all_of_time else None
+
+    def missing(self, watermark_us: int) -> Mapping[str, Any]:
+        return {LATEST: watermark_us}  # as if the last row of such a window came now
+
+    def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
         time = bundle.last_us[entries.row]
         latest = step.table[LATEST]
         latest[at] = np.maximum(latest[at], groups.greatest(np.where(time == NO_TIME_US, NO_VALUE, time)))
 
-
-def ask_or_close(step: Step, at: WindowIndices) -> None:
-    """Windows that got a row are asked; those whose end is passed already give their last pane and go."""
-    table = step.table
-    over = table.forgotten_us(at) <= step.watermark_us
-    ready = at[~over]
-    ready = ready[step.plan.options.trigger.should_fire_columns(table.trigger, ready, step.now())]
-    last = at[over]
-    fire(step, np.concatenate([ready, last]), np.repeat([False, True], [len(ready), len(last)]))
-    table["gone"][last] = True
-    table["touched"][last] = True
+    def over_us(self, table: WindowTable, at: WindowIndices) -> Ints:
+        latest = table[LATEST][at]
+        over = np.minimum(latest, END_OF_TIME_US - self._span_us) + self._span_us
+        return np.where(latest == NO_VALUE, END_OF_TIME_US, over)

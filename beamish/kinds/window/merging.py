@@ -25,7 +25,6 @@ from beamish.kinds.window.firing import into_windows, last_panes
 from beamish.kinds.window.keyed_windows import known_and_own
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.timestamps import merged_times
 from beamish.kinds.window.trigger_tree import TriggerMerge
 from beamish.kinds.window.window_duplicates import came_before, merge_ids, took_before
 from beamish.kinds.window.window_groups import group_windows
@@ -159,16 +158,17 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     merged = {
         "unemitted_rows": m.sum(table["unemitted_rows"]),
         "unemitted_since_us": m.least(table["unemitted_since_us"]),
-        "pane_time_us": merged_times(step, m),
         "asks_at_end": m.any(table["asks_at_end"]) & (table["end_us"][m.into] > step.progress(m.into)),
         "state_at": table.state.append(_merged_state(step, m)),
         "touched": True,
-    } | ({"rows": m.sum(table["rows"])} if step.plan.counts_rows_put_in else {})
+    }
     merge_ids(step, m)
     options.trigger.on_merge_columns(table.trigger, m, step.now())
     table.trigger.finished[m.into] = False
     for name, column in merged.items():
         table[name][m.into] = column
+    for part in step.state.parts:
+        part.on_merge(step, m)
     vanish = m.part != m.into[m.of]
     gone, heir = m.part[vanish], m.into[m.of][vanish]
     table["gone"][gone] = True

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from beamish.contract.clocks import Clocks
 from beamish.kernels.identity import same_identity
+from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.tables.notes import FORMAT
+
+_LIES = ("by_key", "forget_after_us")
 
 
 @attrs.define
@@ -37,13 +40,8 @@ class Note:
         clocks = Clocks.of(about["clocks"])
         return cls(clocks, about["dropped"], about["span_us"], about.get("numbered", 0), about.get("held"))
 
-    def about(self, plan: WindowPlan, *, fell_out: bool) -> dict[str, Any]:
-        """As JSON.
-
-        Args:
-            plan: the stage's.
-            fell_out: whether windows are noted that fell out of retention.
-        """
+    def about(self, plan: WindowPlan, parts: Iterable[WindowPart]) -> dict[str, Any]:
+        """As JSON; ``parts``: those of the shard."""
         return {
             "format": FORMAT,
             "identity": plan.identity,
@@ -52,11 +50,14 @@ class Note:
             "dropped": self.dropped,
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
-            **({"by_key": True} if plan.retains else {}),
-            **({"fell_out": True} if fell_out else {}),
+            **{name: value for part in parts for name, value in (*part.lies.items(), *part.noted().items())},
             **({"numbered": self.numbered} if plan.numbers_rows else {}),
-            **({"forget_after_us": plan.forget_after_us} if plan.forgets else {}),
         }
+
+
+def lies(plan: WindowPlan) -> dict[str, Any]:
+    """The metadata by which windows are cut into segments, or are due, beside the lateness."""
+    return {name: value for part in plan.parts for name, value in part.lies.items()}
 
 
 @attrs.frozen
@@ -82,5 +83,5 @@ class Changed:
             not same_identity(about["changeable"], plan.changeable),
             not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"]),
             not same_identity(about["identity"], plan.identity),
-            about.get("by_key", False) != plan.retains or about.get("forget_after_us") != plan.forget_after_us,
+            {name: about[name] for name in _LIES if about.get(name)} != lies(plan),
         )

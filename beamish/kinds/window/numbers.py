@@ -135,7 +135,7 @@ def load_passed(step: Step, reaches: Reaches, groups: Ints) -> None:
     wanted = [part * 2]
     late, span = step.plan.lateness, step.state.note.span_us
     before, now = reaches.before(groups), reaches.of(groups)
-    if late and not step.plan.retains:
+    if late and step.state.by_key is None:
         had = before != NONE
         first, last = ((before[had] - late + 1) // span), ((now[had] - late) // span)
         part = part[had]

@@ -88,6 +88,11 @@ class WindowOptions:
         )
 
     @property
+    def combines_times(self) -> bool:
+        """Whether panes' timestamps depend on their rows."""
+        return self.combiner is not TimestampCombiner.END_OF_WINDOW
+
+    @property
     def discards(self) -> bool:
         """Whether a pane holds only what came since the last one."""
         return self.mode in (None, AccumulationMode.DISCARDING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -11,36 +10,24 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.accumulations.base.arguments import is_number
 from beamish.accumulations.base.pairs_once import PairsOnce
-from beamish.contract.columns import find_column, is_groupable, is_whole_number, merged_inputs, merged_schema
-from beamish.contract.conditions import check_where, columns_of_where, filtered
-from beamish.contract.relation import Follows, Relation
+from beamish.contract.columns import merged_inputs
+from beamish.contract.conditions import columns_of_where, filtered
+from beamish.contract.relation import Relation
 from beamish.contract.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW, dropped_type
-from beamish.errors import ColumnError
-from beamish.kernels.buffers import plain_type
 from beamish.kernels.formulas import NO_OTHER
 from beamish.kernels.groups import Groups
-from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
-from beamish.kinds.deduplicate.plan import check_ids
-from beamish.kinds.window.binding import BoundAccumulation, bind_accumulations, bind_keeper
+from beamish.kinds.window.binding import BoundAccumulation, bind_keeper
 from beamish.kinds.window.identity import changeable_of, identity_of
 from beamish.kinds.window.options import WindowOptions
-from beamish.modes import AccumulationMode, TimestampCombiner
-from beamish.triggers.never import Never
+from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.relation import gives
 from beamish.watermarks import Watermark
-from beamish.windows.inherited import InheritedWindows
 from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
 
 _END_US = np.iinfo(np.int64).max
-_FOLLOWS = {
-    None: Follows.ONCE,  # it need not be said where a window has one pane
-    AccumulationMode.DISCARDING: Follows.ADDING,
-    AccumulationMode.ACCUMULATING: Follows.REPLACING,
-    AccumulationMode.ACCUMULATING_AND_RETRACTING: Follows.RETRACTING,
-}
 
 
 @attrs.define(slots=False, eq=False)
@@ -56,6 +43,7 @@ class WindowPlan:
         accumulations: bound to their columns, in order.
         suppressed: whether its panes go to a suppress.
         observed: whether the query is observed, so that slices of rows carry their rows' times.
+        parts: the features that the options ask for, in the order of parts.py.
     """
 
     options: WindowOptions
@@ -65,6 +53,7 @@ class WindowPlan:
     accumulations: tuple[BoundAccumulation, ...]
     suppressed: bool = False
     observed: bool = False
+    parts: tuple[WindowPart, ...] = ()
 
     @property
     def signed(self) -> bool:
@@ -100,26 +89,6 @@ class WindowPlan:
     def counts_brought(self) -> bool:
         """Whether windows are of rows that bring their numbers along."""
         return self.numbering is not None and self.numbering.numbered_by is not None
-
-    @property
-    def retains(self) -> bool:
-        """Whether a key keeps only so much of its past, so that its windows lie together."""
-        return self.options.retention is not None
-
-    @property
-    def forget_after_us(self) -> int | None:
-        """After how long without a row the windows of a key go; None: they do not."""
-        return self.options.forget_after.us if self.options.forget_after is not None and self.is_global else None
-
-    @property
-    def forgets(self) -> bool:
-        """Whether the windows of a key go when it had no row for so long."""
-        return self.forget_after_us is not None
-
-    @property
-    def counts_rows_put_in(self) -> bool:
-        """Whether it is counted how many rows came into each window."""
-        return self.options.retention is not None and self.options.retention.rows is not None
 
     @property
     def lateness(self) -> int:
@@ -185,12 +154,7 @@ class WindowPlan:
     @property
     def carries_times(self) -> bool:
         """Whether slices carry the earliest and latest event time of their rows."""
-        return self.combines_timestamps or self.observed or self.forgets
-
-    @property
-    def combines_timestamps(self) -> bool:
-        """Whether panes' timestamps depend on their rows."""
-        return self.options.combiner is not TimestampCombiner.END_OF_WINDOW
+        return self.observed or any(part.reads_times for part in self.parts)
 
     @property
     def keeps_values(self) -> bool:
@@ -384,113 +348,3 @@ class WindowPlan:
     def gives(self) -> Relation:
         """Its panes, as a stage after it takes them."""
         return attrs.evolve(gives(self.options, self.takes), schema=self.pane_schema)
-
-
-def make_plan(
-    options: WindowOptions, takes: Sequence[Relation], shards: int, *, suppressed: bool = False
-) -> WindowPlan:
-    """Bind a window stage to what it takes, each with its schema; ``suppressed``: its panes go to a suppress.
-
-    Raises:
-        ColumnError: a column is missing, twice there, or of the wrong type.
-    """
-    schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
-    window_columns = options.window.columns if options.window else ()
-    added = [name for name in window_columns if is_reserved(name) and name not in schema.names]
-    schema = pa.schema(
-        [
-            *schema,
-            *((name, pa.int64()) for name in added),
-            *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
-        ]
-    )
-    keys = takes[0].keys
-    for name in keys:
-        type_ = find_column(schema, f"key_by({name!r})", name).type
-        if not is_groupable(type_):
-            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
-    for name in window_columns:
-        find_column(schema, f"window({options.window!r})", name)
-    accumulations = tuple(
-        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
-    )
-    _check_asked_values(options, accumulations)
-    for relation in takes:
-        check_where(relation, relation.where or options.where)
-    numbering = options.numbering
-    if numbering is not None:
-        check_numbering(options.window, numbering, schema)
-    id_columns = () if options.deduplication is None else options.deduplication.columns
-    if options.deduplication is not None:
-        check_ids(schema, options.deduplication)
-    everything = options.lists_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
-    wanted = {
-        SIGN,
-        *keys,
-        *window_columns,
-        *id_columns,
-        *(() if numbering is None else numbering.columns),
-        *(column for bound in accumulations for column in bound.columns),
-    }
-    travelling = [field for field in schema if everything or field.name in wanted]
-    return WindowPlan(options, tuple(takes), pa.schema(travelling), shards, accumulations, suppressed)
-
-
-def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAccumulation]) -> None:
-    for bound in accumulations:
-        type_ = bound.accumulation.value_type(bound.types)
-        if bound.name in options.trigger.asked_values and not is_number(type_):
-            raise ColumnError(
-                f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; look "
-                "at another accumulation, such as Count()"
-            )
-
-
-def gives(options: WindowOptions, takes: Sequence[Relation]) -> Relation:
-    """What is known of a window stage's panes before there is data."""
-    keys = takes[0].keys
-    combines = options.combiner is not TimestampCombiner.END_OF_WINDOW
-    return Relation(
-        keys=keys,
-        window=options.window and options.window.origin,
-        retracts=options.retracts,
-        watermarks=tuple(policy for relation in takes for policy in relation.watermarks),
-        slot=None if any(one.explodes for one in options.accumulations.values()) else keys,
-        # a key that comes again after it was forgotten has another pane
-        follows=Follows.ADDING if options.mode is None and options.forget_after else _FOLLOWS[options.mode],
-        behind_us=_behind_us(options, takes),
-        has_timestamps=not _never_ends(options) or (combines and all(relation.has_timestamps for relation in takes)),
-        at_window_ends=not (combines or _never_ends(options)),
-    )
-
-
-def _behind_us(options: WindowOptions, takes: Sequence[Relation]) -> int:
-    """How far past their time the watermark is at least when its panes come out: of windows of panes that come so late, and at expiry."""
-    behind_us = 0
-    if isinstance(options.window, InheritedWindows):
-        behind_us = min(relation.behind_us for relation in takes)
-    waits_for_expiry = isinstance(options.trigger, Never) and options.retention is None and not _never_ends(options)
-    return max(behind_us, options.allowed_lateness.us) if waits_for_expiry else behind_us
-
-
-def _never_ends(options: WindowOptions) -> bool:
-    """Whether a window of these ends at the end of time, or is of rows, so that its panes have no time of their own."""
-    return options.never_ends or options.counts_rows
-
-
-def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
-    """Check that rows can be numbered by the columns that are said.
-
-    Raises:
-        ColumnError: one is missing, or has no order, or no whole numbers.
-    """
-    for name in numbering.columns:
-        type_ = find_column(schema, f"window({window!r})", name).type
-        if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
-            raise ColumnError(
-                f"window({window!r}): column {name!r} is {type_}, and rows are numbered by whole numbers; cast it to bigint"
-            )
-        if not is_orderable(plain_type(type_)):
-            raise ColumnError(
-                f"window({window!r}): column {name!r} is {type_}, which has no order; order rows by another"
-            )

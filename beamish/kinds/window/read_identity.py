@@ -25,7 +25,8 @@ from beamish.durations import Duration
 from beamish.kernels.codec import decode
 from beamish.kernels.identity import identity, same_identity
 from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.plan import WindowPlan, make_plan
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.planning import make_plan
 from beamish.modes import AccumulationMode
 from beamish.triggers.composite import Composite
 from beamish.triggers.trigger import Trigger

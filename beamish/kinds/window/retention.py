@@ -1,18 +1,30 @@
 """How much of its past a key keeps (docs/rules/windows.md#retention).
 
 After a bundle each key that got a row keeps its latest windows within a budget; the others *fall out*: they give their last pane, and
-go. Of each key the latest window that fell out is noted (fallen.py), since rows for it and for those before it are dropped.
+go. Of each key the latest window that fell out is noted, since rows for it and for those before it are dropped: also when the pipeline no
+longer declares ``retain``, since a window that fell out came out, and would come out again with less.
+
+columns (one entry per window):
+    rows        int64: rows put into it, where a budget of them is kept
+columns of what is noted (one entry per key):
+    start, end  int64: the window, by (end, start); microseconds, or numbers of rows
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from beamish.contract.drops import OUT_OF_RETENTION
-from beamish.kernels.arrays import Ints
+from beamish.contract.kept import KeyedTable
+from beamish.contract.store import Store
+from beamish.errors import PipelineError
+from beamish.instants import END_OF_TIME_US
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts
@@ -20,41 +32,115 @@ from beamish.kernels.sizes import bytes_of_rows
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
-from beamish.kinds.window.fallen import FallenWindows
 from beamish.kinds.window.firing import fire
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.retention_option import Retention
 from beamish.kinds.window.step import Step
-from beamish.tables.keyed_records import parts_of_keys
+from beamish.kinds.window.trigger_tree import TriggerMerge
+from beamish.tables.keyed_records import NOWHERE, KeyedRecords, keyed_table, parts_of_keys
+from beamish.tables.records import Records
+from beamish.tables.segmented_records import Columns
 from beamish.triggers.trigger import WindowIndices
 
-
-def drop_fallen(step: Step, bundle: Bundle, entries: Entries) -> Entries:
-    """Drop the entries whose windows, or windows after them, fell out; gives the rest."""
-    fallen = step.state.fallen
-    if fallen is None or not len(entries.row):
-        return entries
-    keys = step.table.keys.take(entries.key_at)
-    gone = fallen.are_gone(keys, entries.start_us, entries.end_us)
-    drop_from_windows(step, bundle, entries.only(gone), OUT_OF_RETENTION)
-    return entries.only(~gone)
+NAME = "fallen"
+"""Before the entries of what is noted in a shard's store."""
+_NONE = np.iinfo(np.int64).min
 
 
-def let_fall(step: Step, came: WindowIndices) -> None:
-    """Let the windows fall out that are beyond the budget of their key, of the keys whose windows ``came``, which got a row."""
-    fallen, retention = step.state.fallen, step.plan.options.retention
-    if fallen is None or retention is None or not len(came):
-        return
-    at, groups = _latest_first(step, came)
-    place = groups.positions()
-    over = np.zeros(len(at), dtype=bool)
-    for budget, sizes in _sizes(step, retention, at):
-        # Sums do not fall, so all windows before the first that is over are over too.
-        total = np.cumsum(sizes)
-        over |= total - (total - sizes)[place == 0][groups.of] > budget
-    falls = np.flatnonzero(over & (place > 0))
-    if len(falls):
-        latest = run_starts([groups.of[falls]])
-        _fall(step, fallen, at[falls], at[falls[latest]])
+def check_retention(options: WindowOptions) -> None:
+    """Check that there are windows to choose from.
+
+    Raises:
+        PipelineError: all of time is one.
+    """
+    retention = options.retention
+    if retention is not None and options.never_ends:
+        raise PipelineError(
+            f"{retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
+        )
+
+
+class RetentionPart(WindowPart):
+    """Lets windows fall out that are beyond a budget, and drops rows for those that fell out.
+
+    Args:
+        budget: what a key may keep; None: all, except for what fell out in an earlier run.
+        fallen: the shard's.
+    """
+
+    def __init__(self, budget: Retention | None, fallen: FallenWindows | None = None) -> None:
+        self._budget, self._fallen, self.by_key = budget, fallen, budget is not None
+        self.lies = {} if budget is None else {"by_key": True}
+        self.columns = {"rows": ("int64", 0)} if budget is not None and budget.rows is not None else {}
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> RetentionPart:
+        return cls(plan.options.retention)
+
+    def tables(self, plan: WindowPlan) -> Iterator[KeyedTable]:
+        yield keyed_table(plan.key_schema, NAME, Fallen, lambda store: FallenWindows(plan, store))
+
+    def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> RetentionPart | None:
+        fell_out = about.get("by_key", False) or about.get("fell_out", False)  # the former alone in older checkpoints
+        if self._budget is None and not fell_out:
+            return None
+        return RetentionPart(self._budget, FallenWindows(plan, store))
+
+    @property
+    def fallen(self) -> FallenWindows:
+        """What is noted of the keys of the shard."""
+        assert self._fallen is not None  # noqa: S101 - it is open
+        return self._fallen
+
+    def noted(self) -> Mapping[str, Any]:
+        return {} if self.fallen.next_due is None else {"fell_out": True}
+
+    def save(self, watermark_us: int, reached: int) -> None:
+        self.fallen.save(reached)
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self.fallen.next_due_us
+
+    def segments(self, span_us: int, end: Ints, keys: pa.Table, progress: int | Ints) -> Ints:
+        return parts_of_keys(keys) * 2
+
+    def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        if not len(entries.row):
+            return entries
+        keys = step.table.keys.take(entries.key_at)
+        gone = self.fallen.are_gone(keys, entries.start_us, entries.end_us)
+        drop_from_windows(step, bundle, entries.only(gone), OUT_OF_RETENTION)
+        return entries.only(~gone)
+
+    def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
+        if self.columns:
+            step.table["rows"][at] += groups.sum(bundle.rows[entries.row])
+
+    def on_merge(self, step: Step, merge: TriggerMerge) -> None:
+        if self.columns:
+            rows = step.table["rows"]
+            rows[merge.into] = merge.sum(rows)
+
+    def on_idle(self, keys: pa.Table) -> None:
+        self.fallen.forget(keys)
+
+    def after_rows(self, step: Step, at: WindowIndices) -> None:
+        if self._budget is None or not len(at):
+            return
+        at, groups = _latest_first(step, at)
+        place = groups.positions()
+        over = np.zeros(len(at), dtype=bool)
+        for budget, sizes in _sizes(step, self._budget, at):
+            # Sums do not fall, so all windows before the first that is over are over too.
+            total = np.cumsum(sizes)
+            over |= total - (total - sizes)[place == 0][groups.of] > budget
+        falls = np.flatnonzero(over & (place > 0))
+        if len(falls):
+            latest = run_starts([groups.of[falls]])
+            _fall(step, self.fallen, at[falls], at[falls[latest]])
 
 
 def _latest_first(step: Step, came: WindowIndices) -> tuple[WindowIndices, Groups]:
@@ -92,3 +178,76 @@ def _fall(step: Step, fallen: FallenWindows, at: WindowIndices, latest: WindowIn
     fire(step, open_, np.ones(len(open_), dtype=bool))
     table["gone"][at] = True
     table["touched"][at] = True
+
+
+@attrs.frozen(eq=False)
+class Fallen(Records):
+    """The latest window of each key that fell out."""
+
+    COLUMNS: ClassVar[dict[str, tuple[str, Any]]] = {"start": ("int64", _NONE), "end": ("int64", _NONE)}
+
+
+class FallenWindows(KeyedRecords[Fallen]):
+    """What is noted of the keys of a shard.
+
+    Args:
+        plan: the stage's plan.
+        store: the shard's.
+
+    Raises:
+        StateError: the index cannot be read.
+    """
+
+    def __init__(self, plan: WindowPlan, store: Store) -> None:
+        self._plan = plan
+        super().__init__(plan.key_schema, Fallen, store, NAME)
+
+    def are_gone(self, keys: pa.Table, start: Ints, end: Ints) -> Flags:
+        """Whether windows of keys are at or before the latest that fell out: bool, one per window.
+
+        Args:
+            keys: key columns, normalised, one row per window.
+            start, end: int64, one per window.
+        """
+        at = self.find(keys)
+        known = np.flatnonzero(at != NOWHERE)
+        records, gone = self.records, np.zeros(len(at), dtype=bool)
+        last_end, last_start = records["end"][at[known]], records["start"][at[known]]
+        gone[known] = (end[known] < last_end) | ((end[known] == last_end) & (start[known] <= last_start))
+        return gone
+
+    def note(self, keys: pa.Table, start: Ints, end: Ints) -> None:
+        """Windows fell out, the latest of each key."""
+        at = self.find(keys, new=True)
+        records = self.records
+        later = (end > records["end"][at]) | ((end == records["end"][at]) & (start > records["start"][at]))
+        records["start"][at[later]], records["end"][at[later]] = start[later], end[later]
+        self.touch(at)
+
+    def forget(self, keys: pa.Table) -> None:
+        """Nothing is noted of keys any more."""
+        at = self.find(keys)
+        self.remove(at[at != NOWHERE])
+
+    def save(self, progress: int) -> None:
+        """Write what the step has changed; what is expired is forgotten, since its rows are too late by then.
+
+        Args:
+            progress: the watermark, or how far the rows of the stream have come; of rows that are counted by key it says nothing.
+        """
+
+        def expiry(fallen: Fallen | Columns) -> Ints:
+            if self._plan.counts_by_key:
+                return np.full(len(fallen["end"]), END_OF_TIME_US)
+            return self._plan.expiry_us(fallen["end"])  # type: ignore[no-any-return]
+
+        if self.next_due is not None and self.next_due <= progress:
+            self.load_due(progress)
+            over = np.flatnonzero(self.alive & (expiry(self.records) <= progress))
+            self.remove(over)
+        self.save_due(lambda fallen: expiry(fallen) > progress, expiry)
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which something can be forgotten; None: nothing can, or rows say when."""
+        return None if self._plan.counts_rows else self.next_due

@@ -24,9 +24,13 @@ from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.check_pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.check_row_windows import check_numbering
 from beamish.kinds.window.check_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
+from beamish.kinds.window.forgetting import check_forgetting
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.plan import WindowPlan, gives, make_plan
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.planning import make_plan
+from beamish.kinds.window.relation import gives
+from beamish.kinds.window.retention import check_retention
 from beamish.kinds.window.windowings import WindowingsOperator
 from beamish.kinds.window.words import calls, describe, described
 from beamish.modes import AccumulationMode, TimestampCombiner
@@ -90,8 +94,8 @@ class WindowStage(Stage):
             _check_windowings_apart(takes)
         _check_names(options, takes)
         _check_retractions(options, takes)
-        _check_retention(options)
-        _check_forgetting(options, takes)
+        check_retention(options)
+        check_forgetting(options, takes)
         if options.deduplication is not None:
             check_deduplication(options.deduplication, takes)
         _check_within(options, takes)
@@ -443,35 +447,6 @@ def _check_within(options: WindowOptions, takes: Sequence[Relation]) -> None:
                 f"a row in the other, so only rows of {other} can be kept; the same rows meet in window({same!r}), where those of "
                 f"{within.of} can"
             )
-
-
-def _check_retention(options: WindowOptions) -> None:
-    """Check that there are windows to choose from."""
-    if options.retention is not None and options.never_ends:
-        raise PipelineError(
-            f"{options.retention.call} in {options.window!r}: all of time is one window, which stays; leave it out, or use windows that end"
-        )
-
-
-def _check_forgetting(options: WindowOptions, takes: Sequence[Relation]) -> None:
-    """Check that there are windows which a key would keep for ever, and rows that say when it had one."""
-    if options.forget_after is None:
-        return
-    call = f"forget_after({str(options.forget_after)!r})"
-    if options.counts_rows:
-        raise PipelineError(
-            f"{call} in {options.window!r}: windows of rows end by rows; say after how long without rows a key begins anew by "
-            "bm.CountWindows(..., idle='1 day')"
-        )
-    if not options.never_ends:
-        raise PipelineError(
-            f"{call} in {options.window!r}: these windows end by themselves, and then nothing of a key is left; leave it out"
-        )
-    if not all(relation.has_timestamps for relation in takes):
-        raise PipelineError(
-            f"{call} of panes without timestamp: when had a key its last row? Give the stage before a timestamp_combiner, such as "
-            ".timestamp_combiner(bm.TimestampCombiner.LATEST), or windows that end"
-        )
 
 
 def _check_ids_go(options: WindowOptions) -> None:

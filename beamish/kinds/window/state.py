@@ -16,14 +16,13 @@ from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kinds.deduplicate.remembered import RememberedIds
-from beamish.kinds.window.compatibility import check_identity
-from beamish.kinds.window.fallen import FallenWindows
 from beamish.kinds.window.note import Changed, Note
+from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.segments import LAYOUT, counted_segments, part_of_counted
 from beamish.kinds.window.trigger_tree import trigger_columns
-from beamish.kinds.window.window_table import LATEST, WindowTable
+from beamish.kinds.window.window_table import WindowTable
 from beamish.tables.keyed_records import parts_of_keys
 from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.pool import Pool
@@ -47,7 +46,7 @@ class State:
         changed: how the pipeline differs from the one that wrote it.
         remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
-        fallen: where keys keep only so much, or did, the latest window of each that fell out; else None.
+        parts: the parts of the plan that have something to do.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
 
@@ -58,7 +57,7 @@ class State:
     changed: Changed
     remembered: RememberedIds | None
     reaches: Reaches | None
-    fallen: FallenWindows | None
+    parts: tuple[WindowPart, ...]
     rewrites: bool = False
 
     @classmethod
@@ -66,22 +65,26 @@ class State:
         """Read the index.
 
         Raises:
-            StateError: it was written by another format, shard count or pipeline, or cannot be read.
+            StateError: it was written in another format, or cannot be read.
         """
         segments = SegmentStore(store, LAYOUT)
         about = segments.about
         beside = (
             None if plan.ids_within_us is None else open_ids(plan, store),
             Reaches(plan, store) if plan.counts_rows else None,
-            _open_fallen(plan, store, about),
+            tuple(opened for part in plan.parts if (opened := part.open(plan, store, about)) is not None),
         )
         if segments.is_new:
             check_unnamed(store)
             check_new(store, INDEX)
             note = Note(Clocks.new(len(plan.takes)), {}, _least_span_us(policy, plan))
             return cls(plan, policy, segments, note, Changed(takes=True), *beside)
-        check_identity(about["identity"], plan)
         return cls(plan, policy, segments, Note.of(about), Changed.since(about, plan), *beside)
+
+    @property
+    def by_key(self) -> WindowPart | None:
+        """The part that says in which segments windows lie; None: none does."""
+        return next((part for part in self.parts if part.by_key), None)
 
     @property
     def index(self) -> dict[str, Ints]:
@@ -92,7 +95,7 @@ class State:
         """Choose the span of segments for this step; returns its windows, of which none is loaded."""
         before = self.note.span_us
         self.note.span_us = _least_span_us(self.policy, self.plan)
-        if not (self.plan.counts_by_key or self.plan.retains):
+        if not (self.plan.counts_by_key or self.by_key):
             count = len(self.index["segment"])
             self.note.span_us = self.policy.next_span_us(self.note.span_us, before, count, self.segments.rows)
         self.rewrites = self.changed.options or self.changed.lies or self.note.span_us != before
@@ -104,8 +107,8 @@ class State:
         if self.changed.trigger:
             columns = trigger_columns(self.plan.options.trigger)
             instead |= {name: np.array(value, dtype) for name, (dtype, value) in columns}
-        # When the last row of a window came that was stored without it is not known: as if it came now.
-        missing = {LATEST: self.note.clocks.watermark_us}
+        watermark_us = self.note.clocks.watermark_us
+        missing = {name: value for part in self.parts for name, value in part.missing(watermark_us).items()}
         return Segmented(self.segments, WindowTable(self.plan, instead=instead, missing=missing))
 
     @property
@@ -114,7 +117,7 @@ class State:
         due = self.index["due_us"].tolist()
         if self.reaches is not None:  # then windows wait for rows, or for the end of time
             due = [END_OF_TIME_US, *self.index["keeps_until_us"].tolist()] if due else []
-        of_rows = [one.next_due_us for one in (self.remembered, self.reaches, self.fallen) if one is not None]
+        of_rows = [one.next_due_us for one in (self.remembered, self.reaches, *self.parts) if one is not None]
         return min([*due, *(us for us in of_rows if us is not None)], default=None)
 
     def segments_of(self, end_us: Ints, keys: Pool, key_at: Ints, progress: int | Ints) -> Ints:
@@ -126,8 +129,8 @@ class State:
             key_at: int64, one per window: where its key is in the pool.
             progress: how far they have come (``step.py``).
         """
-        if self.plan.retains:
-            return parts_of_keys(keys.take(key_at)) * 2
+        if self.by_key is not None:
+            return self.by_key.segments(self.note.span_us, end_us, keys.take(key_at), progress)
         if self.plan.counts_by_key:
             return counted_segments(self.note.span_us, end_us, parts_of_keys(keys.take(key_at)), end_us <= progress)
         return segment_numbers(self.note.span_us, end_us, keys, key_at)
@@ -152,14 +155,15 @@ class State:
         windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
         watermark_us = self.note.clocks.watermark_us
         come = watermark_us if self.reaches is None else self.reaches.of_stream()
-        for beside, until in ((self.remembered, watermark_us), (self.reaches, watermark_us), (self.fallen, come)):
+        for beside in (self.remembered, self.reaches):
             if beside is not None:
-                beside.save(until)
+                beside.save(watermark_us)
+        for part in self.parts:
+            part.save(watermark_us, come)
         if self.changed.takes:
             note_takes(self.segments.store, self.plan.takes)
         self.changed, self.rewrites = Changed(), False
-        fell_out = self.fallen is not None and not self.fallen.is_empty
-        self.segments.about = self.note.about(self.plan, fell_out=fell_out)
+        self.segments.about = self.note.about(self.plan, self.parts)
         self.segments.save()
 
     def _entries(self, table: WindowTable, at: WindowIndices, runs: Runs, progress: int | Ints) -> Mapping[str, Ints]:
@@ -180,8 +184,9 @@ class State:
         waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
         waits &= ~table["closed"][rows] & (end > progress)
         due = np.where(waits, end, self.plan.expiry_us(end))
-        if self.plan.forgets:
-            due = np.minimum(due, table.forgotten_us(rows))
+        for part in self.parts:
+            due_us = part.due_us(table, rows)
+            due = due if due_us is None else np.minimum(due, due_us)
         kept = table["keeps_until_us"][rows] if self.plan.cuts else np.full(len(rows), NEVER_US)
         if not self.plan.counts_rows:
             due, kept = np.minimum(due, kept), np.full(len(rows), NEVER_US)
@@ -190,12 +195,6 @@ class State:
             open_ = np.flatnonzero(~table["closed"][rows])
             wake[open_] = self.plan.options.trigger.wakes_at_columns(table.trigger, rows[open_])
         return due, wake, kept
-
-
-def _open_fallen(plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> FallenWindows | None:
-    """What fell out of the keys of a shard, whose index says this; None: nothing did, and nothing will."""
-    noted = about.get("by_key", False) or about.get("fell_out", False)  # the former alone where retain() was said last
-    return FallenWindows(plan, store) if plan.retains or noted else None
 
 
 def open_ids(plan: WindowPlan, store: Store) -> RememberedIds:

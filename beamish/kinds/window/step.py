@@ -87,6 +87,11 @@ class Step:
         """The same for the windows of rows of a bundle."""
         return self.watermark_us if self.reaches is None else self.reaches.of(bundle.group[rows])
 
+    def over_us(self, at: WindowIndices) -> Ints | None:
+        """The watermark at which windows are over, before their end; None: none is."""
+        each = [over for part in self.state.parts if (over := part.over_us(self.table, at)) is not None]
+        return np.minimum.reduce(each) if each else None
+
     def begin_part(self) -> None:
         """A part of the step is over: the watermark's, the clock's or the rows'."""
         self.watermark_before_us = self.watermark_us

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,18 +13,15 @@ from beamish.contract.store import Store
 from beamish.errors import StateError
 from beamish.kinds.deduplicate.remembered import ids_table
 from beamish.kinds.window.compatibility import all_refused
-from beamish.kinds.window.fallen import NAME as FALLEN
-from beamish.kinds.window.fallen import Fallen, FallenWindows
+from beamish.kinds.window.note import lies
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import NAME as REACHES
 from beamish.kinds.window.reaches import Reach, Reaches
 from beamish.kinds.window.segments import LAYOUT
 from beamish.kinds.window.state import known_by, open_ids
-from beamish.tables.keyed_records import cells_of_keys, keyed_layout, keyed_schema
+from beamish.tables.keyed_records import keyed_schema, keyed_table
 from beamish.tables.notes import check_new, check_unnamed
-from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
-from beamish.tables.segmented_records import SegmentedRecords, record_table
 
 
 def tables_of(plan: WindowPlan) -> Iterator[KeyedTable]:
@@ -33,17 +30,11 @@ def tables_of(plan: WindowPlan) -> Iterator[KeyedTable]:
     if plan.ids_within_us is not None:
         yield ids_table(known_by(plan), range(len(plan.key_schema)), lambda store: open_ids(plan, store))
     if plan.counts_rows:
-        yield _by_key(
+        yield keyed_table(
             plan.key_schema if plan.counts_by_key else pa.schema([]), REACHES, Reach, lambda store: Reaches(plan, store)
         )
-    # It stays when retain() is removed.
-    yield _by_key(plan.key_schema, FALLEN, Fallen, lambda store: FallenWindows(plan, store))
-
-
-def _by_key(
-    keys: pa.Schema, name: str, kind: type[Records], opened: Callable[[Store], SegmentedRecords[Any]]
-) -> KeyedTable:
-    return record_table(keyed_layout(name), kind.none(cells_of_keys(keys)), keyed_schema(keys).names, opened)
+    for part in plan.parts:
+        yield from part.tables(plan)
 
 
 def _restore(plan: WindowPlan, store: Store, parts: Sequence[Segments]) -> None:
@@ -52,7 +43,7 @@ def _restore(plan: WindowPlan, store: Store, parts: Sequence[Segments]) -> None:
         for at, number in enumerate(part.index["segment"].tolist()):
             entry = {name: int(part.index[name][at]) for name in LAYOUT.columns}
             into.write(len(into.index["segment"]), part.read(number), entry, part.read_companions(number))
-    into.about["by_key"] = not plan.retains  # so the first step cuts all segments anew
+    into.about["by_key"] = "by_key" not in lies(plan)  # so the first step cuts all segments anew
     into.save()
 
 

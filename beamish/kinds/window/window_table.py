@@ -17,10 +17,9 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when its progress passes its end
-    latest_us           the greatest event time of its rows, or NO_VALUE; where keys without rows are forgotten
-    rows                int64: rows put into it, where a budget of them is kept
     keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where a join says for how long
     trigger.../...      the trigger tree's (trigger_tree.py)
+    ...                 those of the parts (parts.py)
 working columns:
     gone                bool: it expired or was merged away; not written back
     touched             bool: it differs from what is stored
@@ -44,7 +43,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.errors import UserFunctionError
-from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Ints
 from beamish.kernels.codec import ALLOWED, decode, encode
 from beamish.kinds.window.plan import WindowPlan
@@ -69,8 +67,6 @@ STORED_COLUMNS: Declared = {
     "asks_at_end": ("bool", False),
 }
 _CUT_COLUMNS: Declared = {"keeps_until_us": ("int64", NEVER_US)}
-LATEST = "latest_us"
-_FORGOTTEN_COLUMNS: Declared = {LATEST: ("int64", NO_VALUE)}
 _WORKING_COLUMNS: Declared = {
     "group": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
@@ -102,9 +98,9 @@ class WindowTable(WorkingTable):
     def __init__(
         self, plan: WindowPlan, *, instead: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None
     ) -> None:
-        self._plan, self._instead, self._missing = plan, instead or {}, {"rows": 0, **(missing or {})}
-        kept: Declared = {"rows": ("int64", 0)} if plan.counts_rows_put_in else {}
-        kept = {**kept, **(_CUT_COLUMNS if plan.cuts else {}), **(_FORGOTTEN_COLUMNS if plan.forgets else {})}
+        self._plan, self._instead, self._missing = plan, instead or {}, missing or {}
+        kept: Declared = {name: column for part in plan.parts for name, column in part.columns.items()}
+        kept = {**kept, **(_CUT_COLUMNS if plan.cuts else {})}
         self.keys, self.state = Pool(plan.key_schema), Pool(plan.state_schema)
         self.values, self.ids = Pool(plan.value_schema), Pool(plan.ids_schema)
         pools = {"key.": ("key_at", self.keys), "state.": ("state_at", self.state)}
@@ -149,14 +145,6 @@ class WindowTable(WorkingTable):
     def cut(self, at: Ints, first: Ints) -> Iterator[pa.Table]:
         stored = self.stored(at)  # at once: that costs much the same for one segment and for many
         yield from (stored.slice(own, size) for own, size in zip(first, np.diff(first, append=len(at)), strict=True))
-
-    def forgotten_us(self, at: WindowIndices) -> NDArray[np.int64]:
-        """The watermark at which the keys of windows are forgotten: int64; END_OF_TIME_US: only then."""
-        span = self._plan.forget_after_us
-        if span is None:
-            return np.full(len(at), END_OF_TIME_US)
-        latest = self.columns[LATEST][at]
-        return np.where(latest == NO_VALUE, END_OF_TIME_US, np.minimum(latest, END_OF_TIME_US - span) + span)
 
     def append_windows(
         self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], key_at: NDArray[np.int64]

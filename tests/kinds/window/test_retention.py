@@ -114,7 +114,7 @@ def test_what_fell_out_stays_out_without_a_budget_until_its_windows_would_have_e
     _, opened = shard(PLAIN, store)
     opened.step([1020 * S], None, [])
     assert not any(name.startswith("fallen/s") for name in store)
-    assert State.open(PLAIN.flow.bind(SCHEMA, shards=1).operator.plan, store).fallen is None
+    assert not State.open(PLAIN.flow.bind(SCHEMA, shards=1).operator.plan, store).parts
 
 
 def test_fewer_windows_are_kept_than_without():

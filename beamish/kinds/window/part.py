@@ -1,0 +1,109 @@
+"""The contract of a part: one feature of window stages, in one file, behind the same calls as all others.
+
+A plan has the parts that its options ask for (``WindowPlan.parts``, in the order of parts.py); the engine knows none of them by name.
+What a part does not define does nothing.
+
+laws (tests/laws/test_parts.py)
+    Windows, triggers and panes work with no part at all.
+    A part that finds nothing to do changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from beamish.contract.kept import KeyedTable
+from beamish.contract.store import Store
+from beamish.kernels.arrays import Ints
+from beamish.kernels.groups import Groups
+from beamish.triggers.trigger import WindowIndices
+
+# Classes that know the parts.
+Plan: TypeAlias = Any
+Step: TypeAlias = Any
+Bundle: TypeAlias = Any
+Entries: TypeAlias = Any
+Merge: TypeAlias = Any
+Table: TypeAlias = Any
+
+
+class WindowPart:
+    """A feature of a window stage: what is declared of it, or, once ``open``, the feature of one shard.
+
+    Attributes:
+        columns: stored beside each window.
+        lies: metadata by which windows are cut into segments, or are due; if it differs, all segments are written anew.
+        by_key: whether windows are cut into segments by their keys, by ``segments``.
+        reads_times: whether it asks for the earliest or the latest event time of slices of rows.
+    """
+
+    columns: Mapping[str, tuple[str, Any]] = {}
+    lies: Mapping[str, Any] = {}
+    by_key: bool = False
+    reads_times: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, plan: Plan) -> WindowPart | None:
+        """The part of a plan; None: nothing asks for it."""
+        raise NotImplementedError
+
+    # What is stored
+
+    def tables(self, plan: Plan) -> Iterator[KeyedTable]:
+        """The tables that it stores beside the windows."""
+        yield from ()
+
+    def open(self, plan: Plan, store: Store, about: Mapping[str, Any]) -> WindowPart | None:
+        """The part of a shard; None: there is nothing to do. ``about``: the metadata that the shard stored (note.py)."""
+        return self
+
+    def missing(self, watermark_us: int) -> Mapping[str, Any]:
+        """The values of its columns in windows that were stored without them."""
+        return {name: value for name, (_, value) in self.columns.items()}
+
+    def noted(self) -> Mapping[str, Any]:
+        """Further metadata of the shard."""
+        return {}
+
+    def segments(self, span: int, end: Ints, keys: pa.Table, progress: int | Ints) -> Ints:
+        """The segments of windows, where it says them; ``span``: how many ends one has, ``progress``: see step.py."""
+        raise NotImplementedError
+
+    def save(self, watermark_us: int, reached: int) -> None:
+        """Write its tables; ``reached``: how far all windows have come (progress.py)."""
+
+    @property
+    def next_due_us(self) -> int | None:
+        """The least watermark at which something in its tables is due; None: nothing is."""
+        return None
+
+    # Rows that come
+
+    def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        """Drop entries, with a reason, before their windows are looked for; returns the others."""
+        return entries
+
+    def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
+        """Entries were added to the windows ``at``; ``groups``: of the entries, one per window."""
+
+    def after_rows(self, step: Step, at: WindowIndices) -> None:
+        """The windows ``at`` got a row and were asked."""
+
+    def on_idle(self, keys: pa.Table) -> None:
+        """Keys begin anew, as if they had no row yet."""
+
+    # Windows
+
+    def on_merge(self, step: Step, merge: Merge) -> None:
+        """Windows have become one."""
+
+    def over_us(self, table: Table, at: WindowIndices) -> Ints | None:
+        """The watermark at which windows are over, before their end; None: that is not for it to say."""
+        return None
+
+    def due_us(self, table: Table, at: WindowIndices) -> Ints | None:
+        """The watermark at which something is due in windows; None: nothing is."""
+        return self.over_us(table, at)

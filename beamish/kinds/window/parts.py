@@ -1,0 +1,16 @@
+"""The parts of window stages, in their order: that in which rows pass them (docs/rules/output.md#dropped-rows)."""
+
+from __future__ import annotations
+
+from beamish.kinds.window.forgetting import ForgettingPart
+from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.retention import RetentionPart
+from beamish.kinds.window.timestamps import TimestampsPart
+
+PARTS: tuple[type[WindowPart], ...] = (RetentionPart, TimestampsPart, ForgettingPart)
+
+
+def parts_of(plan: WindowPlan) -> tuple[WindowPart, ...]:
+    """The parts that a plan asks for."""
+    return tuple(part for kind in PARTS if (part := kind.of(plan)) is not None)

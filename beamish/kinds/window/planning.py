@@ -1,0 +1,103 @@
+"""Binding a window stage's options to what it takes: its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from beamish.accumulations.base.arguments import is_number
+from beamish.contract.columns import find_column, is_groupable, is_whole_number, merged_inputs, merged_schema
+from beamish.contract.conditions import check_where
+from beamish.contract.relation import Relation
+from beamish.errors import ColumnError
+from beamish.kernels.buffers import plain_type
+from beamish.kernels.order import is_orderable
+from beamish.kernels.reserved import SIGN, is_reserved
+from beamish.kinds.deduplicate.plan import check_ids
+from beamish.kinds.window.binding import BoundAccumulation, bind_accumulations
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.parts import parts_of
+from beamish.kinds.window.plan import WindowPlan
+from beamish.windows.numbering import Numbering
+from beamish.windows.option import WindowOption
+
+
+def make_plan(
+    options: WindowOptions, takes: Sequence[Relation], shards: int, *, suppressed: bool = False
+) -> WindowPlan:
+    """Bind a window stage to what it takes, each with its schema; ``suppressed``: its panes go to a suppress.
+
+    Raises:
+        ColumnError: a column is missing, twice there, or of the wrong type.
+    """
+    schema = merged_schema(takes) if takes[0].name is not None else takes[0].columns
+    window_columns = options.window.columns if options.window else ()
+    added = [name for name in window_columns if is_reserved(name) and name not in schema.names]
+    schema = pa.schema(
+        [
+            *schema,
+            *((name, pa.int64()) for name in added),
+            *([(SIGN, pa.int8())] if any(relation.retracts for relation in takes) else []),
+        ]
+    )
+    keys = takes[0].keys
+    for name in keys:
+        type_ = find_column(schema, f"key_by({name!r})", name).type
+        if not is_groupable(type_):
+            raise ColumnError(f"key_by({name!r}): a column of type {type_} cannot be a key; cast it to a string")
+    for name in window_columns:
+        find_column(schema, f"window({options.window!r})", name)
+    accumulations = tuple(
+        bind_accumulations(options.accumulations, merged_inputs(takes, schema), schema, options.window)
+    )
+    _check_asked_values(options, accumulations)
+    for relation in takes:
+        check_where(relation, relation.where or options.where)
+    numbering = options.numbering
+    if numbering is not None:
+        check_numbering(options.window, numbering, schema)
+    id_columns = () if options.deduplication is None else options.deduplication.columns
+    if options.deduplication is not None:
+        check_ids(schema, options.deduplication)
+    everything = options.lists_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
+    wanted = {
+        SIGN,
+        *keys,
+        *window_columns,
+        *id_columns,
+        *(() if numbering is None else numbering.columns),
+        *(column for bound in accumulations for column in bound.columns),
+    }
+    travelling = [field for field in schema if everything or field.name in wanted]
+    plan = WindowPlan(options, tuple(takes), pa.schema(travelling), shards, accumulations, suppressed)
+    plan.parts = parts_of(plan)
+    return plan
+
+
+def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAccumulation]) -> None:
+    for bound in accumulations:
+        type_ = bound.accumulation.value_type(bound.types)
+        if bound.name in options.trigger.asked_values and not is_number(type_):
+            raise ColumnError(
+                f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; look "
+                "at another accumulation, such as Count()"
+            )
+
+
+def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
+    """Check that rows can be numbered by the columns that are said.
+
+    Raises:
+        ColumnError: one is missing, or has no order, or no whole numbers.
+    """
+    for name in numbering.columns:
+        type_ = find_column(schema, f"window({window!r})", name).type
+        if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
+            raise ColumnError(
+                f"window({window!r}): column {name!r} is {type_}, and rows are numbered by whole numbers; cast it to bigint"
+            )
+        if not is_orderable(plain_type(type_)):
+            raise ColumnError(
+                f"window({window!r}): column {name!r} is {type_}, which has no order; order rows by another"
+            )
