@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from beamish.contract.drops import EXPIRED, UNMATCHED_REMOVAL
+from beamish.contract.drops import EXPIRED
 from beamish.kernels.arrays import NO_ENTRY, Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kinds.window.bundle import Bundle
@@ -20,16 +20,9 @@ from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.lookup import find, load_targets
 from beamish.kinds.window.merging import find_merging, load_what_may_merge
 from beamish.kinds.window.numbers import advance, count_rows, load_passed, rows_again
-from beamish.kinds.window.pairs_once import (
-    cut_to_what_is_kept,
-    drop_no_longer_kept,
-    in_order_of_windows,
-    with_columns_of_pairs,
-)
 from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.row_errors import add_without_errors, entries_without_errors
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.unmatched import unmatched
 from beamish.kinds.window.window_duplicates import drop_remembered, take_ids
 from beamish.triggers.trigger import WindowIndices
 
@@ -38,7 +31,9 @@ _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
 
 def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     """Put the rows of a step into their windows and ask the windows that got one."""
-    bundle = with_columns_of_pairs(step, Bundle.read(step.plan, payloads))
+    bundle = Bundle.read(step.plan, payloads)
+    for part in step.parts:
+        part.prepare(step, bundle)
     key_at = step.table.keys.append(bundle.keys)
     if step.reaches is not None:
         _add_counted(step, step.reaches, bundle, key_at)
@@ -48,7 +43,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, key_at, timed)))
     came = _add_entries(step, bundle, entries)
     ask_or_end(step, came)
-    for part in step.state.parts:
+    for part in step.parts:
         part.after_rows(step, came)
 
 
@@ -63,7 +58,7 @@ def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> 
     came = _add_entries(step, bundle, entries)
     load_passed(step, reaches, advance(step, reaches, bundle, counted))
     pass_ends(step, came)
-    for part in step.state.parts:
+    for part in step.parts:
         part.after_rows(step, came)
 
 
@@ -72,9 +67,9 @@ def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
     expired = step.plan.expiry_us(entries.end_us) <= step.progress_of_rows(bundle, entries.row)
     drop_from_windows(step, bundle, entries.only(expired), EXPIRED)
     entries = entries.only(~expired)
-    for part in step.state.parts:
+    for part in step.parts:
         entries = part.admit(step, bundle, entries)
-    return drop_no_longer_kept(step, bundle, entries)
+    return entries
 
 
 def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
@@ -97,7 +92,7 @@ def _find_and_accumulate(step: Step, bundle: Bundle, entries: Entries) -> Window
     return _accumulate(step, bundle, entries, target) if len(target) else _NO_WINDOWS
 
 
-def _accumulate_matched(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> WindowIndices:
+def _accumulate_others(step: Step, bundle: Bundle, entries: Entries, target: Ints, at: Ints) -> WindowIndices:
     """Add the entries that are left; windows that were made for those that are not go again."""
     table = step.table
     without = np.setdiff1d(at, target)
@@ -109,8 +104,8 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     """Add entries to the accumulators of their targets (intp, one per entry); gives the windows that got one."""
     table = step.table
     groups = factorize_values(target)
-    if step.plan.numbers_rows:
-        groups = in_order_of_windows(step, groups, target)
+    for part in step.parts:
+        groups = part.ordered(step, groups, target)
     at = target[groups.first()]
     rows = groups.sum(bundle.rows[entries.row])
     state_at = table["state_at"][at]
@@ -123,21 +118,17 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
         if step.plan.options.drops_errors:
             for bound in step.plan.accumulations:
                 bound.check_state(state)
-    if step.plan.signed:
-        lost = unmatched(step.plan, bundle, entries.row, groups, state=state, held=table["net_rows"][at])
-        if lost is not None and lost.any():
-            drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)
-            return _accumulate_matched(step, bundle, entries.only(~lost), target[~lost], at)
+    for part in step.parts:
+        refused = part.refused(step, bundle, entries, groups, at, state=state)
+        if refused is not None:
+            return _accumulate_others(step, bundle, entries.only(~refused), target[~refused], at)
     step.taken += int(rows.sum())
     table["state_at"][at] = table.state.append(state)
     table["unemitted_rows"][at] += rows
-    if step.plan.signed:
-        table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
     table["touched"][at] = True
-    cut_to_what_is_kept(step, at)
     take_ids(step, bundle, entries, groups, at)
-    for part in step.state.parts:
+    for part in step.parts:
         part.on_rows(step, bundle, entries, groups, at)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())
     return at

@@ -8,8 +8,8 @@ from math import gcd
 from beamish.contract.relation import Relation
 from beamish.errors import PipelineError
 from beamish.kernels.reserved import has_no_event_time
-from beamish.kinds.window.check_pairs_once import joins_once
 from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.pairs_once import joins_once
 from beamish.modes import TimestampCombiner
 from beamish.windows.fixed import FixedWindows
 from beamish.windows.option import WindowOption

@@ -7,7 +7,6 @@ import numpy as np
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Ints
 from beamish.kinds.window.firing import ask, fire
-from beamish.kinds.window.pairs_once import let_go
 from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
@@ -47,7 +46,7 @@ def _end_of_idle(step: Step, reaches: Reaches, idle: Ints) -> None:
     everything = np.ones(len(step.state.index["segment"]), dtype=bool)
     step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
     step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
-    for part in step.state.parts:
+    for part in step.parts:
         part.on_idle(reaches.keys(idle))
     reaches.forget(idle)
 
@@ -65,7 +64,10 @@ def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
     # (docs/rules/stages.md#steps-of-later-stages).
     open_ = ~table["closed"] & ~table["gone"]
     passed = open_ & (before < end) & (end <= now)
-    asked = table["asks_at_end"] & passed | let_go(step, open_ & ~expired)
+    asked = table["asks_at_end"] & passed
+    for part in step.parts:
+        let_go = part.on_progress(step, open_ & ~expired)
+        asked = asked if let_go is None else asked | let_go
     if came is not None:
         asked[came] = True
     ready = np.flatnonzero(asked & ~expired)

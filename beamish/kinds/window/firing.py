@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from beamish.contract.pane_columns import (
     EARLY,
     LATE,
-    MERGED_KIND,
     ON_TIME,
     RETRACTION_KIND,
     Block,
@@ -23,7 +22,6 @@ from beamish.kernels.buffers import cast, plain
 from beamish.kernels.order import ranks, sort_keys
 from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.output import Output
-from beamish.kinds.window.pairs_once import keep_rows, make_rows_alone_due
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 from beamish.kinds.window.window_table import WindowTable
@@ -47,31 +45,27 @@ def fire(step: Step, at: WindowIndices, expiring: Flags) -> None:
     options.trigger.on_fire_columns(table.trigger, at[~expiring], step.now())
     last = expiring | table.trigger.finished[at]
     timing = _timing(step, at)
-    rows = _RowsOfWindows(table, at)
     emitted = table["unemitted_rows"][at] > 0
-    if step.plan.gives_alone:
-        emitted[last] |= make_rows_alone_due(step, at[last])
     if options.on_time is OnTimeBehavior.FIRE_ALWAYS:
         emitted |= timing == ON_TIME
     if options.closing is ClosingBehavior.FIRE_ALWAYS:
         emitted |= last
-    if step.plan.signed:
-        empty = emitted & (table["net_rows"][at] == 0)
-        _take_back(step, rows, at[empty])
-        emitted &= ~empty
-    _emit(step, rows, at[emitted], timing[emitted], last[emitted])
-    rows.add_to(step.output)
+    firing = Firing(table, at, last, timing, emitted)
+    for part in step.parts:
+        part.on_fire(step, firing)
+    _emit(step, firing)
+    firing.add_to(step.output)
     table["unemitted_rows"][at] = 0
     table["unemitted_since_us"][at] = NEVER_US
     table["pane_time_us"][at] = NO_VALUE
     table["closed"][at[last]] = True
     table["touched"][at] = True
-    if step.plan.once is not None:
-        keep_rows(step, at, last)
-    forgets = at if options.discards and step.plan.once is None else at[last]
+    for part in step.parts:
+        part.after_fire(step, firing)
+    keeps_state = not options.discards or any(part.keeps_state for part in step.parts)
+    forgets = at[last] if keeps_state else at
     table["state_at"][forgets] = _new_states(step, len(forgets))
     table["values_at"][at[last]] = NO_ENTRY
-    step.table.inherited.remove(at[last])
 
 
 def ask(step: Step, at: WindowIndices) -> None:
@@ -80,10 +74,20 @@ def ask(step: Step, at: WindowIndices) -> None:
     fire(step, at[ready], np.zeros(int(ready.sum()), dtype=bool))
 
 
-class _RowsOfWindows:
-    """The rows of output of windows that fire together: in the order of the windows, per window as they are added."""
+class Firing:
+    """Windows that fire together, and their rows of output: in the order of the windows, per window as they are added.
 
-    def __init__(self, table: WindowTable, at: WindowIndices) -> None:
+    Attributes:
+        at: the windows, by end, then start.
+        last: bool, one per window: whether it is its last firing.
+        timing: int8, one per window: that of its pane.
+        emitted: bool, one per window: whether it gives a pane.
+    """
+
+    def __init__(
+        self, table: WindowTable, at: WindowIndices, last: Flags, timing: NDArray[np.int8], emitted: Flags
+    ) -> None:
+        self.at, self.last, self.timing, self.emitted = at, last, timing, emitted
         self._table = table
         self._place = np.full(len(table), NO_ENTRY, dtype=np.int64)
         self._place[at] = np.arange(len(at))
@@ -114,24 +118,27 @@ def _timing(step: Step, at: WindowIndices) -> NDArray[np.int8]:
     return np.where(late, LATE, np.where(step.progress(at) < end, EARLY, ON_TIME)).astype(np.int8)
 
 
-def _emit(step: Step, rows: _RowsOfWindows, at: WindowIndices, timing: NDArray[np.int8], last: Flags) -> None:
-    """Emit a pane for each window, each after the retractions of what it replaces."""
+def _emit(step: Step, firing: Firing) -> None:
+    """Emit a pane for each window that gives one, each after the retractions of what it replaces."""
     table, options = step.table, step.plan.options
+    emitted = firing.emitted
+    at, timing, last = firing.at[emitted], firing.timing[emitted], firing.last[emitted]
     # A suppress adds up accumulators, and takes the values when they come out.
     adds_up = step.plan.gives_accumulators
     values_at = table["state_at"][at] if adds_up else table.values.append(_extract(step, at))
-    if options.retracts:
-        # also where the pane itself is left out (docs/rules/panes.md#only-updated-panes)
-        _take_back_inherited(step, rows, at)
+    for part in step.parts:
+        part.on_panes(
+            step, firing, at
+        )  # also where the pane itself is left out (docs/rules/panes.md#only-updated-panes)
     if options.only_updated:
         changed = ~_same_values(step, table["values_at"][at], values_at) | ~table["has_pane"][at]
         at, timing, last, values_at = at[changed], timing[changed], last[changed], values_at[changed]
     pane_time = _pane_times(step, at)
     if options.retracts:
         replaced = at[table["has_pane"][at]]
-        rows.add(replaced, kind=RETRACTION_KIND, replaces=True, **last_panes(step, replaced))
+        firing.add(replaced, kind=RETRACTION_KIND, replaces=True, **last_panes(step, replaced))
     index, non_early = table["panes"][at], table["non_early_panes"][at]
-    rows.add(
+    firing.add(
         at,
         start_us=table["start_us"][at],
         end_us=table["end_us"][at],
@@ -163,34 +170,9 @@ def _pane_times(step: Step, at: WindowIndices) -> Ints:
     return np.where(repeats_time, step.table["last_pane_time_us"][at], times)
 
 
-def _take_back_inherited(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
-    """Retract the panes of windows merged away that these were to retract with their next pane, by (end, start)."""
-    inherited = step.table.inherited.remove(at)
-    order = np.lexsort((inherited["start_us"], inherited["end_us"]))
-    inherited = {name: column[order] for name, column in inherited.items()}
-    owners = inherited.pop("owner")
-    rows.add(owners, kind=RETRACTION_KIND, **inherited)
-    if step.plan.suppressed:  # gathered before there was a wait: they leave as if the windows merged now
-        bounds = {name: inherited[name] for name in ("start_us", "end_us")}
-        rows.add(owners, kind=MERGED_KIND, **bounds, **into_windows(step.table, owners))
-
-
 def into_windows(table: WindowTable, at: WindowIndices) -> dict[str, NDArray[Any]]:
     """The windows that others became part of, as output columns."""
     return {"into_start_us": table["start_us"][at], "into_end_us": table["end_us"][at]}
-
-
-def _take_back(step: Step, rows: _RowsOfWindows, at: WindowIndices) -> None:
-    """A window whose rows were all removed emits no pane; its last pane is retracted.
-
-    See docs/rules/stages.md#retractions-as-rows.
-    """
-    table = step.table
-    at = at[table["has_pane"][at]]
-    if step.plan.options.retracts:
-        rows.add(at, kind=RETRACTION_KIND, **last_panes(step, at))
-    table["has_pane"][at] = False
-    table["values_at"][at] = NO_ENTRY
 
 
 def last_panes(step: Step, at: WindowIndices) -> dict[str, NDArray[Any]]:

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from beamish.contract.drops import DUPLICATE, WINDOW_FINISHED
 from beamish.contract.keyed_windows import KeyedWindows
-from beamish.contract.pane_columns import MERGED_KIND, RETRACTION_KIND
+from beamish.contract.pane_columns import MERGED_KIND
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.error_context import naming_window
-from beamish.kinds.window.firing import into_windows, last_panes
+from beamish.kinds.window.firing import into_windows
 from beamish.kinds.window.keyed_windows import known_and_own
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
@@ -153,7 +153,7 @@ def _merge_parts(step: Step, open_: WindowIndices, meeting: Meeting, active: Fla
 
 
 def _merge(step: Step, m: TriggerMerge) -> None:
-    """Windows become one: their rows, clocks and triggers; the panes of those that vanish are retracted."""
+    """Windows become one: their rows, clocks and triggers."""
     table, options = step.table, step.plan.options
     merged = {
         "unemitted_rows": m.sum(table["unemitted_rows"]),
@@ -167,15 +167,11 @@ def _merge(step: Step, m: TriggerMerge) -> None:
     table.trigger.finished[m.into] = False
     for name, column in merged.items():
         table[name][m.into] = column
-    for part in step.state.parts:
-        part.on_merge(step, m)
-    vanish = m.part != m.into[m.of]
-    gone, heir = m.part[vanish], m.into[m.of][vanish]
+    gone, heir = m.vanished
     table["gone"][gone] = True
     table["touched"][gone] = True
-    step.table.inherited.pass_on(gone, heir, len(table))
-    if options.retracts:
-        _retract_vanished(step, gone, heir)
+    for part in step.parts:
+        part.on_merge(step, m)
     if step.plan.suppressed:
         bounds = {name: table[name][gone] for name in ("key_at", "start_us", "end_us")}
         step.output.add(len(gone), kind=MERGED_KIND, **bounds, **into_windows(table, heir))
@@ -195,20 +191,3 @@ def combine_states(plan: WindowPlan, states: pa.Table, groups: Groups) -> pa.Tab
         mine = [column.combine_chunks() for column in bound.state_of(states.columns)]
         columns.extend(bound.accumulation.combine(groups, mine))
     return pa.table(columns, schema=plan.state_schema)
-
-
-def _retract_vanished(step: Step, gone: WindowIndices, heir: WindowIndices) -> None:
-    """Retract the panes of windows that vanished, at once or with the next pane of ``heir``.
-
-    See docs/rules/windows.md#retractions-of-merged-windows.
-    """
-    table = step.table
-    has_pane = table["has_pane"][gone]
-    gone, heir = gone[has_pane], heir[has_pane]
-    order = np.lexsort((table["start_us"][gone], table["end_us"][gone]))
-    gone, heir = gone[order], heir[order]
-    panes = last_panes(step, gone)
-    if step.plan.options.retracts_at_merge:
-        step.output.add(len(gone), kind=RETRACTION_KIND, key_at=table["key_at"][gone], **panes)
-    else:
-        step.table.inherited.add({"owner": heir, **panes})

@@ -24,21 +24,19 @@ class Note:
         clocks: where they stand.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
-        numbered: number of rows that were given a number so far, where they are numbered.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
     """
 
     clocks: Clocks
     dropped: dict[str, int]
     span_us: int
-    numbered: int = 0
     held: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> Note:
         """Read it from JSON."""
         clocks = Clocks.of(about["clocks"])
-        return cls(clocks, about["dropped"], about["span_us"], about.get("numbered", 0), about.get("held"))
+        return cls(clocks, about["dropped"], about["span_us"], about.get("held"))
 
     def about(self, plan: WindowPlan, parts: Iterable[WindowPart]) -> dict[str, Any]:
         """As JSON; ``parts``: those of the shard."""
@@ -51,7 +49,6 @@ class Note:
             "span_us": self.span_us,
             **({} if self.held is None else {"held": self.held}),
             **{name: value for part in parts for name, value in (*part.lies.items(), *part.noted().items())},
-            **({"numbered": self.numbered} if plan.numbers_rows else {}),
         }
 
 

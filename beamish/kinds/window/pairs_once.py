@@ -1,133 +1,227 @@
 """Joins that give each pair once: what windows keep of rows when they fire, and what they let go of.
 
 See docs/rules/stages.md#each-pair-once. What is kept is in their accumulators (accumulations/base/pairs_once.py).
+
+columns:
+    keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where the join says for how long
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.accumulations.base.pairs_once import PairsOnce
+from beamish.accumulations.joins import Join
 from beamish.contract.drops import OUT_OF_RETENTION
+from beamish.contract.relation import Relation
+from beamish.contract.store import Store
+from beamish.errors import PipelineError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.kernels.buffers import numbers
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import INPUT, KEPT_BY, NUMBER
+from beamish.kinds.suppress.option import Suppress
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.firing import Firing
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
+from beamish.kinds.window.window_table import WindowTable
+from beamish.modes import AccumulationMode
 from beamish.triggers.trigger import NEVER_US, WindowIndices
+from beamish.windows.within import Within
+
+KEEPS_UNTIL = "keeps_until_us"
 
 
-def with_columns_of_pairs(step: Step, bundle: Bundle) -> Bundle:
-    """The bundle, with what a join must know of its rows: numbers that no other row of the shard has, and by which time they are kept."""
-    if step.plan.numbers_rows:
-        first, rows = step.state.note.numbered, bundle.table.num_rows
-        step.state.note.numbered += rows
-        bundle.table = bundle.table.append_column(NUMBER, pa.array(np.arange(first, first + rows, dtype=np.int64)))
-    if step.plan.once is not None and step.plan.once.dated:
-        bundle.table = bundle.table.append_column(KEPT_BY, pa.array(_kept_by_us(bundle)))
-    return bundle
+def joins_once(accumulations: Mapping[str, Accumulation]) -> Iterator[tuple[str, Join]]:
+    """The join that gives each pair once, with its name; it is the only accumulation of its stage."""
+    for name, one in accumulations.items():
+        if isinstance(one, Join) and one.once:
+            yield name, one
+
+
+def check_pairs_once(options: WindowOptions, takes: Sequence[Relation]) -> None:
+    """Check that a stage can give each pair once.
+
+    Raises:
+        PipelineError: it accumulates, rows are taken back, or a row whose match is looked for may be in several windows.
+    """
+    window = options.window
+    for name, join in joins_once(options.accumulations):
+        where = f"accumulate({name}={join!r})"
+        if any(relation.retracts for relation in takes):
+            raise PipelineError(
+                f"{where} over rows that are taken back: a pair that came once cannot be taken back; leave once=True out, or let the "
+                "stage before be accumulating() or discarding()"
+            )
+        if options.mode not in (None, AccumulationMode.DISCARDING):
+            raise PipelineError(
+                f"{where} with {options.mode}: its panes hold what came since the last one, so say .discarding(); or leave once=True out"
+            )
+        if window is None or window.windowings or not window.may_overlap:
+            continue
+        own = f"; if each row is in one, say overlaps = False in {type(window).__name__}"
+        own = own if type(window).__module__.partition(".")[0] != "beamish" else ""
+        if window.merging:
+            raise PipelineError(
+                f"{where} in {window!r}: a row may be in several windows that become one, in which it would meet others twice{own}"
+            )
+        if join.keeps_left or join.keeps_right:
+            raise PipelineError(
+                f"{where} in {window!r}: a row may be in several windows, of which none knows whether it met another in the others; "
+                f"use InnerJoin, or windows that do not overlap{own}"
+            )
+
+
+def check_pairs_once_suppressed(options: WindowOptions, suppress: Suppress) -> None:
+    """Check that nothing holds the panes of a join that gives each pair once.
+
+    Raises:
+        PipelineError: a suppress does.
+    """
+    for name, join in joins_once(options.accumulations):
+        raise PipelineError(
+            f"suppress({suppress.until!r}) over accumulate({name}={join!r}): each pair comes once, so there is nothing to hold back; leave "
+            "the suppress or once=True out"
+        )
+
+
+def describe_pairs_once(join: Join, options: WindowOptions) -> str:
+    """When a pair comes, and what is kept, for explain."""
+    window = options.window
+    several = window is not None and window.may_overlap and not isinstance(window, Within)  # where a pair is in one
+    words = "each comes once, when its second row does" + ", in the first window that took both" * several
+    if window is not None and window.merging:
+        words += " or their windows merge"
+    alone = [name for name, comes in ((join.left, join.keeps_left), (join.right, join.keeps_right)) if comes]
+    if alone:
+        words += (
+            f"; a row of {' or '.join(alone)} without a match comes once, in the last pane or when it is no longer kept"
+        )
+    limits = [f"the latest {rows} rows of {name}" for name, rows in join.keep_rows.items()]
+    limits += [f"rows of {name} until the watermark is {kept} past them" for name, kept in join.keep_for.items()]
+    of_all = f"; a key and window keeps {' and '.join(limits)}" if limits else "; a window keeps its rows"
+    return words + of_all
+
+
+class PairsOncePart(WindowPart):
+    """Keeps the rows of a join that gives each pair once.
+
+    Args:
+        join: the only accumulation of the stage.
+        numbered: number of rows of the shard that were given a number so far.
+    """
+
+    keeps_state = True
+
+    def __init__(self, join: PairsOnce, numbered: int = 0) -> None:
+        self._join, self._numbered = join, numbered
+        self._for_some_time = any(keeps.for_us is not None for keeps in join.keeps)
+        self.columns = {KEEPS_UNTIL: ("int64", NEVER_US)} if self._for_some_time else {}
+        self.waits_for_end = join.gives_alone
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> PairsOncePart | None:
+        return cls(plan.join) if isinstance(plan.join, PairsOnce) else None
+
+    def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> PairsOncePart:
+        return PairsOncePart(self._join, about.get("numbered", 0))
+
+    def noted(self) -> Mapping[str, Any]:
+        return {"numbered": self._numbered} if self._join.numbered else {}
+
+    def prepare(self, step: Step, bundle: Bundle) -> None:
+        """Give rows numbers that no other row of the shard has, and by which time they are kept."""
+        if self._join.numbered:
+            first, self._numbered = self._numbered, self._numbered + bundle.table.num_rows
+            own = pa.array(np.arange(first, self._numbered, dtype=np.int64))
+            bundle.table = bundle.table.append_column(NUMBER, own)
+        if self._join.dated:
+            bundle.table = bundle.table.append_column(KEPT_BY, pa.array(_kept_by_us(bundle)))
+
+    def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        """Drop the entries of rows that are older than what is kept of their input."""
+        if not self._for_some_time or not len(entries.row):
+            return entries
+        old = np.zeros(bundle.table.num_rows, dtype=bool)
+        which = numbers(bundle.table[INPUT].combine_chunks())
+        for side, keeps in zip(self._join.sides, self._join.keeps, strict=True):
+            if keeps.for_us is not None:
+                old |= (which == side.number) & (keeps.until_us(_kept_by_us(bundle)) <= step.watermark_us)
+        drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
+        return entries.only(~old[entries.row])
+
+    def ordered(self, step: Step, groups: Groups, target: WindowIndices) -> Groups:
+        """By the ends of their windows, then the starts: a pair comes in the first that takes both of its rows."""
+        if not self._join.numbered:
+            return groups
+        at = target[groups.first()]
+        place = np.empty(groups.count, dtype=np.int64)
+        place[np.lexsort((step.table["start_us"][at], step.table["end_us"][at]))] = np.arange(groups.count)
+        return Groups(place[groups.of], groups.count)
+
+    def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
+        if self._join.cuts:
+            self._cut(step, at)
+
+    def on_fire(self, step: Step, firing: Firing) -> None:
+        """Rows without a match come with the last pane."""
+        if self._join.gives_alone:
+            at = firing.at[firing.last]
+            state = self._join.of_last_pane(_state(step, at))
+            _set_state(step, at, state)
+            firing.emitted[firing.last] |= self._join.has_due(state)
+
+    def after_fire(self, step: Step, firing: Firing) -> None:
+        """The pairs that were due are not; the rows stay, unless it was for the last time."""
+        stays = firing.at[~firing.last]
+        _set_state(step, stays, self._join.after_pane(_state(step, stays)))
+        if self._for_some_time:
+            step.table[KEEPS_UNTIL][firing.at[firing.last]] = NEVER_US
+
+    def on_progress(self, step: Step, open_: Flags) -> Flags | None:
+        """Let go of rows that the watermark has passed; those without a match are rows that come now."""
+        table = step.table
+        if not self._for_some_time:
+            return None
+        at = np.flatnonzero(open_ & (table[KEEPS_UNTIL] <= step.watermark_us))
+        if not len(at):
+            return None
+        alone = self._cut(step, at)
+        table["touched"][at] = True
+        at, alone = at[alone > 0], alone[alone > 0]
+        table["unemitted_rows"][at] += alone
+        table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
+        step.plan.options.trigger.on_rows_columns(table.trigger, at, alone, step.now())
+        asked = np.zeros(len(open_), dtype=bool)
+        asked[at] = True
+        return asked
+
+    def due_us(self, table: WindowTable, at: WindowIndices) -> Ints | None:
+        return table[KEEPS_UNTIL][at] if self._for_some_time else None
+
+    def _cut(self, step: Step, at: WindowIndices) -> Ints:
+        """Windows let go of rows; how many went without a match: int64, one per window."""
+        state, alone = self._join.cut(_state(step, at), step.watermark_us)
+        _set_state(step, at, state)
+        if self._for_some_time:
+            step.table[KEEPS_UNTIL][at] = self._join.kept_until_us(state)
+        return alone
 
 
 def _kept_by_us(bundle: Bundle) -> Ints:
     """The event times by which rows are kept; of those that have none the end of time."""
     return np.where(bundle.time_us == NO_VALUE, END_OF_TIME_US, bundle.time_us)
-
-
-def in_order_of_windows(step: Step, groups: Groups, target: Ints) -> Groups:
-    """Groups numbered by the ends of their windows, then the starts: a pair comes in the first that takes both of its rows.
-
-    Args:
-        step: the step.
-        groups: of entries that are in one window.
-        target: intp, one per entry: the window.
-    """
-    at = target[groups.first()]
-    place = np.empty(groups.count, dtype=np.int64)
-    place[np.lexsort((step.table["start_us"][at], step.table["end_us"][at]))] = np.arange(groups.count)
-    return Groups(place[groups.of], groups.count)
-
-
-def drop_no_longer_kept(step: Step, bundle: Bundle, entries: Entries) -> Entries:
-    """Drop the entries of rows that are older than what is kept of their input; gives the rest."""
-    once = step.plan.once
-    if once is None or not step.plan.cuts or not len(entries.row):
-        return entries
-    old = np.zeros(bundle.table.num_rows, dtype=bool)
-    which = numbers(bundle.table[INPUT].combine_chunks())
-    for side, keeps in zip(once.sides, once.keeps, strict=True):
-        if keeps.for_us is not None:
-            old |= (which == side.number) & (keeps.until_us(_kept_by_us(bundle)) <= step.watermark_us)
-    drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
-    return entries.only(~old[entries.row])
-
-
-def cut_to_what_is_kept(step: Step, at: WindowIndices) -> None:
-    """Windows that took rows let go of those that are no longer kept."""
-    once = step.plan.once
-    if once is not None and once.cuts:
-        _cut(step, once, at)
-
-
-def let_go(step: Step, open_: Flags) -> Flags:
-    """Open windows let go of rows that the watermark has passed; those without a match are rows that come now.
-
-    Args:
-        step: the step, in which the watermark has moved.
-        open_: bool, one per window of the table: whether it is open.
-
-    Returns:
-        bool, one per window of the table: whether rows without a match went, so that it is asked.
-    """
-    table, once = step.table, step.plan.once
-    asked = np.zeros(len(open_), dtype=bool)
-    if once is None or not step.plan.cuts:
-        return asked
-    at = np.flatnonzero(open_ & (table["keeps_until_us"] <= step.watermark_us))
-    if not len(at):
-        return asked
-    alone = _cut(step, once, at)
-    table["touched"][at] = True
-    at, alone = at[alone > 0], alone[alone > 0]
-    table["unemitted_rows"][at] += alone
-    table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
-    step.plan.options.trigger.on_rows_columns(table.trigger, at, alone, step.now())
-    asked[at] = True
-    return asked
-
-
-def make_rows_alone_due(step: Step, at: WindowIndices) -> Flags:
-    """Rows without a match come with the last pane of windows; whether a pair is due in each: bool."""
-    once = _join(step)
-    state = once.of_last_pane(_state(step, at))
-    _set_state(step, at, state)
-    return once.has_due(state)
-
-
-def keep_rows(step: Step, at: WindowIndices, last: Flags) -> None:
-    """Windows have fired: the pairs that were due are not, the rows stay, unless it was for the last time (bool, one per window)."""
-    stays = at[~last]
-    _set_state(step, stays, _join(step).after_pane(_state(step, stays)))
-    if step.plan.cuts:
-        step.table["keeps_until_us"][at[last]] = NEVER_US
-
-
-def _cut(step: Step, once: PairsOnce, at: WindowIndices) -> Ints:
-    """Windows let go of rows; how many went without a match: int64, one per window."""
-    state, alone = once.cut(_state(step, at), step.watermark_us)
-    _set_state(step, at, state)
-    if step.plan.cuts:
-        step.table["keeps_until_us"][at] = once.kept_until_us(state)
-    return alone
-
-
-def _join(step: Step) -> PairsOnce:
-    assert step.plan.once is not None  # noqa: S101 - asked only of such a join
-    return step.plan.once
 
 
 def _state(step: Step, at: WindowIndices) -> list[pa.Array]:

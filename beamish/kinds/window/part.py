@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from beamish.contract.kept import KeyedTable
 from beamish.contract.store import Store
-from beamish.kernels.arrays import Ints
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
 from beamish.triggers.trigger import WindowIndices
 
@@ -27,6 +27,7 @@ Step: TypeAlias = Any
 Bundle: TypeAlias = Any
 Entries: TypeAlias = Any
 Merge: TypeAlias = Any
+Firing: TypeAlias = Any
 Table: TypeAlias = Any
 
 
@@ -36,14 +37,20 @@ class WindowPart:
     Attributes:
         columns: stored beside each window.
         lies: metadata by which windows are cut into segments, or are due; if it differs, all segments are written anew.
+        companions: stored beside windows, any number for each (tables/working_table.py).
         by_key: whether windows are cut into segments by their keys, by ``segments``.
         reads_times: whether it asks for the earliest or the latest event time of slices of rows.
+        keeps_state: whether a firing leaves windows their accumulators, unless it is the last, under discarding too.
+        waits_for_end: whether the last pane of a window may have something new though no row is.
     """
 
     columns: Mapping[str, tuple[str, Any]] = {}
     lies: Mapping[str, Any] = {}
+    companions: Mapping[str, tuple[str, Any]] = {}
     by_key: bool = False
     reads_times: ClassVar[bool] = False
+    keeps_state: ClassVar[bool] = False
+    waits_for_end: bool = False
 
     @classmethod
     def of(cls, plan: Plan) -> WindowPart | None:
@@ -82,9 +89,31 @@ class WindowPart:
 
     # Rows that come
 
+    def prepare(self, step: Step, bundle: Bundle) -> None:
+        """Add columns to rows that came, before they have windows."""
+
     def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
         """Drop entries, with a reason, before their windows are looked for; returns the others."""
         return entries
+
+    def ordered(self, step: Step, groups: Groups, target: WindowIndices) -> Groups:
+        """The groups of entries, numbered otherwise; ``target``: per entry its window."""
+        return groups
+
+    def refused(
+        self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices, *, state: pa.Table
+    ) -> Flags | None:
+        """Drop entries that their windows cannot have, and say which: bool, one each; None: none.
+
+        Args:
+            step: the step.
+            bundle: their rows.
+            entries: those that are to be added.
+            groups: of the entries, one per window.
+            at: the windows.
+            state: what their accumulators become by that.
+        """
+        return None
 
     def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
         """Entries were added to the windows ``at``; ``groups``: of the entries, one per window."""
@@ -99,6 +128,24 @@ class WindowPart:
 
     def on_merge(self, step: Step, merge: Merge) -> None:
         """Windows have become one."""
+
+    def on_fire(self, step: Step, firing: Firing) -> None:
+        """Windows fire: say which give a pane (firing.py)."""
+
+    def on_panes(self, step: Step, firing: Firing, at: WindowIndices) -> None:
+        """The windows ``at``, of those that fire, give panes, after the rows that are added to ``firing`` here."""
+
+    def after_fire(self, step: Step, firing: Firing) -> None:
+        """Windows have fired."""
+
+    def on_progress(self, step: Step, open_: Flags) -> Flags | None:
+        """The watermark, or what else windows end by, has moved: which windows of the table are asked; None: none.
+
+        Args:
+            step: the step.
+            open_: bool, one per window of the table: whether it is open, and stays so.
+        """
+        return None
 
     def over_us(self, table: Table, at: WindowIndices) -> Ints | None:
         """The watermark at which windows are over, before their end; None: that is not for it to say."""

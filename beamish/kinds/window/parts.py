@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from beamish.kinds.window.forgetting import ForgettingPart
+from beamish.kinds.window.merged_panes import MergedPanesPart
+from beamish.kinds.window.pairs_once import PairsOncePart
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.removals import RemovalsPart
 from beamish.kinds.window.retention import RetentionPart
 from beamish.kinds.window.timestamps import TimestampsPart
 
-PARTS: tuple[type[WindowPart], ...] = (RetentionPart, TimestampsPart, ForgettingPart)
+PARTS: tuple[type[WindowPart], ...] = (
+    RetentionPart,
+    PairsOncePart,
+    RemovalsPart,
+    TimestampsPart,
+    ForgettingPart,
+    MergedPanesPart,
+)
 
 
 def parts_of(plan: WindowPlan) -> tuple[WindowPart, ...]:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.accumulations.base.pairs_once import PairsOnce
 from beamish.contract.columns import merged_inputs
 from beamish.contract.conditions import columns_of_where, filtered
 from beamish.contract.relation import Relation
@@ -259,26 +258,6 @@ class WindowPlan:
         """The join, which is then the only accumulation, and whose panes come out as one row per pair."""
         only = self.accumulations[0].bound if self.accumulations else None
         return only if only is not None and only.explodes else None
-
-    @property
-    def once(self) -> PairsOnce | None:
-        """The join that gives each pair once; what it keeps of rows stays when a pane is out."""
-        return self.join if isinstance(self.join, PairsOnce) else None
-
-    @property
-    def numbers_rows(self) -> bool:
-        """Whether rows are numbered in their shard, to be known again in several windows."""
-        return self.once is not None and self.once.numbered
-
-    @property
-    def cuts(self) -> bool:
-        """Whether windows let go of rows as the watermark moves."""
-        return self.once is not None and any(keeps.for_us is not None for keeps in self.once.keeps)
-
-    @property
-    def gives_alone(self) -> bool:
-        """Whether a last pane may hold rows that are not new."""
-        return self.once is not None and self.once.gives_alone
 
     @cached_property
     def output_schema(self) -> pa.Schema:

@@ -21,12 +21,12 @@ from beamish.kernels.identity import identity
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.kinds.deduplicate.words import check_deduplication
 from beamish.kinds.suppress.option import Suppress
-from beamish.kinds.window.check_pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.check_row_windows import check_numbering
 from beamish.kinds.window.check_suppressed import behind_us, check_closes, check_in_time, check_suppress, measured
 from beamish.kinds.window.forgetting import check_forgetting
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.pairs_once import check_pairs_once, check_pairs_once_suppressed, joins_once
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.planning import make_plan
 from beamish.kinds.window.relation import gives

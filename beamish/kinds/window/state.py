@@ -181,15 +181,16 @@ class State:
         """At what something is due in each of these windows: the watermark, or reach; the clock; the watermark, where it goes by reach."""
         end = table["end_us"][rows]
         # The end is due though nothing asks there: an empty pane at expiry is on time only if its step passes the end too.
-        waits = table["asks_at_end"][rows] | self.plan.options.gives_empty_panes | self.plan.gives_alone
+        gives_empty = self.plan.options.gives_empty_panes or any(part.waits_for_end for part in self.parts)
+        waits = table["asks_at_end"][rows] | gives_empty
         waits &= ~table["closed"][rows] & (end > progress)
         due = np.where(waits, end, self.plan.expiry_us(end))
+        never = kept = np.full(len(rows), NEVER_US)
         for part in self.parts:
             due_us = part.due_us(table, rows)
-            due = due if due_us is None else np.minimum(due, due_us)
-        kept = table["keeps_until_us"][rows] if self.plan.cuts else np.full(len(rows), NEVER_US)
+            kept = kept if due_us is None else np.minimum(kept, due_us)
         if not self.plan.counts_rows:
-            due, kept = np.minimum(due, kept), np.full(len(rows), NEVER_US)
+            due, kept = np.minimum(due, kept), never
         wake = np.full(len(rows), NEVER_US)
         if self.plan.options.trigger.needs_clock:
             open_ = np.flatnonzero(~table["closed"][rows])

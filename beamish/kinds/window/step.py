@@ -29,7 +29,7 @@ class Mark:
     """Where a step stood: copies of what changes in place."""
 
     columns: Columns
-    inherited: Columns
+    companions: Columns
     read: frozenset[int]
     output: int
     dropped: dict[str, int]
@@ -41,6 +41,7 @@ class Step:
     """What a step works on.
 
     Attributes:
+        parts: those of the state.
         windows: those it has read, changed and made.
         table: the same as a table.
         drops: the rows that it drops.
@@ -60,6 +61,7 @@ class Step:
         self.output = Output(plan, self.drops)
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
+        self.parts = state.parts
         self.reaches = state.reaches
         self.taken = 0
         self.late_by_us: int | None = None
@@ -89,7 +91,7 @@ class Step:
 
     def over_us(self, at: WindowIndices) -> Ints | None:
         """The watermark at which windows are over, before their end; None: none is."""
-        each = [over for part in self.state.parts if (over := part.over_us(self.table, at)) is not None]
+        each = [over for part in self.parts if (over := part.over_us(self.table, at)) is not None]
         return np.minimum.reduce(each) if each else None
 
     def begin_part(self) -> None:
@@ -101,14 +103,14 @@ class Step:
     def mark(self) -> Mark:
         """Where it stands, for ``go_back``; pools only grow, and are left as they are."""
         columns = {name: column.copy() for name, column in self.table.columns.items()}
-        inherited = {name: column.copy() for name, column in self.table.inherited.columns.items()}
+        companions = {name: column.copy() for name, column in self.table.companion_rows.columns.items()}
         counts = dict(self.state.note.dropped), self.taken, self.late_by_us
-        return Mark(columns, inherited, frozenset(self.windows.read), self.output.mark(), *counts)
+        return Mark(columns, companions, frozenset(self.windows.read), self.output.mark(), *counts)
 
     def go_back(self, mark: Mark) -> None:
         """Be as it was; also what was read since is not read any more."""
         self.table.columns.update({name: column.copy() for name, column in mark.columns.items()})
-        self.table.inherited.columns = {name: column.copy() for name, column in mark.inherited.items()}
+        self.table.companion_rows.columns = {name: column.copy() for name, column in mark.companions.items()}
         self.output.go_back(mark.output)
         self.windows.read = set(mark.read)
         self.drops.counted.clear()

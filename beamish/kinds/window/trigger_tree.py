@@ -86,10 +86,13 @@ class TriggerMerge:
         of: intp[p], for each part the number of its result.
         into: intp[r], the results' indices.
         groups: the parts by result.
+        vanished: the parts that are gone, and for each its result.
     """
 
     def __init__(self, part: NDArray[np.intp], of: NDArray[np.intp], into: NDArray[np.intp]) -> None:
         self.part, self.of, self.into = part, of, into
+        vanish = part != into[of]
+        self.vanished = part[vanish], into[of][vanish]
         self.groups = Groups(of, len(into))
 
     def any(self, column: Any) -> Any:

@@ -17,7 +17,6 @@ stored columns (one entry per window; ``_us``: int64, microseconds since the epo
     timing              int8: of the last pane (TIMINGS)
     last_pane_time_us   timestamp of the last pane under a combiner
     asks_at_end         bool: it is asked when its progress passes its end
-    keeps_until_us      the least watermark at which a row of it is no longer kept, or NEVER_US; where a join says for how long
     trigger.../...      the trigger tree's (trigger_tree.py)
     ...                 those of the parts (parts.py)
 working columns:
@@ -66,20 +65,10 @@ STORED_COLUMNS: Declared = {
     "last_pane_time_us": ("int64", NO_VALUE),
     "asks_at_end": ("bool", False),
 }
-_CUT_COLUMNS: Declared = {"keeps_until_us": ("int64", NEVER_US)}
 _WORKING_COLUMNS: Declared = {
     "group": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
     "ids_at": ("int64", NO_ENTRY),
-}
-_INHERITED_COLUMNS: Declared = {
-    "start_us": ("int64", 0),
-    "end_us": ("int64", 0),
-    "timing": ("int8", 0),
-    "index": ("int64", 0),
-    "on_time_index": ("int64", 0),
-    "is_first": ("bool", False),
-    "pane_time_us": ("int64", 0),
 }
 
 
@@ -90,17 +79,15 @@ class WindowTable(WorkingTable):
         plan: the stage's plan.
         instead: values of columns that are set instead of read from stored windows.
         missing: values of columns that stored windows lack.
-
-    Attributes:
-        inherited: live panes of windows merged away (WITH_NEXT_PANE), owned by the merged window and retracted right before its next pane.
     """
+
+    companion_rows: Companions
 
     def __init__(
         self, plan: WindowPlan, *, instead: Mapping[str, Any] | None = None, missing: Mapping[str, Any] | None = None
     ) -> None:
         self._plan, self._instead, self._missing = plan, instead or {}, missing or {}
         kept: Declared = {name: column for part in plan.parts for name, column in part.columns.items()}
-        kept = {**kept, **(_CUT_COLUMNS if plan.cuts else {})}
         self.keys, self.state = Pool(plan.key_schema), Pool(plan.state_schema)
         self.values, self.ids = Pool(plan.value_schema), Pool(plan.ids_schema)
         pools = {"key.": ("key_at", self.keys), "state.": ("state_at", self.state)}
@@ -109,7 +96,8 @@ class WindowTable(WorkingTable):
         trigger = plan.options.trigger
         super().__init__({**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}, _WORKING_COLUMNS, pools)
         self.trigger = TriggerState(trigger, self.columns)
-        self.companion_rows = self.inherited = Companions(_INHERITED_COLUMNS, "live.", self.values)
+        companions = {name: column for part in plan.parts for name, column in part.companions.items()}
+        self.companion_rows = Companions(companions, "live.", self.values)
 
     def read(self, stored: pa.Table, segment: Ints) -> Ints:
         at = super().read(stored, segment)

@@ -13,8 +13,8 @@ from beamish.kernels.formulas import shown_formulas
 from beamish.kernels.reserved import has_no_event_time
 from beamish.kinds.deduplicate.option import FOREVER
 from beamish.kinds.deduplicate.words import describe_deduplication
-from beamish.kinds.window.check_pairs_once import describe_pairs_once, joins_once
 from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.pairs_once import describe_pairs_once, joins_once
 from beamish.kinds.window.plan import WindowPlan
 from beamish.modes import ClosingBehavior, OnTimeBehavior, TimestampCombiner
 from beamish.watermarks import NoWatermark

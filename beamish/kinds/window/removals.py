@@ -1,6 +1,6 @@
-"""Removals of rows that their window does not hold (docs/rules/changelogs.md#unmatched-removals).
+"""Rows that take others back: removals that their window does not hold, and windows that lost all their rows.
 
-Rows come before removals, so what is left over when both are accumulated tells: a row that an accumulation keeps fewer than no
+See docs/rules/changelogs.md#unmatched-removals and docs/rules/stages.md#retractions-as-rows. Rows come before removals, so what is left over when both are accumulated tells: a row that an accumulation keeps fewer than no
 times, or a window with fewer rows than none. That is seldom, and only then it is looked for which removals they are.
 """
 
@@ -12,16 +12,57 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.retractable import Multiset
-from beamish.kernels.arrays import Flags, Ints
+from beamish.contract.drops import UNMATCHED_REMOVAL
+from beamish.contract.pane_columns import RETRACTION_KIND
+from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.buffers import numbers, pick, plain
 from beamish.kernels.groups import Groups
 from beamish.kernels.lists import items_of
 from beamish.kernels.order import Key, is_orderable, ranks, sort_keys, sort_order
 from beamish.kinds.window.bundle import Bundle
+from beamish.kinds.window.drops import drop_from_windows
+from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.firing import Firing, last_panes
+from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.step import Step
+from beamish.triggers.trigger import WindowIndices
 
 
-def unmatched(
+class RemovalsPart(WindowPart):
+    """Drops removals without a row that they remove, and retracts the panes of windows that lost all their rows."""
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> RemovalsPart | None:
+        return cls() if plan.signed else None
+
+    def refused(
+        self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices, *, state: pa.Table
+    ) -> Flags | None:
+        held = step.table["net_rows"][at]
+        lost = _unmatched(step.plan, bundle, entries.row, groups, state=state, held=held)
+        if lost is None or not lost.any():
+            return None
+        drop_from_windows(step, bundle, entries.only(lost), UNMATCHED_REMOVAL)
+        return lost
+
+    def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
+        step.table["net_rows"][at] += groups.sum(bundle.signs[entries.row])
+
+    def on_fire(self, step: Step, firing: Firing) -> None:
+        """A window without rows gives no pane; its last one is retracted."""
+        table = step.table
+        empty = firing.emitted & (table["net_rows"][firing.at] == 0)
+        firing.emitted &= ~empty
+        at = firing.at[empty]
+        at = at[table["has_pane"][at]]
+        if step.plan.options.retracts:
+            firing.add(at, kind=RETRACTION_KIND, **last_panes(step, at))
+        table["has_pane"][at] = False
+        table["values_at"][at] = NO_ENTRY
+
+
+def _unmatched(
     plan: WindowPlan, bundle: Bundle, entry: Ints, groups: Groups, *, state: pa.Table, held: Ints
 ) -> Flags | None:
     """Which entries are removals without a row that they remove: bool, one per entry; None: none is.
@@ -35,7 +76,7 @@ def unmatched(
         held: int64, one per window: the rows that it held before.
     """
     keepers = [bound for bound in plan.in_state if isinstance(bound.accumulation, Multiset)]
-    keepers = keepers if plan.keeper is None else [plan.keeper]
+    keepers = list(plan.in_state[len(plan.accumulations) :]) or keepers
     if not keepers:
         return _too_many(plan, bundle, entry, groups, held)
     for bound in keepers:
