@@ -19,11 +19,10 @@ from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.lookup import find, load_targets
 from beamish.kinds.window.merging import find_merging, load_what_may_merge
-from beamish.kinds.window.numbers import advance, count_rows, load_passed, rows_again
+from beamish.kinds.window.numbers import advance, count_rows, load_passed
 from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.row_errors import add_without_errors, entries_without_errors
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.window_duplicates import drop_remembered, take_ids
 from beamish.triggers.trigger import WindowIndices
 
 _NO_WINDOWS: WindowIndices = np.empty(0, dtype=np.intp)
@@ -34,29 +33,24 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     bundle = Bundle.read(step.plan, payloads)
     for part in step.parts:
         part.prepare(step, bundle)
-    key_at = step.table.keys.append(bundle.keys)
+    bundle.key_at = step.table.keys.append(bundle.keys)
     if step.reaches is not None:
-        _add_counted(step, step.reaches, bundle, key_at)
+        _add_counted(step, step.reaches, bundle)
         return
     timed = timed_rows(bundle)
-    drop_untimed(step, bundle, key_at, timed)
-    entries = drop_remembered(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, key_at, timed)))
-    came = _add_entries(step, bundle, entries)
+    drop_untimed(step, bundle, timed)
+    came = _add_entries(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, timed)))
     ask_or_end(step, came)
     for part in step.parts:
         part.after_rows(step, came)
 
 
-def _add_counted(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> None:
+def _add_counted(step: Step, reaches: Reaches, bundle: Bundle) -> None:
     """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
     step.begin_part()
-    counted = count_rows(step, reaches, bundle, key_at)
-    entries = _in_time(step, bundle, entries_without_errors(step, bundle, key_at, counted))
-    if step.plan.counts_brought:
-        again = rows_again(step, bundle, key_at, np.isin(np.arange(len(key_at)), entries.row))
-        entries, counted = entries.only(~again[entries.row]), counted & ~again
-    came = _add_entries(step, bundle, entries)
-    load_passed(step, reaches, advance(step, reaches, bundle, counted))
+    counted = count_rows(step, reaches, bundle)
+    came = _add_entries(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, counted)))
+    load_passed(step, reaches, advance(step, reaches, bundle))
     pass_ends(step, came)
     for part in step.parts:
         part.after_rows(step, came)
@@ -127,7 +121,6 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
     table["unemitted_rows"][at] += rows
     table["unemitted_since_us"][at] = np.minimum(table["unemitted_since_us"][at], step.progress(at))
     table["touched"][at] = True
-    take_ids(step, bundle, entries, groups, at)
     for part in step.parts:
         part.on_rows(step, bundle, entries, groups, at)
     step.plan.options.trigger.on_rows_columns(table.trigger, at, rows, step.now())

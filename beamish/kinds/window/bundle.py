@@ -14,7 +14,9 @@ from beamish.instants import NO_TIME_US
 from beamish.kernels.arrays import NO_VALUE, Ints
 from beamish.kernels.codes import normalise
 from beamish.kernels.groups import Groups
+from beamish.kernels.order import Key
 from beamish.kernels.reserved import EVENT_TIME, FIRST, LAST, ROWS, SIGN, SLICE
+from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.window.packing import unpack
 from beamish.kinds.window.plan import WindowPlan
 
@@ -32,6 +34,7 @@ class Bundle:
         place: int64[n]: where each stands in what windows are cut of: ``time_us``, or its number (numbers.py).
         group: int64[n]: where rows are counted, the group (reaches.py) in which each is; else nothing.
         rows: int64[n], number of rows that each stands for.
+        key_at: int64[n]: where the key of each is in the window table's pool; set when it comes in.
         signs: int64[n], by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
         first_us, last_us: int64[n], microseconds since the epoch: their earliest and latest event time.
         untimed: rows without event time (empty where they were only counted).
@@ -51,6 +54,7 @@ class Bundle:
     untimed_rows: int
     out_of_range_rows: int = 0
     place: Ints = attrs.field(default=attrs.Factory(lambda bundle: bundle.time_us, takes_self=True))
+    key_at: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
     group: Ints = attrs.field(factory=lambda: np.empty(0, dtype=np.int64))
 
     @classmethod
@@ -73,6 +77,18 @@ class Bundle:
         one = np.ones(len(time), dtype=np.int64)
         signs = table[SIGN].to_numpy().astype(np.int64) if plan.signed else one
         return cls(plan, table, plan_keys(plan, table), time, one, signs, time, time, untimed, untimed.num_rows)
+
+    @property
+    def times(self) -> list[Ints]:
+        """The keys by which rows come first: their event times, and before these the numbers that they bring."""
+        numbering = self.plan.numbering
+        brought = numbering is not None and numbering.numbered_by is not None
+        return [self.place, self.time_us] if brought else [self.time_us]
+
+    def first_come(self, at: Ints, by: Sequence[Key]) -> Ints:
+        """Some rows in the order in which they count, by keys and then by their columns: their places in ``at``."""
+        read = {*self.plan.options.id_columns, *(name for bound in self.plan.accumulations for name in bound.columns)}
+        return first_come(at, by, self.table.select(list(self.plan.columns)), read)
 
     def accumulate(self, entry: Ints, groups: Groups, before: pa.Table | None) -> pa.Table:
         """Add entries to accumulators, group by group.

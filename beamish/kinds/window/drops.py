@@ -46,13 +46,12 @@ def timed_rows(bundle: Bundle) -> Flags:
     return timed | (bundle.time_us == NO_TIME_US) if bundle.plan.takes_untimed_panes else timed
 
 
-def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None:
+def drop_untimed(step: Step, bundle: Bundle, timed: Flags) -> None:
     """Drop the rows without event time, and those whose event time is out of range.
 
     Args:
         step: the step they came in.
         bundle: the rows.
-        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
         timed: bool, one per row of the bundle: whether its event time is in range.
     """
     keys = plan_keys(step.plan, bundle.untimed)
@@ -60,7 +59,7 @@ def drop_untimed(step: Step, bundle: Bundle, key_at: Ints, timed: Flags) -> None
     step.drops.count(EVENT_TIME_OUT_OF_RANGE, bundle.out_of_range_rows)
     if not timed.all():
         rows = bundle.table.filter(pa.array(~timed))
-        _drop_from_no_window(step, rows, int(bundle.rows[~timed].sum()), key_at[~timed], EVENT_TIME_OUT_OF_RANGE)
+        _drop_from_no_window(step, rows, int(bundle.rows[~timed].sum()), bundle.key_at[~timed], EVENT_TIME_OUT_OF_RANGE)
 
 
 def drop_from_windows(step: Step, bundle: Bundle, entries: Entries, reason: int) -> None:
@@ -99,22 +98,19 @@ def _note_latest(step: Step, time_us: Ints) -> None:
         step.late_by_us = late_by_us if step.late_by_us is None else max(step.late_by_us, late_by_us)
 
 
-def drop_rows(
-    step: Step, bundle: Bundle, key_at: Ints, rows: Flags, reason: int, *, messages: Sequence[str] | None = None
-) -> None:
+def drop_rows(step: Step, bundle: Bundle, rows: Flags, reason: int, *, messages: Sequence[str] | None = None) -> None:
     """Drop rows that are in no window.
 
     Args:
         step: the step they came in.
         bundle: the rows.
-        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
         rows: bool, one per row of the bundle: whether it is dropped.
         reason: why.
         messages: what was raised with each that is dropped.
     """
     if rows.any():
         _drop_from_no_window(
-            step, bundle.table.filter(pa.array(rows)), int(rows.sum()), key_at[rows], reason, messages=messages
+            step, bundle.table.filter(pa.array(rows)), int(rows.sum()), bundle.key_at[rows], reason, messages=messages
         )
 
 

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from beamish.contract.keyed_windows import KeyedWindows
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.error_context import naming_key
@@ -31,25 +32,28 @@ class Entries:
     end_us: Ints
     key_at: Ints
 
+    def within(self, windows: KeyedWindows) -> Entries:
+        """The same, each in another window."""
+        return attrs.evolve(self, start_us=windows.start_us, end_us=windows.end_us)
+
     def only(self, kept: Flags) -> Entries:
         """Those for which ``kept`` holds."""
         return Entries(self.row[kept], self.start_us[kept], self.end_us[kept], self.key_at[kept])
 
 
-def entries_of(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Entries:
+def entries_of(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
     """Put a bundle's rows into windows of their own.
 
     Args:
         step: the step they came in.
         bundle: the rows.
-        key_at: int64, one per row of the bundle: where its key is in the window table's pool.
         windowed: bool, one per row of the bundle: the rows to take.
     """
     own = bundle.table.select(list(step.plan.window.columns))
     if windowed.all():
-        return _assign(step, bundle.place, own, key_at)
+        return _assign(step, bundle.place, own, bundle.key_at)
     kept = np.flatnonzero(windowed)
-    entries = _assign(step, bundle.place[kept], own.take(pa.array(kept)), key_at[kept])
+    entries = _assign(step, bundle.place[kept], own.take(pa.array(kept)), bundle.key_at[kept])
     return attrs.evolve(entries, row=kept[entries.row])
 
 

@@ -21,7 +21,7 @@ def identity_of(
     accumulations: Sequence[BoundAccumulation],
     *,
     shards: int,
-    ids: pa.Schema,
+    ids: Sequence[pa.Field],
     keeps_rows: bool,
 ) -> dict[str, Any]:
     """What a checkpoint holds fast, in terms of JSON, by what a user calls it."""
@@ -54,7 +54,7 @@ def _input(relation: Relation) -> dict[str, Any]:
     }
 
 
-def _known_by(options: WindowOptions, ids: pa.Schema) -> str | None:
+def _known_by(options: WindowOptions, ids: Sequence[pa.Field]) -> str | None:
     """How rows are known again: what is remembered is of these columns."""
     if options.deduplication is None:
         return None

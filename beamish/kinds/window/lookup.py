@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from beamish.contract.drops import DUPLICATE, WINDOW_FINISHED
+from beamish.contract.drops import WINDOW_FINISHED
 from beamish.kernels.arrays import Ints
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.keyed_windows import known_and_own
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.window_duplicates import came_before
 
 
 def load_targets(step: Step, bundle: Bundle, entries: Entries) -> None:
@@ -39,13 +38,11 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     code = groups.of[len(known) :]
     first = groups.first()[len(known) :] - len(known)
     new = step.table.append_windows(entries.start_us[first], entries.end_us[first], entries.key_at[first])
-    if step.plan.windows_have_ids and not step.plan.counts_rows:
-        at = np.arange(len(known))
-        closed = table["closed"][np.concatenate([known, new])[code]]
-        again = came_before(step, bundle, entries, code, closed=closed, held=known, window_of_held=at)
-        drop_from_windows(step, bundle, entries.only(again), DUPLICATE)
-        entries, code = entries.only(~again), code[~again]
     target = np.concatenate([known, new])[code]
-    closed = table["closed"][target]
+    closed, at = table["closed"][target], np.arange(len(known))
+    for part in step.parts:
+        kept = part.admit_to(step, bundle, entries, code, closed=closed, held=known, window_of_held=at)
+        if kept is not None:
+            entries, code, target, closed = entries.only(kept), code[kept], target[kept], closed[kept]
     drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)
     return target[~closed], entries.only(~closed)

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from beamish.contract.drops import DUPLICATE, WINDOW_FINISHED
+from beamish.contract.drops import WINDOW_FINISHED
 from beamish.contract.keyed_windows import KeyedWindows
 from beamish.contract.pane_columns import MERGED_KIND
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
@@ -26,7 +26,6 @@ from beamish.kinds.window.keyed_windows import known_and_own
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 from beamish.kinds.window.trigger_tree import TriggerMerge
-from beamish.kinds.window.window_duplicates import came_before, merge_ids, took_before
 from beamish.kinds.window.window_groups import group_windows
 from beamish.triggers.trigger import WindowIndices
 from beamish.windows.option import WindowOption
@@ -75,20 +74,25 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     closed = step.table["closed"][known]
     open_, open_windows = known[~closed], windows.take(~closed)
     closed_windows = windows.take(closed)
-    if step.plan.windows_have_ids and not step.plan.counts_rows:
-        took = took_before(step, bundle, entries, own, held=known[closed], windows=closed_windows)
-        again = took != NO_ENTRY
-        drop_from_windows(step, bundle, _within(entries.only(again), closed_windows.take(took[again])), DUPLICATE)
-        entries, own = entries.only(~again), own.take(~again)
-        meeting = Meeting.of(step.plan.window, open_windows, own)
-        finished = _becomes_one_of(closed_windows, meeting)[meeting.of_entry]
-        again = came_before(
-            step, bundle, entries, meeting.of_entry, closed=finished, held=open_, window_of_held=meeting.of_open
-        )
-        drop_from_windows(step, bundle, _in_results(entries, meeting).only(again), DUPLICATE)
-        entries, own = entries.only(~again), own.take(~again)
+    for part in step.parts:
+        kept = part.admit_beside(step, bundle, entries, own, closed=known[closed], windows=closed_windows)
+        entries, own = (entries, own) if kept is None else (entries.only(kept), own.take(kept))
     meeting = Meeting.of(step.plan.window, open_windows, own)
     finished = _becomes_one_of(closed_windows, meeting)
+    for part in step.parts:
+        kept = part.admit_to(
+            step,
+            bundle,
+            _in_results(entries, meeting),
+            meeting.of_entry,
+            closed=finished[meeting.of_entry],
+            held=open_,
+            window_of_held=meeting.of_open,
+        )
+        if kept is not None:
+            entries, own = entries.only(kept), own.take(kept)
+            meeting = Meeting.of(step.plan.window, open_windows, own)
+            finished = _becomes_one_of(closed_windows, meeting)
     same = meeting.result.find_in(open_windows)
     kept = ~finished[meeting.of_entry]
     drop_from_windows(step, bundle, _in_results(entries, meeting).only(~kept), WINDOW_FINISHED)
@@ -126,12 +130,7 @@ def _overlap(rough: int, entries: Entries, start_us: Ints, end_us: Ints) -> Flag
 
 def _in_results(entries: Entries, meeting: Meeting) -> Entries:
     """The entries in the windows that their own became."""
-    return _within(entries, meeting.result.take(meeting.of_entry))
-
-
-def _within(entries: Entries, windows: KeyedWindows) -> Entries:
-    """The entries, each in another window."""
-    return attrs.evolve(entries, start_us=windows.start_us, end_us=windows.end_us)
+    return entries.within(meeting.result.take(meeting.of_entry))
 
 
 def _append_results(step: Step, entries: Entries, meeting: Meeting, active: Flags, target: Ints) -> None:
@@ -162,7 +161,6 @@ def _merge(step: Step, m: TriggerMerge) -> None:
         "state_at": table.state.append(_merged_state(step, m)),
         "touched": True,
     }
-    merge_ids(step, m)
     options.trigger.on_merge_columns(table.trigger, m, step.now())
     table.trigger.finished[m.into] = False
     for name, column in merged.items():

@@ -10,35 +10,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.contract.drops import DUPLICATE, NULL_EVENT_TIME, NULL_NUMBER, OUT_OF_RETENTION
-from beamish.kernels.arrays import NO_VALUE, Flags, Ints
+from beamish.contract.drops import NULL_NUMBER
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import plain
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.groups import Groups
 from beamish.kernels.order import run_starts, sort_keys
-from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_rows
-from beamish.kinds.window.entries import Entries
-from beamish.kinds.window.keyed_windows import known_and_own
 from beamish.kinds.window.reaches import NONE, Reaches
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.window_duplicates import came_before, judge
-from beamish.tables.keyed_records import HASHED, NOWHERE, parts_of_keys
+from beamish.tables.keyed_records import HASHED, NOWHERE
 from beamish.tables.pool import rows_without_columns
 
 _MOST_SPANS = 64
 """If a group comes further by more spans of full windows than that, all of its part are read."""
 
 
-def count_rows(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> Flags:
+def count_rows(step: Step, reaches: Reaches, bundle: Bundle) -> Flags:
     """Number the rows of a bundle, as its ``place`` and ``group``; those that have none are dropped.
 
     Args:
         step: the step they came in.
         reaches: how far groups have come.
         bundle: the rows.
-        key_at: int64, one per row: where its key is in the window table's pool.
 
     Returns:
         bool, one per row: whether it has a number.
@@ -48,70 +43,38 @@ def count_rows(step: Step, reaches: Reaches, bundle: Bundle, key_at: Ints) -> Fl
     if numbering.numbered_by is not None:
         brought = bundle.table[numbering.numbered_by]
         counted: Flags = brought.is_valid().to_numpy()
-        drop_rows(step, bundle, key_at, ~counted, NULL_NUMBER)
+        drop_rows(step, bundle, ~counted, NULL_NUMBER)
         bundle.place = pc.fill_null(brought.cast(pa.int64()), 0).to_numpy()
     else:
-        counted = ~rows_again(step, bundle, key_at, np.ones(len(key_at), dtype=bool))
+        counted = np.ones(len(bundle.time_us), dtype=bool)
+        for part in step.parts:
+            counted = part.admit_rows(step, bundle, counted)
     rows = np.flatnonzero(counted)
-    bundle.group = np.full(len(key_at), NOWHERE)
+    bundle.group = np.full(len(counted), NOWHERE)
     keys = bundle.keys.take(pa.array(rows)) if bundle.keys.schema.names else rows_without_columns(len(rows))
     bundle.group[rows] = reaches.find(keys, new=True)
     if numbering.numbered_by is None:
-        ordered = rows[_order(step, bundle, rows, numbering.order_by, by_key=numbering.over_stream)]
+        ordered = rows[_order(bundle, rows, numbering.order_by, by_key=numbering.over_stream)]
         group = bundle.group[ordered]
         runs = Groups(np.cumsum(run_starts([group])) - 1, len(group))
-        bundle.place = np.zeros(len(key_at), dtype=np.int64)
+        bundle.place = np.zeros(len(counted), dtype=np.int64)
         bundle.place[ordered] = reaches.counted(group) + runs.positions()
     return counted
 
 
-def _order(step: Step, bundle: Bundle, rows: Ints, columns: tuple[str, ...], *, by_key: bool) -> Ints:
+def _order(bundle: Bundle, rows: Ints, columns: tuple[str, ...], *, by_key: bool) -> Ints:
     """In which order rows are counted, those of each group together: their places among ``rows``."""
     by = [bundle.group]
     by += [key for name in columns for key in sort_keys(plain(bundle.table[name].combine_chunks()))]
     by.append(bundle.time_us)
     if by_key:
         by += [key for column in bundle.keys.columns for key in sort_keys(plain(column.combine_chunks()))]
-    return first_come(rows, by, bundle.table.select(list(step.plan.columns)), step.plan.read_columns)
+    return bundle.first_come(rows, by)
 
 
-def rows_again(step: Step, bundle: Bundle, key_at: Ints, among: Flags) -> Flags:
-    """Drop the rows, of those ``among``, that come again, or of which that is no longer known: bool, one per row.
-
-    Without ``within`` they are looked for in all windows of their key that are kept.
-    """
-    again = np.zeros(len(among), dtype=bool)
-    if step.state.remembered is not None:
-        untimed = among & (bundle.time_us == NO_VALUE)
-        old, again = judge(step, step.state.remembered, bundle, np.flatnonzero(among & ~untimed))
-        for rows, reason in ((untimed, NULL_EVENT_TIME), (old, OUT_OF_RETENTION)):
-            drop_rows(step, bundle, key_at, rows, reason)
-        drop_rows(step, bundle, key_at, again, DUPLICATE)
-        dropped: Flags = again | untimed | old
-        return dropped
-    if step.plan.windows_have_ids and among.any():
-        rows = np.flatnonzero(among)
-        step.load(_of_keys(step, bundle))
-        nothing = np.zeros(len(rows), dtype=np.int64)
-        entries = Entries(rows, nothing, nothing, key_at[rows])
-        held, windows, own = known_and_own(step, bundle, entries)
-        took = np.zeros(len(rows), dtype=bool)
-        again[rows] = came_before(step, bundle, entries, own.key, closed=took, held=held, window_of_held=windows.key)
-        drop_rows(step, bundle, key_at, again, DUPLICATE)
-    return again
-
-
-def _of_keys(step: Step, bundle: Bundle) -> Flags:
-    """The segments that may have windows of the keys of a bundle: bool, one per entry of the index."""
-    if not step.plan.counts_by_key:
-        return np.ones(len(step.state.index["segment"]), dtype=bool)
-    of_keys: Flags = np.isin(step.state.part_of_segments, np.unique(parts_of_keys(bundle.keys)))
-    return of_keys
-
-
-def advance(step: Step, reaches: Reaches, bundle: Bundle, counted: Flags) -> Ints:
+def advance(step: Step, reaches: Reaches, bundle: Bundle) -> Ints:
     """The groups of the rows that were counted have come further; gives these groups."""
-    numbering, rows = step.plan.numbering, np.flatnonzero(counted)
+    numbering, rows = step.plan.numbering, np.flatnonzero(bundle.group != NOWHERE)
     assert numbering is not None  # noqa: S101 - windows of rows say how rows are numbered
     groups = factorize_values(bundle.group[rows])
     at = bundle.group[rows][groups.first()]

@@ -93,6 +93,11 @@ class WindowOptions:
         return self.combiner is not TimestampCombiner.END_OF_WINDOW
 
     @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns by which a row is known again, beside its key."""
+        return () if self.deduplication is None else tuple(self.deduplication.columns)
+
+    @property
     def discards(self) -> bool:
         """Whether a pane holds only what came since the last one."""
         return self.mode in (None, AccumulationMode.DISCARDING)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from beamish.contract.kept import KeyedTable
+from beamish.contract.keyed_windows import KeyedWindows
 from beamish.contract.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
@@ -37,19 +38,23 @@ class WindowPart:
     Attributes:
         columns: stored beside each window.
         lies: metadata by which windows are cut into segments, or are due; if it differs, all segments are written anew.
+        pools: Arrow columns stored beside each window, by the prefix of their names; ``<prefix>_at`` points to a window's.
         companions: stored beside windows, any number for each (tables/working_table.py).
         by_key: whether windows are cut into segments by their keys, by ``segments``.
         reads_times: whether it asks for the earliest or the latest event time of slices of rows.
         keeps_state: whether a firing leaves windows their accumulators, unless it is the last, under discarding too.
+        stores: what it stores, in words that follow those about windows' values.
         waits_for_end: whether the last pane of a window may have something new though no row is.
     """
 
     columns: Mapping[str, tuple[str, Any]] = {}
     lies: Mapping[str, Any] = {}
+    pools: Mapping[str, pa.Schema] = {}
     companions: Mapping[str, tuple[str, Any]] = {}
     by_key: bool = False
     reads_times: ClassVar[bool] = False
     keeps_state: ClassVar[bool] = False
+    stores: str = ""
     waits_for_end: bool = False
 
     @classmethod
@@ -92,9 +97,59 @@ class WindowPart:
     def prepare(self, step: Step, bundle: Bundle) -> None:
         """Add columns to rows that came, before they have windows."""
 
+    def admit_rows(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
+        """Drop rows before they are given numbers, where windows are of rows: bool, one per row, which of ``rows`` are left."""
+        return rows
+
     def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
         """Drop entries, with a reason, before their windows are looked for; returns the others."""
         return entries
+
+    def admit_to(
+        self,
+        step: Step,
+        bundle: Bundle,
+        entries: Entries,
+        window: Ints,
+        *,
+        closed: Flags,
+        held: WindowIndices,
+        window_of_held: Ints,
+    ) -> Flags | None:
+        """Drop entries from the windows that were found for them: bool, one each, which are left; None: all.
+
+        Args:
+            step: the step they came in.
+            bundle: their rows.
+            entries: n of them.
+            window: int64[n], a number for the window that each is in.
+            closed: bool[n], whether that takes no more rows.
+            held: windows of the table that they may be in.
+            window_of_held: int64, one per window held: its number.
+        """
+        return None
+
+    def admit_beside(
+        self,
+        step: Step,
+        bundle: Bundle,
+        entries: Entries,
+        own: KeyedWindows,
+        *,
+        closed: WindowIndices,
+        windows: KeyedWindows,
+    ) -> Flags | None:
+        """Drop entries that merge with no window, for closed ones: bool, one each, which are left; None: all.
+
+        Args:
+            step: the step they came in.
+            bundle: their rows.
+            entries: n of them.
+            own: the windows of their rows alone, n.
+            closed: m windows of the table.
+            windows: their bounds.
+        """
+        return None
 
     def ordered(self, step: Step, groups: Groups, target: WindowIndices) -> Groups:
         """The groups of entries, numbered otherwise; ``target``: per entry its window."""

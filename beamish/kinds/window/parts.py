@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beamish.kinds.window.duplicates import DuplicatesPart
 from beamish.kinds.window.forgetting import ForgettingPart
 from beamish.kinds.window.merged_panes import MergedPanesPart
 from beamish.kinds.window.pairs_once import PairsOncePart
@@ -14,6 +15,7 @@ from beamish.kinds.window.timestamps import TimestampsPart
 PARTS: tuple[type[WindowPart], ...] = (
     RetentionPart,
     PairsOncePart,
+    DuplicatesPart,
     RemovalsPart,
     TimestampsPart,
     ForgettingPart,

@@ -202,34 +202,6 @@ class WindowPlan:
         """The key columns."""
         return pa.schema([self.schema.field(name) for name in self.keys])
 
-    @property
-    def ids_within_us(self) -> int | None:
-        """How long ids are remembered, microseconds; None: rows are not known again, or only in the window that took them."""
-        of = self.options.deduplication
-        return None if of is None or of.within is None else of.within.us
-
-    @property
-    def windows_have_ids(self) -> bool:
-        """Whether a window knows the rows again that it took."""
-        of = self.options.deduplication
-        return of is not None and of.within is None
-
-    @cached_property
-    def id_schema(self) -> pa.Schema:
-        """The columns by which a row is known again, beside its key; none: it is not."""
-        of = self.options.deduplication
-        return pa.schema([] if of is None else [self.schema.field(name) for name in of.columns])
-
-    @cached_property
-    def ids_schema(self) -> pa.Schema:
-        """The ids of the rows that a window took."""
-        return pa.schema([("ids", pa.list_(pa.struct(list(self.id_schema))))] if self.windows_have_ids else [])
-
-    @cached_property
-    def read_columns(self) -> frozenset[str]:
-        """The columns that change what comes out."""
-        return frozenset((*self.id_schema.names, *(name for bound in self.accumulations for name in bound.columns)))
-
     @cached_property
     def keeper(self) -> BoundAccumulation | None:
         """What keeps the rows of windows, so that the removal of one that was dropped for an error is known; None: it need not be."""
@@ -314,7 +286,7 @@ class WindowPlan:
             self.key_schema,
             self.accumulations,
             shards=self.shards,
-            ids=self.id_schema,
+            ids=[self.schema.field(name) for name in self.options.id_columns],
             keeps_rows=self.keeper is not None,
         )
 

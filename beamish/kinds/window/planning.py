@@ -57,7 +57,6 @@ def make_plan(
     numbering = options.numbering
     if numbering is not None:
         check_numbering(options.window, numbering, schema)
-    id_columns = () if options.deduplication is None else options.deduplication.columns
     if options.deduplication is not None:
         check_ids(schema, options.deduplication)
     everything = options.lists_dropped or any(bound.accumulation.inputs is None for bound in accumulations)
@@ -65,7 +64,7 @@ def make_plan(
         SIGN,
         *keys,
         *window_columns,
-        *id_columns,
+        *options.id_columns,
         *(() if numbering is None else numbering.columns),
         *(column for bound in accumulations for column in bound.columns),
     }

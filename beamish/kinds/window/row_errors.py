@@ -17,7 +17,6 @@ from beamish.errors import NumericOverflowError, UserFunctionError
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows
 from beamish.kernels.halves import Raised, failing, without_errors
-from beamish.kinds.deduplicate.order import first_come
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.drops import drop_error, drop_rows
 from beamish.kinds.window.entries import Entries, entries_of
@@ -65,22 +64,22 @@ def add_without_errors(
     return add(step, bundle, kept) if len(kept.row) else np.empty(0, dtype=np.intp)
 
 
-def entries_without_errors(step: Step, bundle: Bundle, key_at: Ints, windowed: Flags) -> Entries:
+def entries_without_errors(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
     """Put rows into windows of their own (``entries_of``); those whose windows cannot be had are dropped, if the pipeline says so."""
     try:
-        return entries_of(step, bundle, key_at, windowed)
+        return entries_of(step, bundle, windowed)
     except UserFunctionError:
         if not step.plan.options.drops_errors:
             raise
 
     def tried(at: Ints) -> None:
-        entries_of(step, bundle, key_at, np.isin(np.arange(len(key_at)), at))
+        entries_of(step, bundle, np.isin(np.arange(len(bundle.time_us)), at))
 
     each = np.flatnonzero(windowed)
     raised = [(int(at[0]), message) for at, message in failing(np.split(each, np.arange(1, len(each))), tried)]
-    dropped = np.isin(np.arange(len(key_at)), [at for at, _ in raised])
-    drop_rows(step, bundle, key_at, dropped, ERROR, messages=[message for _, message in raised])
-    return entries_of(step, bundle, key_at, windowed & ~dropped)
+    dropped = np.isin(np.arange(len(bundle.time_us)), [at for at, _ in raised])
+    drop_rows(step, bundle, dropped, ERROR, messages=[message for _, message in raised])
+    return entries_of(step, bundle, windowed & ~dropped)
 
 
 def _taken(entries: Entries, at: Ints) -> Entries:
@@ -98,7 +97,6 @@ def _in_order(step: Step, bundle: Bundle, entries: Entries) -> list[Ints]:
     key = factorize_rows(bundle.keys.columns, len(bundle.time_us)).of[entries.row]
     unit = key if step.plan.window.merging else KeyedWindows(key, entries.start_us, entries.end_us).groups().of
     by = [(bundle.signs < 0).astype(np.int64)] if step.plan.signed else []
-    by += [bundle.place, bundle.time_us] if step.plan.counts_brought else [bundle.time_us]
-    order = first_come(entries.row, by, bundle.table.select(list(step.plan.columns)), step.plan.read_columns)
+    order = bundle.first_come(entries.row, [*by, *bundle.times])
     order = order[np.argsort(unit[order], kind="stable")]
     return np.split(order, np.flatnonzero(np.diff(unit[order])) + 1)

@@ -14,8 +14,7 @@ from beamish.contract.input_schemas import note_takes
 from beamish.contract.kept import INDEX
 from beamish.contract.store import Store
 from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Ints
-from beamish.kinds.deduplicate.remembered import RememberedIds
+from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.window.note import Changed, Note
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
@@ -44,7 +43,6 @@ class State:
         segments: the stored windows.
         note: the metadata.
         changed: how the pipeline differs from the one that wrote it.
-        remembered: the ids that are remembered for some time; None: rows are not known again by that.
         reaches: where windows are of rows, how far the groups of rows have come; else None.
         parts: the parts of the plan that have something to do.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
@@ -55,7 +53,6 @@ class State:
     segments: SegmentStore
     note: Note
     changed: Changed
-    remembered: RememberedIds | None
     reaches: Reaches | None
     parts: tuple[WindowPart, ...]
     rewrites: bool = False
@@ -70,7 +67,6 @@ class State:
         segments = SegmentStore(store, LAYOUT)
         about = segments.about
         beside = (
-            None if plan.ids_within_us is None else open_ids(plan, store),
             Reaches(plan, store) if plan.counts_rows else None,
             tuple(opened for part in plan.parts if (opened := part.open(plan, store, about)) is not None),
         )
@@ -117,7 +113,7 @@ class State:
         due = self.index["due_us"].tolist()
         if self.reaches is not None:  # then windows wait for rows, or for the end of time
             due = [END_OF_TIME_US, *self.index["keeps_until_us"].tolist()] if due else []
-        of_rows = [one.next_due_us for one in (self.remembered, self.reaches, *self.parts) if one is not None]
+        of_rows = [one.next_due_us for one in (self.reaches, *self.parts) if one is not None]
         return min([*due, *(us for us in of_rows if us is not None)], default=None)
 
     def segments_of(self, end_us: Ints, keys: Pool, key_at: Ints, progress: int | Ints) -> Ints:
@@ -140,6 +136,13 @@ class State:
         """Of windows that lie by key the part of the keys of each segment: int64, one per entry of the index."""
         return part_of_counted(self.index["segment"])
 
+    def of_keys(self, keys: pa.Table) -> Flags:
+        """The segments that may have windows of keys: bool, one per entry of the index."""
+        if not self.plan.counts_by_key:
+            return np.ones(len(self.index["segment"]), dtype=bool)
+        of_keys: Flags = np.isin(self.part_of_segments, np.unique(parts_of_keys(keys)))
+        return of_keys
+
     def save(self, windows: Windows, progress: Callable[[WindowIndices], int | Ints]) -> None:
         """Write the changed segments, the tables by key, and the index.
 
@@ -155,9 +158,8 @@ class State:
         windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
         watermark_us = self.note.clocks.watermark_us
         come = watermark_us if self.reaches is None else self.reaches.of_stream()
-        for beside in (self.remembered, self.reaches):
-            if beside is not None:
-                beside.save(watermark_us)
+        if self.reaches is not None:
+            self.reaches.save(watermark_us)
         for part in self.parts:
             part.save(watermark_us, come)
         if self.changed.takes:
@@ -196,21 +198,6 @@ class State:
             open_ = np.flatnonzero(~table["closed"][rows])
             wake[open_] = self.plan.options.trigger.wakes_at_columns(table.trigger, rows[open_])
         return due, wake, kept
-
-
-def open_ids(plan: WindowPlan, store: Store) -> RememberedIds:
-    """The ids that windows remember for some time, as they are kept beside them.
-
-    Raises:
-        StateError: they cannot be read, or are of other columns.
-    """
-    assert plan.ids_within_us is not None  # noqa: S101 - it is said
-    return RememberedIds(known_by(plan), plan.ids_within_us, store)
-
-
-def known_by(plan: WindowPlan) -> pa.Schema:
-    """The columns of these ids: the key's, then its own."""
-    return pa.schema([*plan.key_schema, *plan.id_schema])
 
 
 def _least_span_us(policy: SegmentPolicy, plan: WindowPlan) -> int:

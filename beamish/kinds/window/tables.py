@@ -11,14 +11,12 @@ from beamish.contract.input_schemas import TAKES, note_takes
 from beamish.contract.kept import INDEX, KeyedTable, Note, Segments
 from beamish.contract.store import Store
 from beamish.errors import StateError
-from beamish.kinds.deduplicate.remembered import ids_table
 from beamish.kinds.window.compatibility import all_refused
 from beamish.kinds.window.note import lies
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.reaches import NAME as REACHES
 from beamish.kinds.window.reaches import Reach, Reaches
 from beamish.kinds.window.segments import LAYOUT
-from beamish.kinds.window.state import known_by, open_ids
 from beamish.tables.keyed_records import keyed_schema, keyed_table
 from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.segment_store import SegmentStore
@@ -27,8 +25,6 @@ from beamish.tables.segment_store import SegmentStore
 def tables_of(plan: WindowPlan) -> Iterator[KeyedTable]:
     """The tables of a window stage."""
     yield KeyedTable(LAYOUT, keyed_schema(plan.key_schema), lambda store, parts: _restore(plan, store, parts))
-    if plan.ids_within_us is not None:
-        yield ids_table(known_by(plan), range(len(plan.key_schema)), lambda store: open_ids(plan, store))
     if plan.counts_rows:
         yield keyed_table(
             plan.key_schema if plan.counts_by_key else pa.schema([]), REACHES, Reach, lambda store: Reaches(plan, store)

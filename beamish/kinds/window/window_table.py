@@ -1,8 +1,8 @@
 """The window table: one row per (key, window) that a step works on.
 
 Small numbers are numpy columns in ``columns``. Keys, accumulators and the values last emitted are Arrow and stay
-where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``values_at``, ``ids_at``), so that a change is
-an entry appended and a pointer moved.
+where they are, in pools; a window points at its entry (``key_at``, ``state_at``, ``values_at``), so that a change is an
+entry appended and a pointer moved.
 
 stored columns (one entry per window; ``_us``: int64, microseconds since the epoch):
     start_us, end_us    the window; of windows of rows numbers of rows, not microseconds
@@ -24,9 +24,8 @@ working columns:
     touched             bool: it differs from what is stored
     segment             int64: the segment it was read from; NO_VALUE if from none
     group               int64: of windows of rows the group (reaches.py) whose rows it counts; NO_ENTRY: not looked for yet
-    key_at, state_at, values_at, ids_at    int64: its entries in the pools of keys, of accumulators, of the values last
-                        emitted (kept where panes are retracted or compared), and of the ids of the rows that it took (kept
-                        where those that come again are dropped from it); NO_ENTRY if it has none
+    key_at, state_at, values_at     int64: its entries in the pools of keys, of accumulators, and of the values last emitted (kept where
+                        panes are retracted or compared), as ``<name>_at`` in the pools of parts; NO_ENTRY if it has none
 
 Two numbers stand for nothing: NO_VALUE, the least int64, where there is none, and ``NEVER_US``, the greatest, for a time
 that does not come.
@@ -68,7 +67,6 @@ STORED_COLUMNS: Declared = {
 _WORKING_COLUMNS: Declared = {
     "group": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
-    "ids_at": ("int64", NO_ENTRY),
 }
 
 
@@ -89,9 +87,10 @@ class WindowTable(WorkingTable):
         self._plan, self._instead, self._missing = plan, instead or {}, missing or {}
         kept: Declared = {name: column for part in plan.parts for name, column in part.columns.items()}
         self.keys, self.state = Pool(plan.key_schema), Pool(plan.state_schema)
-        self.values, self.ids = Pool(plan.value_schema), Pool(plan.ids_schema)
+        self.values = Pool(plan.value_schema)
+        self.pools = {name: Pool(schema) for part in plan.parts for name, schema in part.pools.items()}
         pools = {"key.": ("key_at", self.keys), "state.": ("state_at", self.state)}
-        pools |= {"ids.": ("ids_at", self.ids)} if plan.windows_have_ids else {}
+        pools |= {f"{name}.": (f"{name}_at", pool) for name, pool in self.pools.items()}
         pools |= {"live.": ("values_at", self.values)} if plan.keeps_values else {}
         trigger = plan.options.trigger
         super().__init__({**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}, _WORKING_COLUMNS, pools)

@@ -243,10 +243,7 @@ def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
     """What shards keep: a row per this."""
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
     values = ", and the values last emitted" if plan.keeps_values else ""
-    if plan.windows_have_ids:
-        values += f", and the {', '.join(plan.id_schema.names)} of each row that it took"
-    if plan.ids_within_us is not None:
-        values += f"; and the {', '.join(plan.id_schema.names)} of each row, until forgotten"
+    values += "".join(part.stores for part in plan.parts)
     return f"{plan.shards} shards; one row per {per} with {columns}{values}"
 
 

@@ -1,0 +1,289 @@
+"""Rows that come again are dropped from the windows that took them (docs/rules/output.md#duplicates).
+
+Where ids are remembered for some time, that is known before windows are looked for. Else each window has the ids of the rows
+that it took: a list, in a pool of the window table. They stay when the window fires, and when its trigger finishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.drops import DUPLICATE, NULL_EVENT_TIME, OUT_OF_RETENTION
+from beamish.contract.kept import KeyedTable
+from beamish.contract.keyed_windows import KeyedWindows
+from beamish.contract.store import Store
+from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
+from beamish.kernels.buffers import list_column, list_lengths, starts
+from beamish.kernels.codes import factorize_rows, factorize_tuples, normalise
+from beamish.kernels.groups import Groups
+from beamish.kinds.deduplicate.remembered import RememberedIds, ids_table
+from beamish.kinds.window.bundle import Bundle
+from beamish.kinds.window.drops import drop_from_windows, drop_rows
+from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.keyed_windows import known_and_own
+from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.step import Step
+from beamish.kinds.window.trigger_tree import TriggerMerge
+from beamish.tables.keyed_records import NOWHERE
+from beamish.triggers.trigger import WindowIndices
+from beamish.windows.numbering import Numbering
+
+
+class DuplicatesPart(WindowPart):
+    """Drops rows that come again.
+
+    Args:
+        ids: the columns by which a row is known again, beside its key.
+        numbering: how rows are numbered, where windows are of rows.
+    """
+
+    def __init__(self, ids: pa.Schema, numbering: Numbering | None) -> None:
+        self.ids, self._numbering = ids, numbering
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> DuplicatesPart | None:
+        declared = plan.options.deduplication
+        if declared is None:
+            return None
+        ids = pa.schema([plan.schema.field(name) for name in declared.columns])
+        if declared.within is None:
+            return IdsOfWindowsPart(ids, plan.numbering)
+        return RememberedIdsPart(ids, plan.numbering, declared.within.us)
+
+    def admit_rows(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
+        return rows & ~self._drop(step, bundle, rows)
+
+    def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        if self._numbering is None:
+            return self._admit_timed(step, bundle, entries)
+        if self._numbering.numbered_by is None:
+            return entries  # judged before they had numbers
+        again = self._drop(step, bundle, np.isin(np.arange(len(bundle.time_us)), entries.row))
+        bundle.group[again] = NOWHERE
+        return entries.only(~again[entries.row])
+
+    def _admit_timed(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        """The same where windows are of time."""
+        return entries
+
+    def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
+        """Drop the rows, of those ``among``, that come again, or of which that is no longer known: bool, one per row."""
+        raise NotImplementedError
+
+    def columns_of(self, bundle: Bundle, rows: Ints) -> list[pa.Array]:
+        """The columns by which rows are known again."""
+        own = bundle.table.select(self.ids.names).take(pa.array(rows))
+        return [normalise(column.combine_chunks()) for column in own.columns]
+
+
+class RememberedIdsPart(DuplicatesPart):
+    """Remembers ids for ``within_us`` microseconds; ``remembered``: those of the shard."""
+
+    def __init__(
+        self, ids: pa.Schema, numbering: Numbering | None, within_us: int, remembered: RememberedIds | None = None
+    ) -> None:
+        super().__init__(ids, numbering)
+        self._within_us, self._remembered = within_us, remembered
+        self.stores = f"; and the {', '.join(ids.names)} of each row, until forgotten"
+
+    def tables(self, plan: WindowPlan) -> Iterator[KeyedTable]:
+        schema = pa.schema([*plan.key_schema, *self.ids])
+        yield ids_table(
+            schema, range(len(plan.key_schema)), lambda store: RememberedIds(schema, self._within_us, store)
+        )
+
+    def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> RememberedIdsPart:
+        remembered = RememberedIds(pa.schema([*plan.key_schema, *self.ids]), self._within_us, store)
+        return RememberedIdsPart(self.ids, self._numbering, self._within_us, remembered)
+
+    @property
+    def remembered(self) -> RememberedIds:
+        """The ids of the shard."""
+        assert self._remembered is not None  # noqa: S101 - it is open
+        return self._remembered
+
+    def save(self, watermark_us: int, reached: int) -> None:
+        self.remembered.save(watermark_us)
+
+    @property
+    def next_due_us(self) -> int | None:
+        return self.remembered.next_due_us
+
+    def _admit_timed(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        if not len(entries.row):
+            return entries
+        old, again = self._judge(step, bundle, np.unique(entries.row))
+        drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
+        drop_from_windows(step, bundle, entries.only(again[entries.row]), DUPLICATE)
+        return entries.only(~(old | again)[entries.row])
+
+    def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
+        untimed = among & (bundle.time_us == NO_VALUE)
+        old, again = self._judge(step, bundle, np.flatnonzero(among & ~untimed))
+        for rows, reason in ((untimed, NULL_EVENT_TIME), (old, OUT_OF_RETENTION), (again, DUPLICATE)):
+            drop_rows(step, bundle, rows, reason)
+        dropped: Flags = again | untimed | old
+        return dropped
+
+    def _judge(self, step: Step, bundle: Bundle, rows: Ints) -> tuple[Flags, Flags]:
+        """Rows of a bundle, all with event time: which nobody knows any more, and which came before; bool, one per row of the bundle."""
+        old, again = (np.zeros(bundle.table.num_rows, dtype=bool) for _ in range(2))
+        old[rows] = self.remembered.too_old(bundle.time_us[rows], step.watermark_us)
+        rows = rows[~old[rows]]
+        rows = rows[bundle.first_come(rows, bundle.times)]
+        keys = [column.combine_chunks() for column in bundle.keys.take(pa.array(rows)).columns]
+        ids = [*keys, *self.columns_of(bundle, rows)]
+        again[rows] = self.remembered.take(ids, bundle.time_us[rows], step.watermark_us)
+        return old, again
+
+
+class IdsOfWindowsPart(DuplicatesPart):
+    """Each window has the ids of its rows."""
+
+    def __init__(self, ids: pa.Schema, numbering: Numbering | None) -> None:
+        super().__init__(ids, numbering)
+        self.pools = {"ids": pa.schema([("ids", pa.list_(pa.struct(list(ids))))])}
+        self.stores = f", and the {', '.join(ids.names)} of each row that it took"
+
+    def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
+        """Rows are looked for in all windows of their key that are kept."""
+        again = np.zeros(len(among), dtype=bool)
+        if not among.any():
+            return again
+        rows = np.flatnonzero(among)
+        step.load(step.state.of_keys(bundle.keys))
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        entries = Entries(rows, nothing, nothing, bundle.key_at[rows])
+        held, windows, own = known_and_own(step, bundle, entries)
+        took = np.zeros(len(rows), dtype=bool)
+        again[rows] = self._came_before(
+            step, bundle, entries, own.key, closed=took, held=held, window_of_held=windows.key
+        )
+        drop_rows(step, bundle, again, DUPLICATE)
+        return again
+
+    def admit_to(
+        self,
+        step: Step,
+        bundle: Bundle,
+        entries: Entries,
+        window: Ints,
+        *,
+        closed: Flags,
+        held: WindowIndices,
+        window_of_held: Ints,
+    ) -> Flags | None:
+        if self._numbering is not None:
+            return None
+        again = self._came_before(
+            step, bundle, entries, window, closed=closed, held=held, window_of_held=window_of_held
+        )
+        drop_from_windows(step, bundle, entries.only(again), DUPLICATE)
+        return ~again
+
+    def admit_beside(
+        self,
+        step: Step,
+        bundle: Bundle,
+        entries: Entries,
+        own: KeyedWindows,
+        *,
+        closed: WindowIndices,
+        windows: KeyedWindows,
+    ) -> Flags | None:
+        """A closed window that took a row before has the row's own window in it: of several the first by start and end."""
+        if self._numbering is not None:
+            return None
+        took = self._took_before(step, bundle, entries, own, held=closed, windows=windows)
+        again: Flags = took != NO_ENTRY
+        drop_from_windows(step, bundle, entries.only(again).within(windows.take(took[again])), DUPLICATE)
+        return ~again
+
+    def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
+        items, of = _items(step, at)
+        new = pa.StructArray.from_arrays(self.columns_of(bundle, entries.row), fields=list(self.ids))
+        self._set(step, at, pa.concat_arrays([items, new]), of.followed_by(groups))
+
+    def on_merge(self, step: Step, merge: TriggerMerge) -> None:
+        items, of = _items(step, merge.part)
+        self._set(step, merge.into, items, Groups(merge.groups.of[of.of], merge.groups.count))
+
+    def _came_before(
+        self,
+        step: Step,
+        bundle: Bundle,
+        entries: Entries,
+        window: Ints,
+        *,
+        closed: Flags,
+        held: WindowIndices,
+        window_of_held: Ints,
+    ) -> Flags:
+        """Which entries are of rows that their window took before, or takes first out of the bundle (see ``admit_to``)."""
+        wanted = np.isin(window_of_held, window)
+        held, window_of_held = held[wanted], window_of_held[wanted]
+        items, of = _items(step, held)
+        order = bundle.first_come(entries.row, bundle.times)
+        of_all = np.concatenate([window_of_held[of.of], window[order]])
+        groups = self._same(bundle, items, entries.row[order], of_all)
+        first = groups.first()[groups.of]
+        again = (first < len(items)) | (first != np.arange(len(of_all))) & ~np.append(
+            np.ones(len(items), bool), closed[order]
+        )
+        flags = np.empty(len(order), dtype=bool)
+        flags[order] = again[len(items) :]
+        return flags
+
+    def _took_before(
+        self,
+        step: Step,
+        bundle: Bundle,
+        entries: Entries,
+        own: KeyedWindows,
+        *,
+        held: WindowIndices,
+        windows: KeyedWindows,
+    ) -> Ints:
+        """For each entry the window held that took its row before: int64, an index into ``held``, or NO_ENTRY."""
+        found = np.full(len(own), NO_ENTRY, dtype=np.int64)
+        by_start = np.lexsort((windows.end_us, windows.start_us))
+        items, of = _items(step, held[by_start])
+        window = by_start[of.of]
+        groups = self._same(bundle, items, entries.row, np.concatenate([windows.key[window], own.key]))
+        before, now = groups.of[: len(window)], groups.of[len(window) :]
+        order = np.argsort(before, kind="stable")
+        first, last = (np.searchsorted(before[order], now, side=side) for side in ("left", "right"))
+        entry = np.repeat(np.arange(len(own)), last - first)
+        window = window[order][np.arange(len(entry)) - np.repeat(starts(last - first), last - first) + first[entry]]
+        inside = (windows.start_us[window] <= own.start_us[entry]) & (own.end_us[entry] <= windows.end_us[window])
+        took, at = np.unique(entry[inside], return_index=True)
+        found[took] = window[inside][at]
+        return found
+
+    def _same(self, bundle: Bundle, items: pa.StructArray, rows: Ints, of: Ints) -> Groups:
+        """Groups of equal ids, those of windows and then those of rows of a bundle, if also ``of`` is equal: one number per id."""
+        both = [
+            pa.concat_arrays([before.cast(now.type), now])
+            for before, now in zip(items.flatten(), self.columns_of(bundle, rows), strict=True)
+        ]
+        return factorize_tuples([Groups(of, int(of.max(initial=-1)) + 1), factorize_rows(both, len(of))], len(of))
+
+    def _set(self, step: Step, at: WindowIndices, items: pa.StructArray, of: Groups) -> None:
+        """Have windows these ids, of groups of which each is a window."""
+        order = np.argsort(of.of, kind="stable")
+        lists = list_column(items.take(pa.array(order)), of.sizes())
+        step.table["ids_at"][at] = step.table.pools["ids"].append(pa.table([lists], schema=self.pools["ids"]))
+
+
+def _items(step: Step, at: WindowIndices) -> tuple[pa.StructArray, Groups]:
+    """The ids that windows have, each with the place of its window among ``at``."""
+    table = step.table
+    lists = table.pools["ids"].take(table["ids_at"][at])["ids"].combine_chunks()
+    place = np.flatnonzero(lists.is_valid().to_numpy(zero_copy_only=False))
+    lists = lists.drop_null()
+    return lists.flatten(), Groups(np.repeat(place, list_lengths(lists)), len(at))
