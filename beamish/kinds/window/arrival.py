@@ -10,18 +10,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from beamish.contract.drops import EXPIRED
-from beamish.kernels.arrays import NO_ENTRY, Ints
+from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.clock_moves import ask_or_end, pass_ends
 from beamish.kinds.window.drops import drop_from_windows, drop_untimed, timed_rows
-from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.entries import Entries, entries_of
 from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.lookup import find, load_targets
 from beamish.kinds.window.merging import find_merging, load_what_may_merge
 from beamish.kinds.window.numbers import advance, count_rows, load_passed
+from beamish.kinds.window.part import Add, Assign
 from beamish.kinds.window.reaches import Reaches
-from beamish.kinds.window.row_errors import add_without_errors, entries_without_errors
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
 
@@ -39,7 +39,7 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
         return
     timed = timed_rows(bundle)
     drop_untimed(step, bundle, timed)
-    came = _add_entries(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, timed)))
+    came = _add_entries(step, bundle, _in_time(step, bundle, _assigned(step, bundle, timed)))
     ask_or_end(step, came)
     for part in step.parts:
         part.after_rows(step, came)
@@ -49,11 +49,19 @@ def _add_counted(step: Step, reaches: Reaches, bundle: Bundle) -> None:
     """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
     step.begin_part()
     counted = count_rows(step, reaches, bundle)
-    came = _add_entries(step, bundle, _in_time(step, bundle, entries_without_errors(step, bundle, counted)))
+    came = _add_entries(step, bundle, _in_time(step, bundle, _assigned(step, bundle, counted)))
     load_passed(step, reaches, advance(step, reaches, bundle))
     pass_ends(step, came)
     for part in step.parts:
         part.after_rows(step, came)
+
+
+def _assigned(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
+    """Put rows into windows of their own."""
+    assign: Assign = entries_of
+    for part in step.parts:
+        assign = part.assigning(assign)
+    return assign(step, bundle, windowed)  # type: ignore[no-any-return]
 
 
 def _in_time(step: Step, bundle: Bundle, entries: Entries) -> Entries:
@@ -71,13 +79,18 @@ def _add_entries(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
     if not len(entries.row):
         return _NO_WINDOWS
 
-    def load() -> None:
-        if step.plan.window.merging:
-            load_what_may_merge(step, entries)
-        else:
-            load_targets(step, bundle, entries)
+    add: Add = _find_and_accumulate
+    for part in step.parts:
+        add = part.adding(add)
+    return add(step, bundle, entries)
 
-    return add_without_errors(step, bundle, entries, load, _find_and_accumulate)
+
+def load_windows(step: Step, bundle: Bundle, entries: Entries) -> None:
+    """Read the segments of the windows that entries may come into."""
+    if step.plan.window.merging:
+        load_what_may_merge(step, entries)
+    else:
+        load_targets(step, bundle, entries)
 
 
 def _find_and_accumulate(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
@@ -109,9 +122,6 @@ def _accumulate(step: Step, bundle: Bundle, entries: Entries, target: Ints) -> W
         before = table.state.take(state_at)
     with naming_window(table, at):
         state = bundle.accumulate(entries.row, groups, before)
-        if step.plan.options.drops_errors:
-            for bound in step.plan.accumulations:
-                bound.check_state(state)
     for part in step.parts:
         refused = part.refused(step, bundle, entries, groups, at, state=state)
         if refused is not None:

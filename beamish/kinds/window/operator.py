@@ -29,10 +29,10 @@ from beamish.kinds.window.output import exploded
 from beamish.kinds.window.packing import pack_rows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.row_errors import wanted_and_unusable
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
 from beamish.kinds.window.tables import note_of, tables_of
-from beamish.kinds.window.unusable import wanted_and_unusable
 from beamish.kinds.window.words import carried, kept
 from beamish.tables.notes import check_held
 from beamish.tables.segment_policy import DEFAULT_POLICY, SegmentPolicy

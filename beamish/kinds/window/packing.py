@@ -14,7 +14,7 @@ metadata (JSON):
     windowings      which of several windowings take them (windowings.py); absent where there is one without a name
     untimed         number of rows without event time that were left out of slices
     out_of_range    number of rows that were left out of slices since their event time is out of range
-    error           what was raised with its rows, which are dropped for it (unusable.py)
+    error           what was raised with its rows, which are dropped for it (row_errors.py)
     latest_us       the latest event time of the rows, microseconds; only of one of several inputs, where a row has one
 """
 

@@ -10,7 +10,7 @@ laws (tests/laws/test_parts.py)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from beamish.contract.keyed_windows import KeyedWindows
 from beamish.contract.store import Store
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.groups import Groups
+from beamish.kinds.window.binding import BoundAccumulation
 from beamish.triggers.trigger import WindowIndices
 
 # Classes that know the parts.
@@ -29,6 +30,8 @@ Bundle: TypeAlias = Any
 Entries: TypeAlias = Any
 Merge: TypeAlias = Any
 Firing: TypeAlias = Any
+Assign: TypeAlias = Callable[[Step, Bundle, Flags], Entries]
+Add: TypeAlias = Callable[[Step, Bundle, Entries], WindowIndices]
 Table: TypeAlias = Any
 
 
@@ -38,6 +41,7 @@ class WindowPart:
     Attributes:
         columns: stored beside each window.
         lies: metadata by which windows are cut into segments, or are due; if it differs, all segments are written anew.
+        accumulators: beside those of the accumulations, in each window.
         pools: Arrow columns stored beside each window, by the prefix of their names; ``<prefix>_at`` points to a window's.
         companions: stored beside windows, any number for each (tables/working_table.py).
         by_key: whether windows are cut into segments by their keys, by ``segments``.
@@ -49,6 +53,7 @@ class WindowPart:
 
     columns: Mapping[str, tuple[str, Any]] = {}
     lies: Mapping[str, Any] = {}
+    accumulators: tuple[BoundAccumulation, ...] = ()
     pools: Mapping[str, pa.Schema] = {}
     companions: Mapping[str, tuple[str, Any]] = {}
     by_key: bool = False
@@ -94,8 +99,20 @@ class WindowPart:
 
     # Rows that come
 
+    def receive(self, step: Step, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Take payloads that are not for windows; returns the others."""
+        return payloads
+
     def prepare(self, step: Step, bundle: Bundle) -> None:
         """Add columns to rows that came, before they have windows."""
+
+    def assigning(self, assign: Assign) -> Assign:
+        """Another way to put rows into windows of their own, around the one that is there."""
+        return assign
+
+    def adding(self, add: Add) -> Add:
+        """Another way to add entries to windows, around the one that is there."""
+        return add
 
     def admit_rows(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
         """Drop rows before they are given numbers, where windows are of rows: bool, one per row, which of ``rows`` are left."""

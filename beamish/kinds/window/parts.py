@@ -10,11 +10,13 @@ from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.removals import RemovalsPart
 from beamish.kinds.window.retention import RetentionPart
+from beamish.kinds.window.row_errors import RowErrorsPart
 from beamish.kinds.window.timestamps import TimestampsPart
 
 PARTS: tuple[type[WindowPart], ...] = (
     RetentionPart,
     PairsOncePart,
+    RowErrorsPart,
     DuplicatesPart,
     RemovalsPart,
     TimestampsPart,

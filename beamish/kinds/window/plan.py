@@ -17,7 +17,7 @@ from beamish.contract.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW, droppe
 from beamish.kernels.formulas import NO_OTHER
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
-from beamish.kinds.window.binding import BoundAccumulation, bind_keeper
+from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.identity import changeable_of, identity_of
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.part import WindowPart
@@ -203,16 +203,9 @@ class WindowPlan:
         return pa.schema([self.schema.field(name) for name in self.keys])
 
     @cached_property
-    def keeper(self) -> BoundAccumulation | None:
-        """What keeps the rows of windows, so that the removal of one that was dropped for an error is known; None: it need not be."""
-        if not (self.options.drops_errors and self.signed):
-            return None
-        return bind_keeper(self.schema, sum(len(bound.fields) for bound in self.accumulations))
-
-    @cached_property
     def in_state(self) -> tuple[BoundAccumulation, ...]:
         """All that windows have accumulators of."""
-        return (*self.accumulations, *([] if self.keeper is None else [self.keeper]))
+        return (*self.accumulations, *(bound for part in self.parts for bound in part.accumulators))
 
     @cached_property
     def state_schema(self) -> pa.Schema:
@@ -287,7 +280,7 @@ class WindowPlan:
             self.accumulations,
             shards=self.shards,
             ids=[self.schema.field(name) for name in self.options.id_columns],
-            keeps_rows=self.keeper is not None,
+            keeps_rows=len(self.in_state) > len(self.accumulations),
         )
 
     @cached_property

@@ -3,49 +3,115 @@
 All entries of a bundle are added at once. Only where that raises, the step goes back to before it, and it is looked for which of
 them it is: the windows that can be had as a whole are left alone, halves of the others are tried. So a bundle in which nothing
 raises costs what it did, but for a copy of the window table's columns.
+
+Rows that cannot be used before they are in a shard travel there as others do, each in a payload that says what was raised with it
+(packing.py), and are dropped there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from beamish.contract.drops import ERROR
 from beamish.contract.keyed_windows import KeyedWindows
 from beamish.errors import NumericOverflowError, UserFunctionError
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.codes import factorize_rows
+from beamish.kernels.groups import Groups
 from beamish.kernels.halves import Raised, failing, without_errors
+from beamish.kinds.window.arrival import load_windows
+from beamish.kinds.window.binding import BoundAccumulation, bind_keeper
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.drops import drop_error, drop_rows
-from beamish.kinds.window.entries import Entries, entries_of
+from beamish.kinds.window.drops import drop_error, drop_from_no_window, drop_rows
+from beamish.kinds.window.entries import Entries
+from beamish.kinds.window.error_context import naming_window
+from beamish.kinds.window.packing import about, check_numbers, unpack
+from beamish.kinds.window.part import Add, Assign, WindowPart
+from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
 
-Add = Callable[[Step, Bundle, Entries], WindowIndices]
 
-
-def add_without_errors(
-    step: Step, bundle: Bundle, entries: Entries, load: Callable[[], None], add: Add
-) -> WindowIndices:
-    """Add entries to their windows; those with which that raises are dropped, if the pipeline says so.
+class RowErrorsPart(WindowPart):
+    """Drops rows with which something raises.
 
     Args:
-        step: the step they came in.
-        bundle: their rows.
-        entries: n of them.
-        load: reads the segments of the windows that they may need.
-        add: what adds them; gives the windows that got one.
+        keepers: what keeps the rows of windows, where rows can be removed: so the removal of one that was dropped is known.
     """
-    if not step.plan.options.drops_errors:
-        return add(step, bundle, entries)
-    before = step.mark()
-    try:
-        return add(step, bundle, entries)
-    except (UserFunctionError, NumericOverflowError):
-        step.go_back(before)
-    load()
+
+    def __init__(self, keepers: tuple[BoundAccumulation, ...]) -> None:
+        self.accumulators = keepers
+
+    @classmethod
+    def of(cls, plan: WindowPlan) -> RowErrorsPart | None:
+        if not plan.options.drops_errors:
+            return None
+        first = sum(len(bound.fields) for bound in plan.accumulations)
+        return cls((bind_keeper(plan.schema, first),) if plan.signed else ())
+
+    def receive(self, step: Step, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Drop the rows of payloads that say why."""
+        errors = [about(payload).get("error") for payload in payloads]
+        for payload, error in zip(payloads, errors, strict=True):
+            if error is not None:
+                rows, _, _ = unpack([payload])
+                drop_from_no_window(step, rows, ERROR, [error] * rows.num_rows)
+        return [payload for payload, error in zip(payloads, errors, strict=True) if error is None]
+
+    def assigning(self, assign: Assign) -> Assign:
+        """Drop the rows whose windows cannot be had."""
+
+        def without(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
+            try:
+                return assign(step, bundle, windowed)  # type: ignore[no-any-return]
+            except UserFunctionError:
+                return assign(step, bundle, windowed & ~_drop_unassigned(assign, step, bundle, windowed))  # type: ignore[no-any-return]
+
+        return without
+
+    def adding(self, add: Add) -> Add:
+        """Drop the entries that cannot be added."""
+
+        def without(step: Step, bundle: Bundle, entries: Entries) -> WindowIndices:
+            before = step.mark()
+            try:
+                return add(step, bundle, entries)
+            except (UserFunctionError, NumericOverflowError):
+                step.go_back(before)
+            kept = _drop_failing(add, step, bundle, entries)
+            return add(step, bundle, kept) if len(kept.row) else np.empty(0, dtype=np.intp)
+
+        return without
+
+    def refused(
+        self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices, *, state: pa.Table
+    ) -> None:
+        with naming_window(step.table, at):
+            for bound in step.plan.accumulations:
+                bound.check_state(state)
+
+
+def _drop_unassigned(assign: Assign, step: Step, bundle: Bundle, windowed: Flags) -> Flags:
+    """Drop the rows with which ``assign`` raises: bool, one per row."""
+    rows = np.arange(len(bundle.time_us))
+
+    def tried(at: Ints) -> None:
+        assign(step, bundle, np.isin(rows, at))
+
+    each = np.flatnonzero(windowed)
+    raised = [(int(at[0]), message) for at, message in failing(np.split(each, np.arange(1, len(each))), tried)]
+    dropped: Flags = np.isin(rows, [at for at, _ in raised])
+    drop_rows(step, bundle, dropped, ERROR, messages=[message for _, message in raised])
+    return dropped
+
+
+def _drop_failing(add: Add, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+    """Drop the entries with which ``add`` raises; gives the others."""
+    load_windows(step, bundle, entries)
     before = step.mark()
 
     def tried(at: Ints) -> None:
@@ -60,26 +126,7 @@ def add_without_errors(
     dropped[[at for at, _ in raised]] = True
     messages = dict(raised)
     drop_error(step, bundle, entries.only(dropped), [messages[at] for at in np.flatnonzero(dropped).tolist()])
-    kept = entries.only(~dropped)
-    return add(step, bundle, kept) if len(kept.row) else np.empty(0, dtype=np.intp)
-
-
-def entries_without_errors(step: Step, bundle: Bundle, windowed: Flags) -> Entries:
-    """Put rows into windows of their own (``entries_of``); those whose windows cannot be had are dropped, if the pipeline says so."""
-    try:
-        return entries_of(step, bundle, windowed)
-    except UserFunctionError:
-        if not step.plan.options.drops_errors:
-            raise
-
-    def tried(at: Ints) -> None:
-        entries_of(step, bundle, np.isin(np.arange(len(bundle.time_us)), at))
-
-    each = np.flatnonzero(windowed)
-    raised = [(int(at[0]), message) for at, message in failing(np.split(each, np.arange(1, len(each))), tried)]
-    dropped = np.isin(np.arange(len(bundle.time_us)), [at for at, _ in raised])
-    drop_rows(step, bundle, dropped, ERROR, messages=[message for _, message in raised])
-    return entries_of(step, bundle, windowed & ~dropped)
+    return entries.only(~dropped)
 
 
 def _taken(entries: Entries, at: Ints) -> Entries:
@@ -100,3 +147,33 @@ def _in_order(step: Step, bundle: Bundle, entries: Entries) -> list[Ints]:
     order = bundle.first_come(entries.row, [*by, *bundle.times])
     order = order[np.argsort(unit[order], kind="stable")]
     return np.split(order, np.flatnonzero(np.diff(unit[order])) + 1)
+
+
+def wanted_and_unusable(
+    plans: Sequence[WindowPlan], number: int, rows: pa.Table
+) -> list[tuple[pa.Table, dict[str, Any]]]:
+    """Each row of which the condition cannot be asked, or whose number cannot be counted with, and why; then those that meet the condition.
+
+    The plans are of stages that take the same rows, under the same options but for their windows.
+    """
+    if not plans[0].options.drops_errors:
+        return [(plans[0].only_wanted(number, rows), {})]
+
+    def tried(at: Ints) -> None:
+        _wanted(plans, number, rows.take(pa.array(at)))
+
+    try:
+        return [(_wanted(plans, number, rows), {})]
+    except (UserFunctionError, NumericOverflowError):
+        each = np.split(np.arange(rows.num_rows), np.arange(1, rows.num_rows))
+        errors = [(int(at[0]), message) for at, message in failing(each, tried)]
+        kept = np.setdiff1d(np.arange(rows.num_rows), [at for at, _ in errors])
+        wanted = _wanted(plans, number, rows.take(pa.array(kept)))
+        return [*((rows.slice(at, 1), {"error": message}) for at, message in errors), (wanted, {})]
+
+
+def _wanted(plans: Sequence[WindowPlan], number: int, rows: pa.Table) -> pa.Table:
+    wanted = plans[0].only_wanted(number, rows)
+    for plan in plans:
+        check_numbers(plan, wanted)
+    return wanted

@@ -25,7 +25,6 @@ from beamish.kinds.window.packing import about
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.state import State
 from beamish.kinds.window.step import Step
-from beamish.kinds.window.unusable import drop_unusable
 from beamish.tables.segment_policy import SegmentPolicy
 from beamish.watermarks import NO_WATERMARK_US
 
@@ -65,18 +64,12 @@ class WindowShard(Shard):
         step = Step(self._plan, self._state, *before)
         if self._plan.has_several_inputs:
             self._note_latest(payloads)
-        unusable: list[bytes] = []
-        if self._plan.options.drops_errors:
-            apart: tuple[list[bytes], list[bytes]] = ([], unusable)
-            for payload in payloads:
-                apart["error" in about(payload)].append(payload)
-            payloads = apart[False]
-        panes, rows = self._split(payloads)
         with naming_window(step.table):
             if self._state.changed.options:
                 take_up_changes(step)
-            for payload in unusable:
-                drop_unusable(step, payload)
+            for part in step.parts:
+                payloads = part.receive(step, payloads)
+            panes, rows = self._split(payloads)
             if panes:
                 add_rows(step, panes)
             move_watermark(step)

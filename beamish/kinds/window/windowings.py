@@ -27,10 +27,10 @@ from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.packing import about, pack_rows
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.row_errors import wanted_and_unusable
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
 from beamish.kinds.window.stored_windows import NotedWindows, noted_windows
-from beamish.kinds.window.unusable import wanted_and_unusable
 from beamish.kinds.window.words import carried, kept
 from beamish.pane import DropReason
 from beamish.tables.notes import check_new
