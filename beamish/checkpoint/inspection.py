@@ -257,7 +257,7 @@ def _time(us: int) -> int | None:
 
 def _time_of_segment(of: StoredStage, us: int) -> int | None:
     """A bound or due time of a segment; null for windows of rows."""
-    return None if of.facts.plan is not None and of.facts.plan.counts_rows else _time(us)
+    return None if of.facts.plan is not None and of.facts.plan.window.counts_rows else _time(us)
 
 
 _NUMBER, _TEXT = pa.int64(), pa.string()

@@ -89,7 +89,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
 
 
 def _bound(plan: WindowPlan, where: str, value: Any) -> int:
-    if not plan.counts_rows:
+    if not plan.window.counts_rows:
         return instant_us(where, value, OptionError)
     if isinstance(value, bool) or not isinstance(value, int):
         raise OptionError(f"{where}={value!r}: windows are of rows; give the number of a row, a whole number")
@@ -117,9 +117,9 @@ def read_texts(stage: StageFacts, keys: Sequence[str], window: str | None) -> tu
     if window is None:
         return key, None
     try:
-        return key, int(window) if plan.counts_rows else _time(window)
+        return key, int(window) if plan.window.counts_rows else _time(window)
     except ValueError:
-        what = "the number of a row" if plan.counts_rows else "a time such as 2026-01-01T10:14"
+        what = "the number of a row" if plan.window.counts_rows else "a time such as 2026-01-01T10:14"
         raise OptionError(f"--window {window}: must be {what}") from None
 
 
@@ -130,7 +130,7 @@ def _time(text: str) -> datetime:
 
 def bounds_in_words(plan: WindowPlan, start: int, end: int | None) -> str:
     """A window's bounds in words."""
-    if plan.counts_rows:
+    if plan.window.counts_rows:
         return f"[{start}, {'...' if end is None else end})"
     if end == END_OF_TIME_US:
         return "[all of time)"

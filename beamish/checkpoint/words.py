@@ -153,7 +153,7 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
     plan = stage.plan
     assert plan is not None  # noqa: S101 - a question is about windows
     at = "" if query is None else f" after batch {query.batch}"
-    if plan.counts_rows:
+    if plan.window.counts_rows:
         return
     yield f"The watermark is {_watermark(stage.watermark_us)}{at}."
     holds = held_back_by(stage)

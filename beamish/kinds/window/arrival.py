@@ -13,15 +13,12 @@ from beamish.contract.drops import EXPIRED
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
 from beamish.kernels.codes import factorize_values
 from beamish.kinds.window.bundle import Bundle
-from beamish.kinds.window.clock_moves import ask_or_end, pass_ends
-from beamish.kinds.window.drops import drop_from_windows, drop_untimed, timed_rows
+from beamish.kinds.window.drops import drop_from_windows
 from beamish.kinds.window.entries import Entries, entries_of
 from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.lookup import find, load_targets
 from beamish.kinds.window.merging import find_merging, load_what_may_merge
-from beamish.kinds.window.numbers import advance, count_rows, load_passed
 from beamish.kinds.window.part import Add, Assign
-from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
 
@@ -34,24 +31,9 @@ def add_rows(step: Step, payloads: Sequence[bytes]) -> None:
     for part in step.parts:
         part.prepare(step, bundle)
     bundle.key_at = step.table.keys.append(bundle.keys)
-    if step.reaches is not None:
-        _add_counted(step, step.reaches, bundle)
-        return
-    timed = timed_rows(bundle)
-    drop_untimed(step, bundle, timed)
-    came = _add_entries(step, bundle, _in_time(step, bundle, _assigned(step, bundle, timed)))
-    ask_or_end(step, came)
-    for part in step.parts:
-        part.after_rows(step, came)
-
-
-def _add_counted(step: Step, reaches: Reaches, bundle: Bundle) -> None:
-    """The same of rows that are counted: windows are asked when they have moved what is reached, once."""
-    step.begin_part()
-    counted = count_rows(step, reaches, bundle)
-    came = _add_entries(step, bundle, _in_time(step, bundle, _assigned(step, bundle, counted)))
-    load_passed(step, reaches, advance(step, reaches, bundle))
-    pass_ends(step, came)
+    placed = step.state.progress.place(step, bundle)
+    came = _add_entries(step, bundle, _in_time(step, bundle, _assigned(step, bundle, placed)))
+    step.state.progress.ask(step, bundle, came)
     for part in step.parts:
         part.after_rows(step, came)
 

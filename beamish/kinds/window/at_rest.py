@@ -38,14 +38,13 @@ from beamish.instants import END_OF_TIME_US, LATEST_US, instant_in_words
 from beamish.kernels.arrays import Ints
 from beamish.kernels.buffers import cast, pick, plain
 from beamish.kernels.codec import decode
-from beamish.kernels.codes import factorize_values, normalise
+from beamish.kernels.codes import factorize_values
 from beamish.kernels.groups import Groups
 from beamish.kernels.identity import same_identity
 from beamish.kernels.order import ranks, sort_keys, sort_order
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.firing import extract
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.reaches import NAME, Reaches
 from beamish.kinds.window.read_identity import ReadPlan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.kinds.window.stored_windows import read_windows
@@ -102,8 +101,8 @@ class _OfWindows(Answer):
 
     def needs(self, notes: Store) -> Iterator[str]:
         yield from map(segment_name, self._numbers(SegmentStore(notes, LAYOUT)))
-        if self.plan.counts_rows:
-            yield f"{NAME}/"
+        for table in self.plan.progress.tables(self.plan):
+            yield f"{table.layout.name}/"
 
     def _numbers(self, segments: SegmentStore) -> list[int]:
         start, end = self._span_read
@@ -160,27 +159,15 @@ class Windows(_OfWindows):
         columns = _state_columns(plan, stored)
         if self.clocks is not None:
             columns |= _past_columns(plan, stored)
-            progress = _progress(plan, store, stored, self.clocks[0])
+            progress = plan.progress.open(plan, store, about)
+            reached = progress.at_rest(plan, columns_under(stored, "key.", plan.key_schema), self.clocks[0])
             columns |= {
                 "due": pa.nulls(stored.num_rows, TIMESTAMP),
                 "waits_for": pa.nulls(stored.num_rows, pa.string()),
             }
             if trigger is not None:
-                columns |= _waits(plan, trigger, stored, (progress, self.clocks[1]), is_new=is_new)
+                columns |= _waits(plan, trigger, stored, (reached, self.clocks[1]), is_new=is_new)
         return pa.table([columns[field.name] for field in self.schema], schema=self.schema)
-
-
-def _progress(plan: WindowPlan, store: Store, stored: pa.Table, watermark_us: int) -> int | Ints:
-    """How far what windows are cut by has come: the watermark; of windows of rows the reach of each."""
-    if not plan.counts_rows:
-        return watermark_us
-    reaches = Reaches(plan, store)
-    if watermark_us == END_OF_TIME_US:
-        reaches.end()
-    keys = columns_under(stored, "key.", plan.key_schema)
-    if plan.keys:
-        keys = pa.table([normalise(column.combine_chunks()) for column in keys.columns], schema=plan.key_schema)
-    return reaches.of(reaches.find(keys))
 
 
 def _state_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
@@ -207,7 +194,9 @@ def _past_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
     return {
         "last_timing": pa.array(TIMINGS, pa.string()).take(timing),
         "last_values": _struct(live, ~stored["has_pane"].to_numpy()),
-        "expires": _timestamp(expires, np.full(len(expires), plan.counts_rows) | (expires == END_OF_TIME_US)),
+        "expires": _timestamp(
+            expires, np.full(len(expires), not plan.progress.by_watermark) | (expires == END_OF_TIME_US)
+        ),
     }
 
 
@@ -228,7 +217,7 @@ def _waits(
     closed = stored["closed"].to_numpy()
     at = np.flatnonzero(~closed)
     state = TriggerState(trigger, columns)
-    now = _Waiting(columns, progress, clock_us, plan.window.merging, of_rows=plan.counts_rows)
+    now = _Waiting(columns, progress, clock_us, plan.window.merging, of_rows=not plan.progress.by_watermark)
     if is_new:
         new_rows = stored["unemitted_rows"].to_numpy()
         shown = at[new_rows[at] > 0]
@@ -317,7 +306,7 @@ class Rows(_OfWindows):
         keys = [pick(table[f"key.{key}"].combine_chunks(), window) for key in plan.key_schema.names]
         once = _once(keys, place, rows, window)
         place, rows, keys = place[once], pick(rows, once), [pick(column, once) for column in keys]
-        where = pa.array(place) if plan.counts_rows else pa.array(place).cast(TIMESTAMP)
+        where = pa.array(place) if plan.options.counts_rows else pa.array(place).cast(TIMESTAMP)
         columns = [*keys, where, cast(rows, self.schema.field(ROW).type)]
         return pa.table(columns, schema=self.schema)
 
@@ -367,7 +356,7 @@ def _names(bound: BoundAccumulation) -> list[str]:
 def _rows_schema(plan: WindowPlan, of: str | None) -> pa.Schema:
     bound, name = keeper(plan, of)
     kept = bound.accumulation.kept(bound.types)
-    place = (NUMBER, pa.int64()) if plan.counts_rows else (TIME, TIMESTAMP)
+    place = (NUMBER, pa.int64()) if plan.options.counts_rows else (TIME, TIMESTAMP)
     for key in plan.keys:
         if key in (place[0], ROW):
             raise PipelineError(

@@ -31,8 +31,8 @@ class Bundle:
         keys: the key columns, normalised, one row per row of ``table``.
         time_us: int64[n], microseconds since the epoch: event time of the row, or start of the slice; of a row that is counted and has
             none NO_VALUE.
-        place: int64[n]: where each stands in what windows are cut of: ``time_us``, or its number (numbers.py).
-        group: int64[n]: where rows are counted, the group (reaches.py) in which each is; else nothing.
+        place: int64[n]: where each stands in what windows are cut of: ``time_us``, or its number (row_windows.py).
+        group: int64[n]: where rows are counted, the group (row_windows.py) in which each is; else nothing.
         rows: int64[n], number of rows that each stands for.
         key_at: int64[n]: where the key of each is in the window table's pool; set when it comes in.
         signs: int64[n], by how many rows each changes what its window holds: ``rows``, or -1 for a removal.
@@ -67,7 +67,7 @@ class Bundle:
             keys = table.select(plan.key_schema.names)
             rows = table[ROWS].to_numpy()
             return cls(plan, table, keys, time, rows, rows, first, last, table.slice(0, 0), untimed_rows, out_of_range)
-        if plan.counts_rows:  # with or without an event time
+        if not plan.progress.by_watermark:  # with or without an event time
             untimed, time = table.slice(0, 0), _times_of_counted(table)
         else:
             without = _untimed(plan, table)
@@ -81,7 +81,7 @@ class Bundle:
     @property
     def times(self) -> list[Ints]:
         """The keys by which rows come first: their event times, and before these the numbers that they bring."""
-        numbering = self.plan.numbering
+        numbering = self.plan.window.numbering
         brought = numbering is not None and numbering.numbered_by is not None
         return [self.place, self.time_us] if brought else [self.time_us]
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import Ints
 from beamish.kinds.window.firing import ask, fire
-from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
 
@@ -15,40 +12,9 @@ from beamish.triggers.trigger import WindowIndices
 def move_watermark(step: Step) -> None:
     """Windows whose end or expiry the watermark passes, or has passed by a lateness that is less now, are asked, or give their last pane and go."""
     step.watermark_us = step.state.note.clocks.watermark_us
-    has_moved = step.watermark_us > step.watermark_before_us
-    if step.reaches is None and (has_moved or step.state.changed.options):
-        step.load(step.state.index["due_us"] <= step.watermark_us)
+    if step.state.progress.load_due(step):
         pass_ends(step)
-    elif step.reaches is not None and has_moved:
-        _end_of_keys(step, step.reaches)
     step.begin_part()
-
-
-def _end_of_keys(step: Step, reaches: Reaches) -> None:
-    """Windows of rows are at their ends where the watermark says that a key is idle, or that nothing comes; and let go of rows."""
-    everything = np.ones(len(step.state.index["segment"]), dtype=bool)
-    if step.watermark_us == END_OF_TIME_US:
-        step.load(everything)
-        reaches.end()
-    else:
-        lets_go = step.state.index["keeps_until_us"] <= step.watermark_us
-        step.load(lets_go)
-        idle = reaches.idle(step.watermark_us)
-        if len(idle):
-            _end_of_idle(step, reaches, idle)
-        elif not lets_go.any():
-            return
-    pass_ends(step)
-
-
-def _end_of_idle(step: Step, reaches: Reaches, idle: Ints) -> None:
-    by_key = step.plan.counts_by_key
-    everything = np.ones(len(step.state.index["segment"]), dtype=bool)
-    step.load(np.isin(step.state.part_of_segments, reaches.parts(idle)) if by_key else everything)
-    step.progress(np.arange(len(step.table)))  # whose windows they are must be known before they are forgotten
-    for part in step.parts:
-        part.on_idle(reaches.keys(idle))
-    reaches.forget(idle)
 
 
 def pass_ends(step: Step, came: WindowIndices | None = None) -> None:
@@ -107,5 +73,7 @@ def take_up_changes(step: Step) -> None:
         table["asks_at_end"][waiting] = True
         waiting = waiting[table["unemitted_rows"][waiting] > 0]
         step.plan.options.trigger.on_rows_columns(table.trigger, waiting, table["unemitted_rows"][waiting], step.now())
-    if step.reaches is not None:  # what a shorter lateness ends is looked for among what is passed from now on only
+    if (
+        not step.state.progress.by_watermark
+    ):  # what a shorter lateness ends is looked for among what is passed from now on only
         pass_ends(step)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import merged_name
@@ -23,9 +22,8 @@ from beamish.contract.drops import (
     late_by,
     structs,
 )
-from beamish.contract.event_times import in_range
 from beamish.contract.pane_columns import DROPPED_KIND
-from beamish.instants import END_OF_TIME_US, NO_TIME_US
+from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.reserved import INPUT
 from beamish.kinds.window.bundle import Bundle, plan_keys
@@ -33,17 +31,6 @@ from beamish.kinds.window.entries import Entries
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 from beamish.watermarks import NO_WATERMARK_US
-
-
-def timed_rows(bundle: Bundle) -> Flags:
-    """Which of a bundle's rows have an event time that is in range: bool, one per row.
-
-    All slices do (packing.py leaves the others out), and windows that panes bring along need no time. Nor does the global window.
-    """
-    if bundle.plan.preaggregates or bundle.plan.inherits_windows:
-        return np.ones(len(bundle.time_us), dtype=bool)
-    timed = in_range(bundle.time_us)
-    return timed | (bundle.time_us == NO_TIME_US) if bundle.plan.takes_untimed_panes else timed
 
 
 def drop_untimed(step: Step, bundle: Bundle, timed: Flags) -> None:
@@ -71,7 +58,7 @@ def _drop_from_windows(
     step: Step, bundle: Bundle, entries: Entries, reason: int, messages: Sequence[str] | None
 ) -> None:
     step.drops.count(reason, int(bundle.rows[entries.row].sum()))
-    if reason not in (UNMATCHED_REMOVAL, DUPLICATE, ERROR) and not step.plan.counts_rows:
+    if reason not in (UNMATCHED_REMOVAL, DUPLICATE, ERROR) and step.plan.progress.by_watermark:
         _note_latest(step, bundle.first_us[entries.row])
     if step.drops.lists and len(entries.row):
         rows = _as_listed(step.plan, bundle.table.take(pa.array(entries.row)))

@@ -52,8 +52,8 @@ class DuplicatesPart(WindowPart):
             return None
         ids = pa.schema([plan.schema.field(name) for name in declared.columns])
         if declared.within is None:
-            return IdsOfWindowsPart(ids, plan.numbering)
-        return RememberedIdsPart(ids, plan.numbering, declared.within.us)
+            return IdsOfWindowsPart(ids, plan.window.numbering)
+        return RememberedIdsPart(ids, plan.window.numbering, declared.within.us)
 
     def admit_rows(self, step: Step, bundle: Bundle, rows: Flags) -> Flags:
         return rows & ~self._drop(step, bundle, rows)

@@ -77,6 +77,6 @@ def pane_times(plan: WindowPlan, pane_time_us: Ints, end_us: Ints) -> Ints:
 
     Windows of rows end at no time, as the global window.
     """
-    if plan.counts_rows:
+    if not plan.progress.by_watermark:
         end_us = np.full(len(end_us), END_OF_TIME_US)
     return np.where(pane_time_us == NO_VALUE, end_us - 1, np.minimum(pane_time_us, end_us - 1))

@@ -84,9 +84,10 @@ def check_numbers(plan: WindowPlan, rows: pa.Table) -> None:
     Raises:
         NumericOverflowError: one is too far from 0.
     """
-    if plan.numbering is None or plan.numbering.numbered_by is None:
+    numbering = plan.window.numbering
+    if numbering is None or numbering.numbered_by is None:
         return
-    brought = rows[plan.numbering.numbered_by]
+    brought = rows[numbering.numbered_by]
     far = brought.filter(pc.or_(pc.greater(brought, FARTHEST), pc.less(brought, -FARTHEST)))
     if len(far):
         raised = (

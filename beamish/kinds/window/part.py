@@ -226,3 +226,62 @@ class WindowPart:
     def due_us(self, table: Table, at: WindowIndices) -> Ints | None:
         """The watermark at which something is due in windows; None: nothing is."""
         return self.over_us(table, at)
+
+
+class Progress(WindowPart):
+    """How far rows have come in what windows are cut of: one number, the watermark, or one for each group of rows.
+
+    A plan has one (``WindowPlan.progress``); ends, expiry and lateness of windows are compared with it.
+
+    Attributes:
+        by_watermark: whether it is the watermark.
+        working: columns of windows that are not stored.
+    """
+
+    by_watermark: ClassVar[bool]
+    working: Mapping[str, tuple[str, Any]] = {}
+
+    def open(self, plan: Plan, store: Store, about: Mapping[str, Any]) -> Progress:
+        return self
+
+    def begin_step(self, watermark_us: int) -> None:
+        """A step begins at a watermark."""
+
+    def begin_part(self) -> None:
+        """A part of the step begins."""
+
+    def of_windows(self, step: Step, at: WindowIndices) -> int | Ints:
+        """How far windows have come; one number for all, or one each."""
+        raise NotImplementedError
+
+    def before(self, step: Step, at: WindowIndices) -> int | Ints:
+        """The same when the current part of the step began."""
+        raise NotImplementedError
+
+    def of_rows(self, step: Step, bundle: Bundle, rows: Ints) -> int | Ints:
+        """The same for the windows of rows of a bundle."""
+        raise NotImplementedError
+
+    def of_all(self, watermark_us: int) -> int:
+        """How far all windows have come."""
+        raise NotImplementedError
+
+    def at_rest(self, plan: Plan, keys: pa.Table, watermark_us: int) -> int | Ints:
+        """How far stored windows with these keys have come."""
+        raise NotImplementedError
+
+    def windows_due_us(self, index: Mapping[str, Ints]) -> list[int]:
+        """The watermarks at which windows are due, by the index of their segments."""
+        raise NotImplementedError
+
+    def place(self, step: Step, bundle: Bundle) -> Flags:
+        """Say where rows are in what windows are cut of, and drop those that are nowhere: bool, one per row, which are left."""
+        raise NotImplementedError
+
+    def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
+        """Rows have come into windows: ask these, and those whose end they have moved."""
+        raise NotImplementedError
+
+    def load_due(self, step: Step) -> bool:
+        """The watermark has moved, or not: read what is due by it. Returns whether something may be."""
+        raise NotImplementedError

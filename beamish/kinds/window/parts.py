@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from beamish.kinds.window.duplicates import DuplicatesPart
+from beamish.kinds.window.event_time import WatermarkProgress
 from beamish.kinds.window.forgetting import ForgettingPart
 from beamish.kinds.window.merged_panes import MergedPanesPart
 from beamish.kinds.window.pairs_once import PairsOncePart
-from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.removals import RemovalsPart
 from beamish.kinds.window.retention import RetentionPart
 from beamish.kinds.window.row_errors import RowErrorsPart
+from beamish.kinds.window.row_windows import RowProgress
 from beamish.kinds.window.timestamps import TimestampsPart
 
 PARTS: tuple[type[WindowPart], ...] = (
@@ -23,6 +27,14 @@ PARTS: tuple[type[WindowPart], ...] = (
     ForgettingPart,
     MergedPanesPart,
 )
+
+
+def progress_of(plan: WindowPlan) -> Progress:
+    """How far the windows of a plan come."""
+    numbering = plan.options.numbering
+    if numbering is None:
+        return WatermarkProgress()
+    return RowProgress(numbering, pa.schema([]) if numbering.over_stream else plan.key_schema)
 
 
 def parts_of(plan: WindowPlan) -> tuple[WindowPart, ...]:

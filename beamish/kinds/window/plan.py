@@ -20,10 +20,9 @@ from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.identity import changeable_of, identity_of
 from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.relation import gives
 from beamish.watermarks import Watermark
-from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
 
 _END_US = np.iinfo(np.int64).max
@@ -42,6 +41,7 @@ class WindowPlan:
         accumulations: bound to their columns, in order.
         suppressed: whether its panes go to a suppress.
         observed: whether the query is observed, so that slices of rows carry their rows' times.
+        progress: how far its windows come.
         parts: the features that the options ask for, in the order of parts.py.
     """
 
@@ -52,7 +52,8 @@ class WindowPlan:
     accumulations: tuple[BoundAccumulation, ...]
     suppressed: bool = False
     observed: bool = False
-    parts: tuple[WindowPart, ...] = ()
+    progress: Progress = attrs.field(init=False)
+    parts: tuple[WindowPart, ...] = attrs.field(init=False)
 
     @property
     def signed(self) -> bool:
@@ -68,26 +69,6 @@ class WindowPlan:
     def window(self) -> WindowOption:
         """The window option."""
         return cast("WindowOption", self.options.window)
-
-    @property
-    def numbering(self) -> Numbering | None:
-        """How rows are numbered, where windows are of rows; None: they are of time."""
-        return self.window.numbering
-
-    @property
-    def counts_rows(self) -> bool:
-        """Whether windows are of rows."""
-        return self.numbering is not None
-
-    @property
-    def counts_by_key(self) -> bool:
-        """Whether windows are of rows, and the rows of each key are counted by themselves."""
-        return self.numbering is not None and not self.numbering.over_stream and bool(self.keys)
-
-    @property
-    def counts_brought(self) -> bool:
-        """Whether windows are of rows that bring their numbers along."""
-        return self.numbering is not None and self.numbering.numbered_by is not None
 
     @property
     def lateness(self) -> int:
@@ -118,7 +99,7 @@ class WindowPlan:
     @property
     def windows_are_endless(self) -> bool:
         """Whether windows have no end in event time: all of time, or windows of rows."""
-        return self.is_global or self.counts_rows
+        return self.is_global or not self.progress.by_watermark
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -180,7 +161,7 @@ class WindowPlan:
             return "with_dropped() needs the rows"
         if self.options.drops_errors:
             return "on_error('drop') needs the rows"
-        if self.counts_rows:
+        if not self.progress.by_watermark:
             return "they are counted in the shard"
         if self.window.merging:
             return "windows that merge are known only in the shard"

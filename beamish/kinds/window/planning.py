@@ -7,20 +7,17 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from beamish.accumulations.base.arguments import is_number
-from beamish.contract.columns import find_column, is_groupable, is_whole_number, merged_inputs, merged_schema
+from beamish.contract.columns import find_column, is_groupable, merged_inputs, merged_schema
 from beamish.contract.conditions import check_where
 from beamish.contract.relation import Relation
 from beamish.errors import ColumnError
-from beamish.kernels.buffers import plain_type
-from beamish.kernels.order import is_orderable
 from beamish.kernels.reserved import SIGN, is_reserved
 from beamish.kinds.deduplicate.plan import check_ids
 from beamish.kinds.window.binding import BoundAccumulation, bind_accumulations
 from beamish.kinds.window.options import WindowOptions
-from beamish.kinds.window.parts import parts_of
+from beamish.kinds.window.parts import parts_of, progress_of
 from beamish.kinds.window.plan import WindowPlan
-from beamish.windows.numbering import Numbering
-from beamish.windows.option import WindowOption
+from beamish.kinds.window.row_windows import check_numbering
 
 
 def make_plan(
@@ -70,7 +67,7 @@ def make_plan(
     }
     travelling = [field for field in schema if everything or field.name in wanted]
     plan = WindowPlan(options, tuple(takes), pa.schema(travelling), shards, accumulations, suppressed)
-    plan.parts = parts_of(plan)
+    plan.progress, plan.parts = progress_of(plan), parts_of(plan)
     return plan
 
 
@@ -81,22 +78,4 @@ def _check_asked_values(options: WindowOptions, accumulations: Sequence[BoundAcc
             raise ColumnError(
                 f"trigger {options.trigger!r}: the value of {bound.name}={bound.bound!r} is {type_}, and must be a number; look "
                 "at another accumulation, such as Count()"
-            )
-
-
-def check_numbering(window: WindowOption | None, numbering: Numbering, schema: pa.Schema) -> None:
-    """Check that rows can be numbered by the columns that are said.
-
-    Raises:
-        ColumnError: one is missing, or has no order, or no whole numbers.
-    """
-    for name in numbering.columns:
-        type_ = find_column(schema, f"window({window!r})", name).type
-        if numbering.numbered_by is not None and not (is_whole_number(type_) or pa.types.is_null(type_)):
-            raise ColumnError(
-                f"window({window!r}): column {name!r} is {type_}, and rows are numbered by whole numbers; cast it to bigint"
-            )
-        if not is_orderable(plain_type(type_)):
-            raise ColumnError(
-                f"window({window!r}): column {name!r} is {type_}, which has no order; order rows by another"
             )

@@ -95,7 +95,7 @@ def windows_at(plan: WindowPlan, start: int) -> list[tuple[int, int]] | None:
     if (
         plan.inherits_windows
         or window.columns
-        or plan.counts_rows
+        or plan.window.counts_rows
         or window.merging
         or isinstance(window, UnknownWindows)
     ):

@@ -237,7 +237,7 @@ class FallenWindows(KeyedRecords[Fallen]):
         """
 
         def expiry(fallen: Fallen | Columns) -> Ints:
-            if self._plan.counts_by_key:
+            if self._plan.progress.by_key:
                 return np.full(len(fallen["end"]), END_OF_TIME_US)
             return self._plan.expiry_us(fallen["end"])  # type: ignore[no-any-return]
 
@@ -250,4 +250,4 @@ class FallenWindows(KeyedRecords[Fallen]):
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which something can be forgotten; None: nothing can, or rows say when."""
-        return None if self._plan.counts_rows else self.next_due
+        return self.next_due if self._plan.progress.by_watermark else None

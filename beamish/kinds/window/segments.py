@@ -3,7 +3,7 @@
 A step reads and writes the segments it touches, and expiry drops whole segments. Windows that end at the end of time are
 cut by a hash of their key instead. How long a span is changes with the number of windows (``SegmentPolicy``).
 
-Windows that are counted by key are cut by a hash of their key (reaches.py: parts), since each key has come to a number of its own: those
+Windows that are counted by key are cut by a hash of their key (row_windows.py: parts), since each key has come to a number of its own: those
 of a part that are not full are one segment, and full ones, which are only kept, lie by spans of ends beside it. So a step costs what it
 touches, whatever is kept.
 

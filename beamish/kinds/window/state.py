@@ -13,13 +13,11 @@ from beamish.contract.clocks import Clocks
 from beamish.contract.input_schemas import note_takes
 from beamish.contract.kept import INDEX
 from beamish.contract.store import Store
-from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kinds.window.note import Changed, Note
-from beamish.kinds.window.part import WindowPart
+from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.reaches import Reaches
-from beamish.kinds.window.segments import LAYOUT, counted_segments, part_of_counted
+from beamish.kinds.window.segments import LAYOUT, part_of_counted
 from beamish.kinds.window.trigger_tree import trigger_columns
 from beamish.kinds.window.window_table import WindowTable
 from beamish.tables.keyed_records import parts_of_keys
@@ -43,7 +41,7 @@ class State:
         segments: the stored windows.
         note: the metadata.
         changed: how the pipeline differs from the one that wrote it.
-        reaches: where windows are of rows, how far the groups of rows have come; else None.
+        progress: how far windows have come.
         parts: the parts of the plan that have something to do.
         rewrites: whether this step reads and writes all segments, since they are cut anew or the pipeline changed.
     """
@@ -53,7 +51,7 @@ class State:
     segments: SegmentStore
     note: Note
     changed: Changed
-    reaches: Reaches | None
+    progress: Progress
     parts: tuple[WindowPart, ...]
     rewrites: bool = False
 
@@ -66,21 +64,19 @@ class State:
         """
         segments = SegmentStore(store, LAYOUT)
         about = segments.about
-        beside = (
-            Reaches(plan, store) if plan.counts_rows else None,
-            tuple(opened for part in plan.parts if (opened := part.open(plan, store, about)) is not None),
-        )
+        progress = plan.progress.open(plan, store, about)
+        parts = tuple(opened for part in plan.parts if (opened := part.open(plan, store, about)) is not None)
         if segments.is_new:
             check_unnamed(store)
             check_new(store, INDEX)
             note = Note(Clocks.new(len(plan.takes)), {}, _least_span_us(policy, plan))
-            return cls(plan, policy, segments, note, Changed(takes=True), *beside)
-        return cls(plan, policy, segments, Note.of(about), Changed.since(about, plan), *beside)
+            return cls(plan, policy, segments, note, Changed(takes=True), progress, parts)
+        return cls(plan, policy, segments, Note.of(about), Changed.since(about, plan), progress, parts)
 
     @property
     def by_key(self) -> WindowPart | None:
         """The part that says in which segments windows lie; None: none does."""
-        return next((part for part in self.parts if part.by_key), None)
+        return next((part for part in (*self.parts, self.progress) if part.by_key), None)
 
     @property
     def index(self) -> dict[str, Ints]:
@@ -91,7 +87,7 @@ class State:
         """Choose the span of segments for this step; returns its windows, of which none is loaded."""
         before = self.note.span_us
         self.note.span_us = _least_span_us(self.policy, self.plan)
-        if not (self.plan.counts_by_key or self.by_key):
+        if self.by_key is None:
             count = len(self.index["segment"])
             self.note.span_us = self.policy.next_span_us(self.note.span_us, before, count, self.segments.rows)
         self.rewrites = self.changed.options or self.changed.lies or self.note.span_us != before
@@ -110,11 +106,9 @@ class State:
     @property
     def next_due_us(self) -> int | None:
         """The least watermark at which something in it is due; None: nothing is."""
-        due = self.index["due_us"].tolist()
-        if self.reaches is not None:  # then windows wait for rows, or for the end of time
-            due = [END_OF_TIME_US, *self.index["keeps_until_us"].tolist()] if due else []
-        of_rows = [one.next_due_us for one in (self.reaches, *self.parts) if one is not None]
-        return min([*due, *(us for us in of_rows if us is not None)], default=None)
+        of_tables = [part.next_due_us for part in (self.progress, *self.parts)]
+        due = [*self.progress.windows_due_us(self.index), *(us for us in of_tables if us is not None)]
+        return min(due, default=None)
 
     def segments_of(self, end_us: Ints, keys: Pool, key_at: Ints, progress: int | Ints) -> Ints:
         """The segment of each of some windows.
@@ -127,8 +121,6 @@ class State:
         """
         if self.by_key is not None:
             return self.by_key.segments(self.note.span_us, end_us, keys.take(key_at), progress)
-        if self.plan.counts_by_key:
-            return counted_segments(self.note.span_us, end_us, parts_of_keys(keys.take(key_at)), end_us <= progress)
         return segment_numbers(self.note.span_us, end_us, keys, key_at)
 
     @property
@@ -138,7 +130,7 @@ class State:
 
     def of_keys(self, keys: pa.Table) -> Flags:
         """The segments that may have windows of keys: bool, one per entry of the index."""
-        if not self.plan.counts_by_key:
+        if not self.progress.by_key:
             return np.ones(len(self.index["segment"]), dtype=bool)
         of_keys: Flags = np.isin(self.part_of_segments, np.unique(parts_of_keys(keys)))
         return of_keys
@@ -157,11 +149,9 @@ class State:
 
         windows.write(target, lambda at, runs: self._entries(table, at, runs, progress(at)))
         watermark_us = self.note.clocks.watermark_us
-        come = watermark_us if self.reaches is None else self.reaches.of_stream()
-        if self.reaches is not None:
-            self.reaches.save(watermark_us)
-        for part in self.parts:
-            part.save(watermark_us, come)
+        reached = self.progress.of_all(watermark_us)
+        for part in (self.progress, *self.parts):
+            part.save(watermark_us, reached)
         if self.changed.takes:
             note_takes(self.segments.store, self.plan.takes)
         self.changed, self.rewrites = Changed(), False
@@ -191,7 +181,7 @@ class State:
         for part in self.parts:
             due_us = part.due_us(table, rows)
             kept = kept if due_us is None else np.minimum(kept, due_us)
-        if not self.plan.counts_rows:
+        if self.progress.by_watermark:
             due, kept = np.minimum(due, kept), never
         wake = np.full(len(rows), NEVER_US)
         if self.plan.options.trigger.needs_clock:
@@ -201,4 +191,6 @@ class State:
 
 
 def _least_span_us(policy: SegmentPolicy, plan: WindowPlan) -> int:
-    return policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=plan.counts_rows)
+    return policy.least_span_us(
+        plan.window.period_us, plan.options.lateness, counts_rows=not plan.progress.by_watermark
+    )

@@ -11,13 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beamish.contract.drops import Drops
-from beamish.instants import END_OF_TIME_US
-from beamish.kernels.arrays import NO_ENTRY, Ints
+from beamish.kernels.arrays import Ints
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.output import Output
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.reaches import Reaches
 from beamish.kinds.window.state import State
 from beamish.kinds.window.trigger_tree import TriggerNow
 from beamish.tables.working_table import Columns
@@ -48,7 +46,6 @@ class Step:
         output: what comes out of it.
         watermark_us, clock_us: where the clocks stand now.
         watermark_before_us: where the watermark stood when the current part of the step began.
-        reaches: where windows are of rows, how far the groups of rows have come that are counted together; else None.
         taken: rows put into windows so far, once per window.
         late_by_us: how far the row furthest behind the watermark was, among those dropped from windows; None: none was.
     """
@@ -62,12 +59,9 @@ class Step:
         self.watermark_us = self.watermark_before_us = watermark_before_us
         self.clock_us = self.clock_before_us = clock_before_us
         self.parts = state.parts
-        self.reaches = state.reaches
         self.taken = 0
         self.late_by_us: int | None = None
-        if self.reaches is not None and watermark_before_us == END_OF_TIME_US:
-            self.reaches.end()
-            self.reaches.begin_part()
+        state.progress.begin_step(watermark_before_us)
         if state.rewrites:
             self.windows.load_all()
 
@@ -79,15 +73,15 @@ class Step:
 
     def progress(self, at: WindowIndices) -> int | Ints:
         """How far what windows are cut by has come, for the windows ``at``: the watermark; of windows of rows their group's reach."""
-        return self.watermark_us if self.reaches is None else self.reaches.of(self._groups(self.reaches, at))
+        return self.state.progress.of_windows(self, at)
 
     def progress_before(self, at: WindowIndices) -> int | Ints:
         """The same when the current part of the step began."""
-        return self.watermark_before_us if self.reaches is None else self.reaches.before(self._groups(self.reaches, at))
+        return self.state.progress.before(self, at)
 
     def progress_of_rows(self, bundle: Bundle, rows: Ints) -> int | Ints:
         """The same for the windows of rows of a bundle."""
-        return self.watermark_us if self.reaches is None else self.reaches.of(bundle.group[rows])
+        return self.state.progress.of_rows(self, bundle, rows)
 
     def over_us(self, at: WindowIndices) -> Ints | None:
         """The watermark at which windows are over, before their end; None: none is."""
@@ -97,8 +91,7 @@ class Step:
     def begin_part(self) -> None:
         """A part of the step is over: the watermark's, the clock's or the rows'."""
         self.watermark_before_us = self.watermark_us
-        if self.reaches is not None:
-            self.reaches.begin_part()
+        self.state.progress.begin_part()
 
     def mark(self) -> Mark:
         """Where it stands, for ``go_back``; pools only grow, and are left as they are."""
@@ -116,13 +109,6 @@ class Step:
         self.drops.counted.clear()
         self.drops.counted.update(mark.dropped)
         self.taken, self.late_by_us = mark.taken, mark.late_by_us
-
-    def _groups(self, reaches: Reaches, at: WindowIndices) -> Ints:
-        group = self.table["group"]
-        unknown = at[group[at] == NO_ENTRY]
-        if len(unknown):
-            group[unknown] = reaches.find(self.table.keys.take(self.table["key_at"][unknown]))
-        return group[at]
 
     def _values_of(self, name: str, at: WindowIndices) -> pa.Array:
         """The values of an accumulation that panes of these windows would have now."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from beamish.contract.input_schemas import TAKES, note_takes
 from beamish.contract.kept import INDEX, KeyedTable, Note, Segments
 from beamish.contract.store import Store
@@ -14,10 +12,8 @@ from beamish.errors import StateError
 from beamish.kinds.window.compatibility import all_refused
 from beamish.kinds.window.note import lies
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.reaches import NAME as REACHES
-from beamish.kinds.window.reaches import Reach, Reaches
 from beamish.kinds.window.segments import LAYOUT
-from beamish.tables.keyed_records import keyed_schema, keyed_table
+from beamish.tables.keyed_records import keyed_schema
 from beamish.tables.notes import check_new, check_unnamed
 from beamish.tables.segment_store import SegmentStore
 
@@ -25,11 +21,7 @@ from beamish.tables.segment_store import SegmentStore
 def tables_of(plan: WindowPlan) -> Iterator[KeyedTable]:
     """The tables of a window stage."""
     yield KeyedTable(LAYOUT, keyed_schema(plan.key_schema), lambda store, parts: _restore(plan, store, parts))
-    if plan.counts_rows:
-        yield keyed_table(
-            plan.key_schema if plan.counts_by_key else pa.schema([]), REACHES, Reach, lambda store: Reaches(plan, store)
-        )
-    for part in plan.parts:
+    for part in (plan.progress, *plan.parts):
         yield from part.tables(plan)
 
 

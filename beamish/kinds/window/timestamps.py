@@ -39,7 +39,7 @@ class TimestampsPart(WindowPart):
 
     def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
         target, row = at[groups.of], entries.row
-        if step.plan.counts_rows:  # as of the global window: all rows count that have an event time
+        if not step.plan.progress.by_watermark:  # as of the global window: all rows count that have an event time
             in_time = bundle.time_us[row] != NO_VALUE
         else:
             in_time = (step.watermark_us < step.table["end_us"][target]) & (bundle.time_us[row] != NO_TIME_US)

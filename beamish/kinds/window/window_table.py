@@ -23,7 +23,7 @@ working columns:
     gone                bool: it expired or was merged away; not written back
     touched             bool: it differs from what is stored
     segment             int64: the segment it was read from; NO_VALUE if from none
-    group               int64: of windows of rows the group (reaches.py) whose rows it counts; NO_ENTRY: not looked for yet
+    group               int64: of windows of rows the group (row_windows.py) whose rows it counts; NO_ENTRY: not looked for yet
     key_at, state_at, values_at     int64: its entries in the pools of keys, of accumulators, and of the values last emitted (kept where
                         panes are retracted or compared), as ``<name>_at`` in the pools of parts; NO_ENTRY if it has none
 
@@ -65,7 +65,6 @@ STORED_COLUMNS: Declared = {
     "asks_at_end": ("bool", False),
 }
 _WORKING_COLUMNS: Declared = {
-    "group": ("int64", NO_ENTRY),
     "values_at": ("int64", NO_ENTRY),
 }
 
@@ -93,7 +92,11 @@ class WindowTable(WorkingTable):
         pools |= {f"{name}.": (f"{name}_at", pool) for name, pool in self.pools.items()}
         pools |= {"live.": ("values_at", self.values)} if plan.keeps_values else {}
         trigger = plan.options.trigger
-        super().__init__({**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))}, _WORKING_COLUMNS, pools)
+        super().__init__(
+            {**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))},
+            {**_WORKING_COLUMNS, **plan.progress.working},
+            pools,
+        )
         self.trigger = TriggerState(trigger, self.columns)
         companions = {name: column for part in plan.parts for name, column in part.companions.items()}
         self.companion_rows = Companions(companions, "live.", self.values)
