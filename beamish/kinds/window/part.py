@@ -3,9 +3,10 @@
 A plan has the parts that its options ask for (``WindowPlan.parts``, in the order of parts.py); the engine knows none of them by name.
 What a part does not define does nothing.
 
-laws (tests/laws/test_parts.py)
-    Windows, triggers and panes work with no part at all.
-    A part that finds nothing to do changes nothing.
+Laws:
+
+1. A part that is removed is an option that was not declared.
+2. A part that finds nothing to do changes nothing.
 """
 
 from __future__ import annotations
