@@ -302,7 +302,7 @@ def _until_expiry(stage: StageFacts, window: Mapping[str, Any]) -> str:
 
 
 def _lateness(plan: WindowPlan) -> str:
-    return f" plus the allowed lateness of {plan.options.lateness_in_words}" if plan.lateness else ""
+    return f" plus the allowed lateness of {plan.options.lateness_in_words}" if plan.options.lateness else ""
 
 
 def _watermark(us: int) -> str:

@@ -133,14 +133,14 @@ class Windows(_OfWindows):
         values = pa.struct(list(plan.value_schema)) if plan.value_schema.names else None
         columns = {
             "key": pa.struct(list(plan.key_schema)) if plan.keys else None,
-            "window": plan.window_type,
+            "window": plan.options.window_type,
             "values": values,
             "new_rows": pa.int64(),
             "panes": pa.int64(),
         }
         waits = {
             "last_timing": pa.string(),
-            "last_values": values if plan.keeps_values else None,
+            "last_values": values if plan.options.keeps_values else None,
             "closed": pa.bool_(),
             "due": TIMESTAMP,
             "expires": TIMESTAMP,
@@ -178,7 +178,7 @@ def _state_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
     open_ = pa.array(np.where(closed, -1, np.arange(rows)), mask=closed)
     return {
         "key": _struct(columns_under(stored, "key.", plan.key_schema), np.zeros(rows, bool)),
-        "window": window_column({**bounds, "windowless": np.zeros(rows, bool)}, plan.window_type),
+        "window": window_column({**bounds, "windowless": np.zeros(rows, bool)}, plan.options.window_type),
         "values": _struct(extract(plan, state.take(open_)), closed),
         "new_rows": stored["unemitted_rows"],
         "panes": stored["panes"],
@@ -190,7 +190,7 @@ def _past_columns(plan: WindowPlan, stored: pa.Table) -> dict[str, Any]:
     """The columns of the last pane, and when a window expires."""
     timing = pa.array(stored["timing"].to_numpy().astype(np.int64), mask=stored["panes"].to_numpy() == 0)
     expires = plan.expiry_us(stored["end_us"].to_numpy())
-    live = columns_under(stored, "live.", plan.value_schema if plan.keeps_values else pa.schema([]))
+    live = columns_under(stored, "live.", plan.value_schema if plan.options.keeps_values else pa.schema([]))
     return {
         "last_timing": pa.array(TIMINGS, pa.string()).take(timing),
         "last_values": _struct(live, ~stored["has_pane"].to_numpy()),

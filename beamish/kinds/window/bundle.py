@@ -88,7 +88,7 @@ class Bundle:
     def first_come(self, at: Ints, by: Sequence[Key]) -> Ints:
         """Some rows in the order in which they count, by keys and then by their columns: their places in ``at``."""
         read = {*self.plan.options.id_columns, *(name for bound in self.plan.accumulations for name in bound.columns)}
-        return first_come(at, by, self.table.select(list(self.plan.columns)), read)
+        return first_come(at, by, self.table.select(self.plan.schema.names), read)
 
     def accumulate(self, entry: Ints, groups: Groups, before: pa.Table | None) -> pa.Table:
         """Add entries to accumulators, group by group.
@@ -124,7 +124,7 @@ class Bundle:
 def _untimed(plan: WindowPlan, table: pa.Table) -> pa.ChunkedArray:
     """Which rows have no event time: bool. Panes without a timestamp have one only in the global window (rows_taken.py)."""
     time = table[EVENT_TIME]
-    if plan.is_global or not plan.takes_panes:
+    if plan.window.is_all_of_time or not plan.takes_panes:
         return time.is_null()
     return pc.or_(time.is_null(), pc.fill_null(pc.equal(time, NO_TIME_US), False))  # noqa: FBT003
 

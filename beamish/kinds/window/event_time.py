@@ -10,6 +10,7 @@ import pyarrow as pa
 from beamish.contract.event_times import in_range
 from beamish.instants import NO_TIME_US
 from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.reserved import WINDOW_START
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.clock_moves import ask_or_end
 from beamish.kinds.window.drops import drop_untimed
@@ -62,7 +63,8 @@ def _timed_rows(bundle: Bundle) -> Flags:
 
     All slices do (packing.py leaves the others out), and windows that panes bring along need no time. Nor does the global window.
     """
-    if bundle.plan.preaggregates or bundle.plan.inherits_windows:
+    if bundle.plan.preaggregates or WINDOW_START in bundle.plan.schema.names:
         return np.ones(len(bundle.time_us), dtype=bool)
     timed = in_range(bundle.time_us)
-    return timed | (bundle.time_us == NO_TIME_US) if bundle.plan.takes_untimed_panes else timed
+    all_of_time = bundle.plan.window.is_all_of_time and bundle.plan.takes_panes
+    return timed | (bundle.time_us == NO_TIME_US) if all_of_time else timed

@@ -124,7 +124,7 @@ def _emit(step: Step, firing: Firing) -> None:
     emitted = firing.emitted
     at, timing, last = firing.at[emitted], firing.timing[emitted], firing.last[emitted]
     # A suppress adds up accumulators, and takes the values when they come out.
-    adds_up = step.plan.gives_accumulators
+    adds_up = step.plan.suppressed and options.discards
     values_at = table["state_at"][at] if adds_up else table.values.append(_extract(step, at))
     for part in step.parts:
         part.on_panes(
@@ -164,7 +164,8 @@ def _pane_times(step: Step, at: WindowIndices) -> Ints:
     """What a combiner makes of the new rows; without such a row, where windows have no last microsecond, the time of the pane replaced."""
     times: Ints = step.table["pane_time_us"][at]
     options = step.plan.options
-    if not (options.retracts and options.combines_times and step.plan.windows_are_endless):
+    endless = step.plan.window.is_all_of_time or not step.plan.progress.by_watermark
+    if not (options.retracts and options.combines_times and endless):
         return times
     repeats_time = (times == NO_VALUE) & step.table["has_pane"][at]
     return np.where(repeats_time, step.table["last_pane_time_us"][at], times)

@@ -62,18 +62,19 @@ class WindowOperator(Operator):
         refines = self.refines and (options.derived or options.having is not None)
         self._refinement = Refinement(self.of, options.derived, options.having) if refines else None
         self.gives = self.of if self._refinement is None else self._refinement.gives
-        self.adds_up = plan.gives_accumulators
+        self.adds_up = plan.suppressed and options.discards
         self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
-        self.moves_by(plan.policies)
+        self.moves_by([relation.policy for relation in plan.takes])
         self.needs_clock |= options.trigger.needs_clock
         self.identity = plan.identity
 
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan
         if not plan.has_several_inputs:
-            own = [name for name in relation.columns.names if name in plan.columns or name in plan.filtered_by]
+            asked = {*plan.schema.names, *columns_of_where(attrs.evolve(relation, where=plan.options.where))}
+            own = [name for name in relation.columns.names if name in asked]
             return [*own, *sign_column(relation)]
-        name, travels = str(relation.name), set(plan.columns)
+        name, travels = str(relation.name), set(plan.schema.names)
         asked = {*relation.keys, *columns_of_where(relation)}
         own = [column for column in relation.columns.names if column in asked or merged_name(name, column) in travels]
         return [*own, *sign_column(relation)]

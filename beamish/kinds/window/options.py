@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 import attrs
+import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
+from beamish.contract.schemas import ROW_WINDOW, WINDOW
 from beamish.durations import Duration, read_not_negative
 from beamish.kernels.formulas import Formula
 from beamish.kernels.named import Named
@@ -86,6 +88,16 @@ class WindowOptions:
         return any(
             window is not None and window.is_all_of_time for window in self.windowings.values() or (self.window,)
         )
+
+    @property
+    def window_type(self) -> pa.DataType:
+        """Of the output's column ``window``."""
+        return ROW_WINDOW if self.counts_rows else WINDOW
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the values last emitted are kept."""
+        return self.retracts or self.only_updated
 
     @property
     def combines_times(self) -> bool:

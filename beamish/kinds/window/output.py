@@ -69,7 +69,12 @@ def exploded(plan: WindowPlan, updates: Updates) -> Updates:
     # A pane is rows in any number, none of which stands for another (docs/rules/panes.md#pane-change).
     columns["replaces"] = columns["replaces"] & (not plan.options.retracts)
     dropped = None if updates.dropped is None else updates.dropped.take(at)
-    return Updates(columns, updates.keys.take(at), pa.table([pairs], schema=plan.output_schema), dropped)
+    return Updates(
+        columns,
+        updates.keys.take(at),
+        pa.table([pairs], schema=pa.schema([plan.pane_schema.field(plan.accumulations[0].name)])),
+        dropped,
+    )
 
 
 def pane_times(plan: WindowPlan, pane_time_us: Ints, end_us: Ints) -> Ints:

@@ -55,7 +55,7 @@ def pack_rows(plan: WindowPlan, number: int, rows: pa.Table, **about: Any) -> It
     Returns:
         the number of each shard that has rows, and its payload.
     """
-    rows = rows.select([*plan.columns, EVENT_TIME]).combine_chunks()
+    rows = rows.select([*plan.schema.names, EVENT_TIME]).combine_chunks()
     if "error" not in about:
         check_numbers(plan, rows)
     keys = [normalise(column.combine_chunks()) for column in rows.select(plan.key_schema.names).columns]

@@ -11,18 +11,15 @@ import pyarrow as pa
 
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.columns import merged_inputs
-from beamish.contract.conditions import columns_of_where, filtered
 from beamish.contract.relation import Relation
-from beamish.contract.schemas import PANE, ROW_WINDOW, TIMESTAMP, WINDOW, dropped_type
-from beamish.kernels.formulas import NO_OTHER
+from beamish.contract.schemas import PANE, TIMESTAMP, dropped_type
 from beamish.kernels.groups import Groups
-from beamish.kernels.reserved import SIGN, WINDOW_START, is_reserved
+from beamish.kernels.reserved import SIGN, is_reserved
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.identity import changeable_of, identity_of
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.relation import gives
-from beamish.watermarks import Watermark
 from beamish.windows.option import WindowOption
 
 _END_US = np.iinfo(np.int64).max
@@ -61,45 +58,9 @@ class WindowPlan:
         return SIGN in self.schema.names
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Input columns that must travel: keys, what accumulations and windows read; all with ``with_dropped``."""
-        return tuple(self.schema.names)
-
-    @property
     def window(self) -> WindowOption:
         """The window option."""
         return cast("WindowOption", self.options.window)
-
-    @property
-    def lateness(self) -> int:
-        """How far past its end a window takes rows: microseconds, or a number of rows."""
-        return self.options.lateness
-
-    @property
-    def window_type(self) -> pa.DataType:
-        """Of the output's column ``window``."""
-        return ROW_WINDOW if self.options.counts_rows else WINDOW
-
-    @cached_property
-    def filtered_by(self) -> tuple[str, ...]:
-        """The columns by which rows are left out before they are packed (``where``)."""
-        return columns_of_where(attrs.evolve(self.takes[0], where=self.options.where))
-
-    def only_wanted(self, number: int, rows: pa.Table) -> pa.Table:
-        """The rows of an input that ``where`` keeps."""
-        drop = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
-        way_out = NO_OTHER if self.signed else drop  # of rows that are taken back each is kept, which it was not
-        return filtered(self.takes[number].where or self.options.where, rows, way_out)
-
-    @property
-    def is_global(self) -> bool:
-        """Whether all of time is one window."""
-        return self.window.is_all_of_time
-
-    @property
-    def windows_are_endless(self) -> bool:
-        """Whether windows have no end in event time: all of time, or windows of rows."""
-        return self.is_global or not self.progress.by_watermark
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -112,39 +73,14 @@ class WindowPlan:
         return self.takes[0].name is not None
 
     @property
-    def inherits_windows(self) -> bool:
-        """Whether it keeps the windows of the panes that it takes."""
-        return WINDOW_START in self.schema.names
-
-    @property
     def takes_panes(self) -> bool:
         """Whether it takes panes of another stage, so that it must see every step."""
         return any(relation.is_panes for relation in self.takes)
 
     @property
-    def takes_untimed_panes(self) -> bool:
-        """Whether panes without a timestamp have a window here: the global window holds every one."""
-        return self.is_global and self.takes_panes and not self.inherits_windows
-
-    @cached_property
-    def policies(self) -> tuple[Watermark, ...]:
-        """How the watermark of each input moves."""
-        return tuple(relation.policy for relation in self.takes)
-
-    @property
     def carries_times(self) -> bool:
         """Whether slices carry the earliest and latest event time of their rows."""
         return self.observed or any(part.reads_times for part in self.parts)
-
-    @property
-    def keeps_values(self) -> bool:
-        """Whether the values last emitted are kept."""
-        return self.options.retracts or self.options.only_updated
-
-    @property
-    def gives_accumulators(self) -> bool:
-        """Whether panes come out of a step as accumulators, since what is held of them adds up."""
-        return self.suppressed and self.options.discards
 
     @property
     def preaggregates(self) -> bool:
@@ -206,11 +142,6 @@ class WindowPlan:
         return only if only is not None and only.explodes else None
 
     @cached_property
-    def output_schema(self) -> pa.Schema:
-        """The panes' values, as they come out."""
-        return pa.schema([(bound.name, bound.bound.output_type(bound.types)) for bound in self.accumulations])
-
-    @cached_property
     def row_type(self) -> pa.DataType:
         """A dropped row; of a merge a struct with one struct per input, and only that of the row's own input is not null."""
         if self.has_several_inputs:
@@ -218,22 +149,18 @@ class WindowPlan:
             return pa.struct([(input_.name, pa.struct(list(input_.columns.items()))) for input_ in inputs])
         return pa.struct([field for field in self.schema if not is_reserved(field.name)])
 
-    @property
-    def dropped_type(self) -> pa.DataType:
-        """The column ``dropped``."""
-        return dropped_type(self.row_type, message=self.options.drops_errors)
-
     @cached_property
     def pane_schema(self) -> pa.Schema:
         """The output."""
+        dropped = dropped_type(self.row_type, message=self.options.drops_errors)
         return pa.schema(
             [
                 *self.key_schema,
-                ("window", self.window_type),
-                *self.output_schema,
+                ("window", self.options.window_type),
+                *((bound.name, bound.bound.output_type(bound.types)) for bound in self.accumulations),
                 ("pane", PANE),
                 ("timestamp", TIMESTAMP),
-                *([("dropped", self.dropped_type)] if self.options.lists_dropped else []),
+                *([("dropped", dropped)] if self.options.lists_dropped else []),
             ]
         )
 
@@ -248,7 +175,7 @@ class WindowPlan:
 
     def expiry_us(self, end_us: Any) -> Any:
         """The watermark at which windows with these ends expire."""
-        lateness = self.lateness
+        lateness = self.options.lateness
         return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
 
     @cached_property

@@ -92,13 +92,7 @@ class ReadPlan:
 def windows_at(plan: WindowPlan, start: int) -> list[tuple[int, int]] | None:
     """The windows that hold a time, as the window option assigns them to a row; None: it takes more than a time to know."""
     window = plan.window
-    if (
-        plan.inherits_windows
-        or window.columns
-        or plan.window.counts_rows
-        or window.merging
-        or isinstance(window, UnknownWindows)
-    ):
+    if window.columns or plan.window.counts_rows or window.merging or isinstance(window, UnknownWindows):
         return None
     _, starts, ends = window.assign_columns(np.array([start], dtype=np.int64))
     return list(zip(starts.tolist(), ends.tolist(), strict=True))

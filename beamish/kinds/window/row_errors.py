@@ -32,6 +32,7 @@ from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.packing import about, check_numbers, unpack
 from beamish.kinds.window.part import Add, Assign, WindowPart
 from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.rows_taken import only_wanted
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
 
@@ -157,7 +158,7 @@ def wanted_and_unusable(
     The plans are of stages that take the same rows, under the same options but for their windows.
     """
     if not plans[0].options.drops_errors:
-        return [(plans[0].only_wanted(number, rows), {})]
+        return [(only_wanted(plans[0], number, rows), {})]
 
     def tried(at: Ints) -> None:
         _wanted(plans, number, rows.take(pa.array(at)))
@@ -173,7 +174,7 @@ def wanted_and_unusable(
 
 
 def _wanted(plans: Sequence[WindowPlan], number: int, rows: pa.Table) -> pa.Table:
-    wanted = plans[0].only_wanted(number, rows)
+    wanted = only_wanted(plans[0], number, rows)
     for plan in plans:
         check_numbers(plan, wanted)
     return wanted

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beamish.contract.columns import widen
+from beamish.contract.conditions import filtered
 from beamish.contract.relation import Relation
 from beamish.contract.signs import signs_of
 from beamish.instants import END_OF_TIME_US, NO_TIME_US
+from beamish.kernels.formulas import NO_OTHER
 from beamish.kernels.reserved import EVENT_TIME, SIGN, WINDOW_END, WINDOW_START, has_no_event_time
 from beamish.kinds.window.plan import WindowPlan
 
@@ -35,7 +37,14 @@ def rows_taken(plan: WindowPlan, number: int, table: pa.Table) -> pa.Table:
     if plan.has_several_inputs:
         schema = plan.schema.append(pa.field(EVENT_TIME, pa.int64()))
         return widen(plan.takes, number, columns, table.num_rows, schema)
-    return pa.table({name: columns[name] for name in (*plan.columns, EVENT_TIME)})
+    return pa.table({name: columns[name] for name in (*plan.schema.names, EVENT_TIME)})
+
+
+def only_wanted(plan: WindowPlan, number: int, rows: pa.Table) -> pa.Table:
+    """The rows of an input that ``where`` keeps."""
+    drop = "say .on_error('drop') and restart from the checkpoint: the row then comes out as a dropped one"
+    way_out = NO_OTHER if plan.signed else drop  # of rows that are taken back each is kept, which it was not
+    return filtered(plan.takes[number].where or plan.options.where, rows, way_out)
 
 
 def _event_times(plan: WindowPlan, relation: Relation, rows: pa.Table) -> Any:
@@ -48,7 +57,7 @@ def _event_times(plan: WindowPlan, relation: Relation, rows: pa.Table) -> Any:
 def _of_panes(plan: WindowPlan, panes: pa.Table) -> dict[str, Any]:
     """The event time of panes, and their windows where the stage keeps them."""
     time = panes["timestamp"].combine_chunks().cast(pa.int64())
-    if WINDOW_START not in plan.columns:
+    if WINDOW_START not in plan.schema.names:
         return {EVENT_TIME: pc.fill_null(time, NO_TIME_US)}
     window = panes["window"].combine_chunks()
     end = _us(window.field("end"), END_OF_TIME_US)

@@ -48,7 +48,7 @@ class WindowShard(Shard):
         self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]
     ) -> Sequence[Updates]:
         self._unsaved = step = self._step(sources_us, clock_us, payloads)
-        values = step.table.state if self._plan.gives_accumulators else step.table.values
+        values = step.table.state if self.operator.adds_up else step.table.values
         updates = step.output.updates(step.table.keys, values)
         if self._plan.join is None or self._plan.suppressed:
             return updates
@@ -60,7 +60,7 @@ class WindowShard(Shard):
         self._state.save(self._unsaved.windows, self._unsaved.progress)
 
     def _step(self, sources_us: Sequence[int | None], clock_us: int | None, payloads: Sequence[bytes]) -> Step:
-        before = self._state.note.clocks.step(self._plan.policies, sources_us, clock_us)
+        before = self._state.note.clocks.step([relation.policy for relation in self._plan.takes], sources_us, clock_us)
         step = Step(self._plan, self._state, *before)
         if self._plan.has_several_inputs:
             self._note_latest(payloads)

@@ -71,7 +71,7 @@ def read_windows(
 
 
 def _windows_of_plan(plan: WindowPlan, stored: pa.Table, triggers: Iterable[str]) -> pa.Table:
-    live = plan.value_schema if plan.keeps_values else pa.schema([])
+    live = plan.value_schema if plan.options.keeps_values else pa.schema([])
     parts = {
         "key.": columns_under(stored, "key.", plan.key_schema),
         "state.": columns_under(stored, "state.", plan.state_schema, plan.new_state),

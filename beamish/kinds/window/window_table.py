@@ -90,7 +90,7 @@ class WindowTable(WorkingTable):
         self.pools = {name: Pool(schema) for part in plan.parts for name, schema in part.pools.items()}
         pools = {"key.": ("key_at", self.keys), "state.": ("state_at", self.state)}
         pools |= {f"{name}.": (f"{name}_at", pool) for name, pool in self.pools.items()}
-        pools |= {"live.": ("values_at", self.values)} if plan.keeps_values else {}
+        pools |= {"live.": ("values_at", self.values)} if plan.options.keeps_values else {}
         trigger = plan.options.trigger
         super().__init__(
             {**STORED_COLUMNS, **kept, **dict(trigger_columns(trigger))},
@@ -104,7 +104,11 @@ class WindowTable(WorkingTable):
     def read(self, stored: pa.Table, segment: Ints) -> Ints:
         at = super().read(stored, segment)
         plan, names = self._plan, stored.schema.names
-        if plan.keeps_values and not plan.options.retracts and not any(name.startswith("live.") for name in names):
+        if (
+            plan.options.keeps_values
+            and not plan.options.retracts
+            and not any(name.startswith("live.") for name in names)
+        ):
             self["has_pane"][at] = False  # what it held was not kept, so the next one is as good as the first
         return at
 

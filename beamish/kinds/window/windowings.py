@@ -110,7 +110,7 @@ def _deliveries(plans: Sequence[WindowPlan]) -> Iterator[tuple[list[int], Window
         if plan.preaggregates:
             yield [number], plan
         else:
-            as_rows.setdefault(plan.columns, []).append(number)
+            as_rows.setdefault(tuple(plan.schema.names), []).append(number)
     for numbers in as_rows.values():
         yield numbers, plans[numbers[0]]
 

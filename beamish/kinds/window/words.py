@@ -242,7 +242,7 @@ def carried(plan: WindowPlan) -> str:
 def kept(plan: WindowPlan, *, per: str = "key and window") -> str:
     """What shards keep: a row per this."""
     columns = ", ".join(f"{field.name} {field.type}" for field in plan.state_schema)
-    values = ", and the values last emitted" if plan.keeps_values else ""
+    values = ", and the values last emitted" if plan.options.keeps_values else ""
     values += "".join(part.stores for part in plan.parts)
     return f"{plan.shards} shards; one row per {per} with {columns}{values}"
 

@@ -151,7 +151,7 @@ def native_panes(plan: WindowPlan, df: DataFrame) -> DataFrame:
 
 def _bounds(plan: WindowPlan) -> tuple[Column, Column]:
     """Start and end of a group's window, in microseconds; null for the global window."""
-    if plan.is_global:
+    if plan.window.is_all_of_time:
         nothing = F.lit(None).cast("bigint")
         return nothing, nothing
     added_us = _WINDOWS[type(plan.window)].added_us

@@ -333,7 +333,10 @@ def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows,
     plan = operator_of(PIPELINE).plan
     assert (
         policy.next_span_us(
-            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), MINUTE, segments, windows
+            policy.least_span_us(plan.window.period_us, plan.options.lateness, counts_rows=False),
+            MINUTE,
+            segments,
+            windows,
         )
         == span
     )
@@ -342,22 +345,28 @@ def test_a_policy_cuts_longer_where_segments_hold_few_windows(segments, windows,
 def test_a_policy_cuts_shorter_where_segments_hold_many_windows_but_not_below_the_least_span():
     policy = SegmentPolicy(few_windows=16, many_windows=64)
     plan = operator_of(PIPELINE).plan
-    assert policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False) == MINUTE
+    assert policy.least_span_us(plan.window.period_us, plan.options.lateness, counts_rows=False) == MINUTE
     assert (
         policy.next_span_us(
-            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), 100 * MINUTE, 10, 641
+            policy.least_span_us(plan.window.period_us, plan.options.lateness, counts_rows=False), 100 * MINUTE, 10, 641
         )
         == 20 * MINUTE
     )
     assert (
         policy.next_span_us(
-            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), 100 * MINUTE, 1, 10_000
+            policy.least_span_us(plan.window.period_us, plan.options.lateness, counts_rows=False),
+            100 * MINUTE,
+            1,
+            10_000,
         )
         == MINUTE
     )
     assert (
         policy.next_span_us(
-            policy.least_span_us(plan.window.period_us, plan.lateness, counts_rows=False), policy.longest_us, 1000, 1000
+            policy.least_span_us(plan.window.period_us, plan.options.lateness, counts_rows=False),
+            policy.longest_us,
+            1000,
+            1000,
         )
         == policy.longest_us
     )
