@@ -82,13 +82,14 @@ class DuplicatesPart(WindowPart):
 
 
 class RememberedIdsPart(DuplicatesPart):
-    """Remembers ids for ``within_us`` microseconds; ``remembered``: those of the shard."""
+    """Remembers ids for ``within_us`` microseconds."""
 
-    def __init__(
-        self, ids: pa.Schema, numbering: Numbering | None, within_us: int, remembered: RememberedIds | None = None
-    ) -> None:
+    remembered: RememberedIds
+    """Those of the shard."""
+
+    def __init__(self, ids: pa.Schema, numbering: Numbering | None, within_us: int) -> None:
         super().__init__(ids, numbering)
-        self._within_us, self._remembered = within_us, remembered
+        self._within_us = within_us
         self.stores = f"; and the {', '.join(ids.names)} of each row, until forgotten"
 
     def tables(self, plan: WindowPlan) -> Iterator[KeyedTable]:
@@ -98,14 +99,9 @@ class RememberedIdsPart(DuplicatesPart):
         )
 
     def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> RememberedIdsPart:
-        remembered = RememberedIds(pa.schema([*plan.key_schema, *self.ids]), self._within_us, store)
-        return RememberedIdsPart(self.ids, self._numbering, self._within_us, remembered)
-
-    @property
-    def remembered(self) -> RememberedIds:
-        """The ids of the shard."""
-        assert self._remembered is not None  # noqa: S101 - it is open
-        return self._remembered
+        opened = RememberedIdsPart(self.ids, self._numbering, self._within_us)
+        opened.remembered = RememberedIds(pa.schema([*plan.key_schema, *self.ids]), self._within_us, store)
+        return opened
 
     def save(self, watermark_us: int, reached: int) -> None:
         self.remembered.save(watermark_us)
@@ -224,7 +220,7 @@ class IdsOfWindowsPart(DuplicatesPart):
         held: WindowIndices,
         window_of_held: Ints,
     ) -> Flags:
-        """Which entries are of rows that their window took before, or takes first out of the bundle (see ``admit_to``)."""
+        """Which entries are of rows that their window took before, or takes first out of the bundle."""
         wanted = np.isin(window_of_held, window)
         held, window_of_held = held[wanted], window_of_held[wanted]
         items, of = _items(step, held)

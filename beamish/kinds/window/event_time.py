@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-import pyarrow as pa
 
 from beamish.contract.event_times import in_range
 from beamish.instants import NO_TIME_US
-from beamish.kernels.arrays import Flags, Ints
+from beamish.kernels.arrays import Flags
 from beamish.kernels.reserved import WINDOW_START
 from beamish.kinds.window.bundle import Bundle
 from beamish.kinds.window.clock_moves import ask_or_end
 from beamish.kinds.window.drops import drop_untimed
 from beamish.kinds.window.part import Progress
-from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.step import Step
 from beamish.triggers.trigger import WindowIndices
 
 
 class WatermarkProgress(Progress):
     """The watermark."""
-
-    by_watermark = True
-
-    def of_windows(self, step: Step, at: WindowIndices) -> int:
-        return step.watermark_us
-
-    def before(self, step: Step, at: WindowIndices) -> int:
-        return step.watermark_before_us
-
-    def of_rows(self, step: Step, bundle: Bundle, rows: Ints) -> int:
-        return step.watermark_us
-
-    def of_all(self, watermark_us: int) -> int:
-        return watermark_us
-
-    def at_rest(self, plan: WindowPlan, keys: pa.Table, watermark_us: int) -> int:
-        return watermark_us
-
-    def windows_due_us(self, index: Mapping[str, Ints]) -> list[int]:
-        return index["due_us"].tolist()  # type: ignore[no-any-return]
 
     def place(self, step: Step, bundle: Bundle) -> Flags:
         timed = _timed_rows(bundle)
@@ -50,12 +26,6 @@ class WatermarkProgress(Progress):
 
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
         ask_or_end(step, came)
-
-    def load_due(self, step: Step) -> bool:
-        if step.watermark_us <= step.watermark_before_us and not step.state.changed.options:
-            return False
-        step.load(step.state.index["due_us"] <= step.watermark_us)
-        return True
 
 
 def _timed_rows(bundle: Bundle) -> Flags:

@@ -91,7 +91,7 @@ class WindowPart:
         raise NotImplementedError
 
     def save(self, watermark_us: int, reached: int) -> None:
-        """Write its tables; ``reached``: how far all windows have come (progress.py)."""
+        """Write its tables; ``reached``: how far all windows have come (``Progress``)."""
 
     @property
     def next_due_us(self) -> int | None:
@@ -134,16 +134,13 @@ class WindowPart:
         held: WindowIndices,
         window_of_held: Ints,
     ) -> Flags | None:
-        """Drop entries from the windows that were found for them: bool, one each, which are left; None: all.
+        """Drop entries whose windows were found. Returns which are left: bool, one per entry; None: all.
 
         Args:
-            step: the step they came in.
-            bundle: their rows.
-            entries: n of them.
-            window: int64[n], a number for the window that each is in.
+            step, bundle, entries: n entries of a bundle.
+            window: int64[n], a number for the window of each.
             closed: bool[n], whether that takes no more rows.
-            held: windows of the table that they may be in.
-            window_of_held: int64, one per window held: its number.
+            held, window_of_held: the windows of the table that they may be in, and the number of each.
         """
         return None
 
@@ -157,16 +154,7 @@ class WindowPart:
         closed: WindowIndices,
         windows: KeyedWindows,
     ) -> Flags | None:
-        """Drop entries that merge with no window, for closed ones: bool, one each, which are left; None: all.
-
-        Args:
-            step: the step they came in.
-            bundle: their rows.
-            entries: n of them.
-            own: the windows of their rows alone, n.
-            closed: m windows of the table.
-            windows: their bounds.
-        """
+        """The same, before they merge, with closed windows; ``own``: those of the rows alone, ``windows``: the bounds of ``closed``."""
         return None
 
     def ordered(self, step: Step, groups: Groups, target: WindowIndices) -> Groups:
@@ -176,16 +164,7 @@ class WindowPart:
     def refused(
         self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices, *, state: pa.Table
     ) -> Flags | None:
-        """Drop entries that their windows cannot have, and say which: bool, one each; None: none.
-
-        Args:
-            step: the step.
-            bundle: their rows.
-            entries: those that are to be added.
-            groups: of the entries, one per window.
-            at: the windows.
-            state: what their accumulators become by that.
-        """
+        """Drop entries that the windows ``at`` cannot have, given the accumulators that they would make. Returns which; None: none."""
         return None
 
     def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
@@ -212,12 +191,7 @@ class WindowPart:
         """Windows have fired."""
 
     def on_progress(self, step: Step, open_: Flags) -> Flags | None:
-        """The watermark, or what else windows end by, has moved: which windows of the table are asked; None: none.
-
-        Args:
-            step: the step.
-            open_: bool, one per window of the table: whether it is open, and stays so.
-        """
+        """Progress was made: which windows of the table, of those that stay open, are asked; None: none."""
         return None
 
     def over_us(self, table: Table, at: WindowIndices) -> Ints | None:
@@ -230,7 +204,7 @@ class WindowPart:
 
 
 class Progress(WindowPart):
-    """How far rows have come in what windows are cut of: one number, the watermark, or one for each group of rows.
+    """How far rows have come in what windows are cut of: the watermark, or a number for each group of rows.
 
     A plan has one (``WindowPlan.progress``); ends, expiry and lateness of windows are compared with it.
 
@@ -239,7 +213,7 @@ class Progress(WindowPart):
         working: columns of windows that are not stored.
     """
 
-    by_watermark: ClassVar[bool]
+    by_watermark: ClassVar[bool] = True
     working: Mapping[str, tuple[str, Any]] = {}
 
     def open(self, plan: Plan, store: Store, about: Mapping[str, Any]) -> Progress:
@@ -253,36 +227,39 @@ class Progress(WindowPart):
 
     def of_windows(self, step: Step, at: WindowIndices) -> int | Ints:
         """How far windows have come; one number for all, or one each."""
-        raise NotImplementedError
+        return step.watermark_us  # type: ignore[no-any-return]
 
     def before(self, step: Step, at: WindowIndices) -> int | Ints:
         """The same when the current part of the step began."""
-        raise NotImplementedError
+        return step.watermark_before_us  # type: ignore[no-any-return]
 
     def of_rows(self, step: Step, bundle: Bundle, rows: Ints) -> int | Ints:
         """The same for the windows of rows of a bundle."""
-        raise NotImplementedError
+        return step.watermark_us  # type: ignore[no-any-return]
 
     def of_all(self, watermark_us: int) -> int:
         """How far all windows have come."""
-        raise NotImplementedError
+        return watermark_us
 
     def at_rest(self, plan: Plan, keys: pa.Table, watermark_us: int) -> int | Ints:
         """How far stored windows with these keys have come."""
-        raise NotImplementedError
+        return watermark_us
 
     def windows_due_us(self, index: Mapping[str, Ints]) -> list[int]:
         """The watermarks at which windows are due, by the index of their segments."""
-        raise NotImplementedError
+        return index["due_us"].tolist()  # type: ignore[no-any-return]
+
+    def load_due(self, step: Step) -> bool:
+        """Read the segments in which something is due at the watermark, if it moved; returns whether something may be."""
+        if step.watermark_us <= step.watermark_before_us and not step.state.changed.options:
+            return False
+        step.load(step.state.index["due_us"] <= step.watermark_us)
+        return True
 
     def place(self, step: Step, bundle: Bundle) -> Flags:
-        """Say where rows are in what windows are cut of, and drop those that are nowhere: bool, one per row, which are left."""
+        """Place rows in what windows are cut of; drop those that are nowhere. Returns which are left: bool, one per row."""
         raise NotImplementedError
 
     def ask(self, step: Step, bundle: Bundle, came: WindowIndices) -> None:
-        """Rows have come into windows: ask these, and those whose end they have moved."""
-        raise NotImplementedError
-
-    def load_due(self, step: Step) -> bool:
-        """The watermark has moved, or not: read what is due by it. Returns whether something may be."""
+        """Rows have come into windows: ask these, and those whose end they have passed."""
         raise NotImplementedError

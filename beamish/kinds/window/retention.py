@@ -67,11 +67,13 @@ class RetentionPart(WindowPart):
 
     Args:
         budget: what a key may keep; None: all, except for what fell out in an earlier run.
-        fallen: the shard's.
     """
 
-    def __init__(self, budget: Retention | None, fallen: FallenWindows | None = None) -> None:
-        self._budget, self._fallen, self.by_key = budget, fallen, budget is not None
+    fallen: FallenWindows
+    """What is noted of the keys of the shard."""
+
+    def __init__(self, budget: Retention | None) -> None:
+        self._budget, self.by_key = budget, budget is not None
         self.lies = {} if budget is None else {"by_key": True}
         self.columns = {"rows": ("int64", 0)} if budget is not None and budget.rows is not None else {}
 
@@ -86,13 +88,9 @@ class RetentionPart(WindowPart):
         fell_out = about.get("by_key", False) or about.get("fell_out", False)  # the former alone in older checkpoints
         if self._budget is None and not fell_out:
             return None
-        return RetentionPart(self._budget, FallenWindows(plan, store))
-
-    @property
-    def fallen(self) -> FallenWindows:
-        """What is noted of the keys of the shard."""
-        assert self._fallen is not None  # noqa: S101 - it is open
-        return self._fallen
+        opened = RetentionPart(self._budget)
+        opened.fallen = FallenWindows(plan, store)
+        return opened
 
     def noted(self) -> Mapping[str, Any]:
         return {} if self.fallen.next_due is None else {"fell_out": True}

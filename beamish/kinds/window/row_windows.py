@@ -24,6 +24,7 @@ from beamish.contract.columns import find_column, is_whole_number
 from beamish.contract.drops import NULL_NUMBER
 from beamish.contract.kept import KeyedTable
 from beamish.contract.store import Store
+from beamish.durations import Duration
 from beamish.errors import ColumnError
 from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import NO_ENTRY, Flags, Ints
@@ -77,31 +78,26 @@ class RowProgress(Progress):
     Args:
         numbering: how rows are numbered.
         keys: the columns of the keys whose rows are counted by themselves; none: all rows are counted together.
-        reaches: those of the shard.
     """
 
     by_watermark = False
     working: Mapping[str, tuple[str, Any]] = {"group": ("int64", NO_ENTRY)}
+    reaches: Reaches
+    """Those of the shard."""
 
-    def __init__(self, numbering: Numbering, keys: pa.Schema, reaches: Reaches | None = None) -> None:
-        self._numbering, self._keys, self._reaches = numbering, keys, reaches
-        self.by_key = bool(keys.names)
+    def __init__(self, numbering: Numbering, keys: pa.Schema) -> None:
+        self._numbering, self._keys, self.by_key = numbering, keys, bool(keys.names)
 
     def tables(self, plan: WindowPlan) -> Iterator[KeyedTable]:
         yield keyed_table(self._keys, NAME, Reach, self._stored)
 
     def open(self, plan: WindowPlan, store: Store, about: Mapping[str, Any]) -> RowProgress:
-        return RowProgress(self._numbering, self._keys, self._stored(store))
+        opened = RowProgress(self._numbering, self._keys)
+        opened.reaches = self._stored(store)
+        return opened
 
     def _stored(self, store: Store) -> Reaches:
-        idle = self._numbering.idle
-        return Reaches(self._keys, None if idle is None else idle.us, store)
-
-    @property
-    def reaches(self) -> Reaches:
-        """The reaches of the shard."""
-        assert self._reaches is not None  # noqa: S101 - it is open
-        return self._reaches
+        return Reaches(self._keys, self._numbering.idle, store)
 
     def save(self, watermark_us: int, reached: int) -> None:
         self.reaches.save(watermark_us)
@@ -269,15 +265,15 @@ class Reaches(KeyedRecords[Reach]):
 
     Args:
         keys: the columns of the keys whose rows are counted by themselves; none: all rows are counted together.
-        idle_us: after how long without a row a group is forgotten, microseconds; None: it never is.
+        idle: after how long without a row a group is forgotten; None: it never is.
         store: the shard's.
 
     Raises:
         StateError: the index cannot be read.
     """
 
-    def __init__(self, keys: pa.Schema, idle_us: int | None, store: Store) -> None:
-        self._idle_us, self._together = idle_us, not keys.names
+    def __init__(self, keys: pa.Schema, idle: Duration | None, store: Store) -> None:
+        self._idle_us, self._together = None if idle is None else idle.us, not keys.names
         super().__init__(keys, Reach, store, NAME)
         self._before: Ints | None = None
         self._ended = self._ended_before = False
