@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from functools import partial
 
@@ -15,6 +16,7 @@ from beamish.accumulations import InnerJoin
 from beamish.durations import duration
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.window.duplicates import DuplicatesPart
+from beamish.kinds.window.event_time import WatermarkProgress
 from beamish.kinds.window.forgetting import ForgettingPart
 from beamish.kinds.window.merged_panes import MergedPanesPart
 from beamish.kinds.window.operator import WindowOperator
@@ -24,6 +26,7 @@ from beamish.kinds.window.removals import RemovalsPart
 from beamish.kinds.window.retention import RetentionPart
 from beamish.kinds.window.retention_option import Retention
 from beamish.kinds.window.row_errors import RowErrorsPart
+from beamish.kinds.window.row_windows import RowProgress
 from beamish.kinds.window.timestamps import TimestampsPart
 from beamish.local import Variation
 from beamish.local import run as run_varied
@@ -156,3 +159,11 @@ def shown(panes):
         for pane in panes
         if pane.kind is PaneKind.PANE
     )
+
+
+def test_the_engine_may_import_no_part(root):
+    said = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (protected,) = [
+        one["protected_modules"] for one in said if one["name"].startswith("A step of windows knows no part")
+    ]
+    assert set(protected) == {kind.__module__ for kind in (*PARTS, WatermarkProgress, RowProgress)}
