@@ -16,7 +16,7 @@ from beamish.contract.drops import DUPLICATE, NULL_EVENT_TIME, OUT_OF_RETENTION
 from beamish.contract.kept import KeyedTable
 from beamish.contract.keyed_windows import KeyedWindows
 from beamish.contract.store import Store
-from beamish.kernels.arrays import NO_ENTRY, NO_VALUE, Flags, Ints
+from beamish.kernels.arrays import NO_VALUE, Flags, Ints
 from beamish.kernels.buffers import list_column, list_lengths, starts
 from beamish.kernels.codes import factorize_rows, factorize_tuples, normalise
 from beamish.kernels.groups import Groups
@@ -59,17 +59,11 @@ class DuplicatesPart(WindowPart):
         return rows & ~self._drop(step, bundle, rows)
 
     def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
-        if self._numbering is None:
-            return self._admit_timed(step, bundle, entries)
-        if self._numbering.numbered_by is None:
-            return entries  # judged before they had numbers
+        if self._numbering is None or self._numbering.numbered_by is None:
+            return entries  # judged in their windows, or before they had numbers
         again = self._drop(step, bundle, np.isin(np.arange(len(bundle.time_us)), entries.row))
         bundle.group[again] = NOWHERE
         return entries.only(~again[entries.row])
-
-    def _admit_timed(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
-        """The same where windows are of time."""
-        return entries
 
     def _drop(self, step: Step, bundle: Bundle, among: Flags) -> Flags:
         """Drop the rows, of those ``among``, that come again, or of which that is no longer known: bool, one per row."""
@@ -110,9 +104,9 @@ class RememberedIdsPart(DuplicatesPart):
     def next_due_us(self) -> int | None:
         return self.remembered.next_due_us
 
-    def _admit_timed(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
-        if not len(entries.row):
-            return entries
+    def admit(self, step: Step, bundle: Bundle, entries: Entries) -> Entries:
+        if self._numbering is not None or not len(entries.row):
+            return super().admit(step, bundle, entries)
         old, again = self._judge(step, bundle, np.unique(entries.row))
         drop_from_windows(step, bundle, entries.only(old[entries.row]), OUT_OF_RETENTION)
         drop_from_windows(step, bundle, entries.only(again[entries.row]), DUPLICATE)
@@ -157,47 +151,38 @@ class IdsOfWindowsPart(DuplicatesPart):
         entries = Entries(rows, nothing, nothing, bundle.key_at[rows])
         held, windows, own = known_and_own(step, bundle, entries)
         took = np.zeros(len(rows), dtype=bool)
-        again[rows] = self._came_before(
-            step, bundle, entries, own.key, closed=took, held=held, window_of_held=windows.key
-        )
+        again[rows] = self._came_before(step, bundle, entries, own.key, closed=took, held=held, of_held=windows.key)
         drop_rows(step, bundle, again, DUPLICATE)
         return again
 
     def admit_to(
-        self,
-        step: Step,
-        bundle: Bundle,
-        entries: Entries,
-        window: Ints,
-        *,
-        closed: Flags,
-        held: WindowIndices,
-        window_of_held: Ints,
+        self, step: Step, bundle: Bundle, entries: Entries, window: Ints, *, closed: Flags, held: Ints, of_held: Ints
     ) -> Flags | None:
         if self._numbering is not None:
             return None
-        again = self._came_before(
-            step, bundle, entries, window, closed=closed, held=held, window_of_held=window_of_held
-        )
+        again = self._came_before(step, bundle, entries, window, closed=closed, held=held, of_held=of_held)
         drop_from_windows(step, bundle, entries.only(again), DUPLICATE)
         return ~again
 
     def admit_beside(
-        self,
-        step: Step,
-        bundle: Bundle,
-        entries: Entries,
-        own: KeyedWindows,
-        *,
-        closed: WindowIndices,
-        windows: KeyedWindows,
+        self, step: Step, bundle: Bundle, entries: Entries, own: KeyedWindows, *, closed: Ints, windows: KeyedWindows
     ) -> Flags | None:
         """A closed window that took a row before has the row's own window in it: of several the first by start and end."""
         if self._numbering is not None:
             return None
-        took = self._took_before(step, bundle, entries, own, held=closed, windows=windows)
-        again: Flags = took != NO_ENTRY
-        drop_from_windows(step, bundle, entries.only(again).within(windows.take(took[again])), DUPLICATE)
+        by_start = np.lexsort((windows.end_us, windows.start_us))
+        items, of = _items(step, closed[by_start])
+        window = by_start[of.of]
+        groups = self._same(bundle, items, entries.row, np.concatenate([windows.key[window], own.key]))
+        before, now = groups.of[: len(window)], groups.of[len(window) :]
+        order = np.argsort(before, kind="stable")
+        first, last = (np.searchsorted(before[order], now, side=side) for side in ("left", "right"))
+        entry = np.repeat(np.arange(len(own)), last - first)
+        window = window[order][np.arange(len(entry)) - np.repeat(starts(last - first), last - first) + first[entry]]
+        inside = (windows.start_us[window] <= own.start_us[entry]) & (own.end_us[entry] <= windows.end_us[window])
+        took, at = np.unique(entry[inside], return_index=True)
+        again: Flags = np.isin(np.arange(len(own)), took)
+        drop_from_windows(step, bundle, entries.only(again).within(windows.take(window[inside][at])), DUPLICATE)
         return ~again
 
     def on_rows(self, step: Step, bundle: Bundle, entries: Entries, groups: Groups, at: WindowIndices) -> None:
@@ -210,22 +195,14 @@ class IdsOfWindowsPart(DuplicatesPart):
         self._set(step, merge.into, items, Groups(merge.groups.of[of.of], merge.groups.count))
 
     def _came_before(
-        self,
-        step: Step,
-        bundle: Bundle,
-        entries: Entries,
-        window: Ints,
-        *,
-        closed: Flags,
-        held: WindowIndices,
-        window_of_held: Ints,
+        self, step: Step, bundle: Bundle, entries: Entries, window: Ints, *, closed: Flags, held: Ints, of_held: Ints
     ) -> Flags:
         """Which entries are of rows that their window took before, or takes first out of the bundle."""
-        wanted = np.isin(window_of_held, window)
-        held, window_of_held = held[wanted], window_of_held[wanted]
+        wanted = np.isin(of_held, window)
+        held, of_held = held[wanted], of_held[wanted]
         items, of = _items(step, held)
         order = bundle.first_come(entries.row, bundle.times)
-        of_all = np.concatenate([window_of_held[of.of], window[order]])
+        of_all = np.concatenate([of_held[of.of], window[order]])
         groups = self._same(bundle, items, entries.row[order], of_all)
         first = groups.first()[groups.of]
         again = (first < len(items)) | (first != np.arange(len(of_all))) & ~np.append(
@@ -234,32 +211,6 @@ class IdsOfWindowsPart(DuplicatesPart):
         flags = np.empty(len(order), dtype=bool)
         flags[order] = again[len(items) :]
         return flags
-
-    def _took_before(
-        self,
-        step: Step,
-        bundle: Bundle,
-        entries: Entries,
-        own: KeyedWindows,
-        *,
-        held: WindowIndices,
-        windows: KeyedWindows,
-    ) -> Ints:
-        """For each entry the window held that took its row before: int64, an index into ``held``, or NO_ENTRY."""
-        found = np.full(len(own), NO_ENTRY, dtype=np.int64)
-        by_start = np.lexsort((windows.end_us, windows.start_us))
-        items, of = _items(step, held[by_start])
-        window = by_start[of.of]
-        groups = self._same(bundle, items, entries.row, np.concatenate([windows.key[window], own.key]))
-        before, now = groups.of[: len(window)], groups.of[len(window) :]
-        order = np.argsort(before, kind="stable")
-        first, last = (np.searchsorted(before[order], now, side=side) for side in ("left", "right"))
-        entry = np.repeat(np.arange(len(own)), last - first)
-        window = window[order][np.arange(len(entry)) - np.repeat(starts(last - first), last - first) + first[entry]]
-        inside = (windows.start_us[window] <= own.start_us[entry]) & (own.end_us[entry] <= windows.end_us[window])
-        took, at = np.unique(entry[inside], return_index=True)
-        found[took] = window[inside][at]
-        return found
 
     def _same(self, bundle: Bundle, items: pa.StructArray, rows: Ints, of: Ints) -> Groups:
         """Groups of equal ids, those of windows and then those of rows of a bundle, if also ``of`` is equal: one number per id."""

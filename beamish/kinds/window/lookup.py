@@ -41,7 +41,7 @@ def find(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, Entries]:
     target = np.concatenate([known, new])[code]
     closed, at = table["closed"][target], np.arange(len(known))
     for part in step.parts:
-        kept = part.admit_to(step, bundle, entries, code, closed=closed, held=known, window_of_held=at)
+        kept = part.admit_to(step, bundle, entries, code, closed=closed, held=known, of_held=at)
         if kept is not None:
             entries, code, target, closed = entries.only(kept), code[kept], target[kept], closed[kept]
     drop_from_windows(step, bundle, entries.only(closed), WINDOW_FINISHED)

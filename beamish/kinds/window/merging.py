@@ -80,15 +80,8 @@ def find_merging(step: Step, bundle: Bundle, entries: Entries) -> tuple[Ints, En
     meeting = Meeting.of(step.plan.window, open_windows, own)
     finished = _becomes_one_of(closed_windows, meeting)
     for part in step.parts:
-        kept = part.admit_to(
-            step,
-            bundle,
-            _in_results(entries, meeting),
-            meeting.of_entry,
-            closed=finished[meeting.of_entry],
-            held=open_,
-            window_of_held=meeting.of_open,
-        )
+        found, closed = _in_results(entries, meeting), finished[meeting.of_entry]
+        kept = part.admit_to(step, bundle, found, meeting.of_entry, closed=closed, held=open_, of_held=meeting.of_open)
         if kept is not None:
             entries, own = entries.only(kept), own.take(kept)
             meeting = Meeting.of(step.plan.window, open_windows, own)

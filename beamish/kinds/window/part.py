@@ -124,15 +124,7 @@ class WindowPart:
         return entries
 
     def admit_to(
-        self,
-        step: Step,
-        bundle: Bundle,
-        entries: Entries,
-        window: Ints,
-        *,
-        closed: Flags,
-        held: WindowIndices,
-        window_of_held: Ints,
+        self, step: Step, bundle: Bundle, entries: Entries, window: Ints, *, closed: Flags, held: Ints, of_held: Ints
     ) -> Flags | None:
         """Drop entries whose windows were found. Returns which are left: bool, one per entry; None: all.
 
@@ -140,19 +132,12 @@ class WindowPart:
             step, bundle, entries: n entries of a bundle.
             window: int64[n], a number for the window of each.
             closed: bool[n], whether that takes no more rows.
-            held, window_of_held: the windows of the table that they may be in, and the number of each.
+            held, of_held: the windows of the table that they may be in, and the number of each.
         """
         return None
 
     def admit_beside(
-        self,
-        step: Step,
-        bundle: Bundle,
-        entries: Entries,
-        own: KeyedWindows,
-        *,
-        closed: WindowIndices,
-        windows: KeyedWindows,
+        self, step: Step, bundle: Bundle, entries: Entries, own: KeyedWindows, *, closed: Ints, windows: KeyedWindows
     ) -> Flags | None:
         """The same, before they merge, with closed windows; ``own``: those of the rows alone, ``windows``: the bounds of ``closed``."""
         return None
