@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from functools import partial
@@ -49,6 +50,13 @@ UNDECLARED = {
     ForgettingPart: {"forget_after": None},
 }
 """What is not declared where a part is not asked for."""
+REASONS = {
+    RetentionPart: "out_of_retention",
+    PairsOncePart: "out_of_retention",
+    DuplicatesPart: "duplicate",
+    RemovalsPart: "unmatched_removal",
+}
+"""For which a part drops rows."""
 EVER = duration("span", 10**9)
 apart = st.one_of(fixed_windows, st.just(bm.GlobalWindow()))
 
@@ -159,6 +167,15 @@ def shown(panes):
         for pane in panes
         if pane.kind is PaneKind.PANE
     )
+
+
+def test_parts_are_in_the_order_in_which_the_rules_judge_rows(root):
+    text = (root / "docs" / "rules" / "output.md").read_text()
+    (judged,) = re.findall(r"per row and window, in this order: ([`\w, \n]+)\.", text)
+    reasons = re.findall(r"\w+", judged)
+    order = [reasons.index(REASONS[kind]) for kind in PARTS if kind in REASONS]
+    assert order == sorted(order)
+    assert len(order) == len(REASONS)
 
 
 def test_the_engine_may_import_no_part(root):
