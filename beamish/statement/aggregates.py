@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+from sqlglot import exp
 
 from beamish.accumulations import (
     ApproxCountDistinct,
@@ -28,68 +29,19 @@ from beamish.accumulations import (
     Variance,
 )
 from beamish.accumulations.base.accumulation import Accumulation
-from beamish.errors import OptionError
-from beamish.statement.text import Span, Text
-from beamish.statement.tokens import Token, span_of, split
+from beamish.errors import OptionError, SqlError
+from beamish.statement.grammar import Call, Tree, call_of, span_of
+from beamish.statement.text import Text
 
-Column = Callable[[Sequence[Token]], str]
+Column = Callable[[Tree], str]
 """What gives the name of the column that holds an expression."""
 UserAggregates = Mapping[str, Callable[[str], Accumulation]]
 
 
-@attrs.frozen
-class Call:
-    """An aggregate as it is called.
-
-    Attributes:
-        name: in upper case.
-        words: all its words.
-        distinct: whether DISTINCT is said.
-        args: the words of each argument.
-    """
-
-    name: str
-    words: Sequence[Token]
-    distinct: bool
-    args: Sequence[Sequence[Token]]
-
-    @property
-    def span(self) -> Span:
-        """Where it stands."""
-        return span_of(self.words)
-
-
-def calls_in(text: Text, tokens: Sequence[Token], user: UserAggregates) -> list[Call]:
-    """The calls of aggregates, but not those within another.
-
-    Raises:
-        SqlError: one is called in another, or an argument is empty.
-    """
-    calls: list[Call] = []
-    at = 0
-    while at < len(tokens):
-        token = tokens[at]
-        if not _is_aggregate(tokens, at, user):
-            at += 1
-            continue
-        end = next(
-            i for i in range(at + 1, len(tokens)) if tokens[i].kind == "R_PAREN" and tokens[i].depth == token.depth
-        )
-        inner = tokens[at + 2 : end]
-        distinct = bool(inner) and inner[0].kind == "DISTINCT"
-        args = split(inner[1:] if distinct else inner, token.depth + 1)
-        for i in range(at + 2, end):
-            if _is_aggregate(tokens, i, user):
-                raise text.error(
-                    tokens[i].start,
-                    f"{tokens[i].word} within {token.word}: an aggregate is of rows, not of aggregates; use a second "
-                    "statement over what the first gives, or first.then(second)",
-                )
-        if not all(args):
-            raise text.error(tokens[end].start, f"{token.word}: an argument is missing; write {_example(token.word)}")
-        calls.append(Call(token.word, tokens[at : end + 1], distinct, args))
-        at = end + 1
-    return calls
+def calls_in(tree: Tree) -> list[Call]:
+    """The calls of aggregates, in the order of the text."""
+    calls = [call for call in map(call_of, tree.walk()) if call is not None]
+    return sorted(calls, key=lambda call: call.span.start)
 
 
 def accumulation_of(text: Text, call: Call, user: UserAggregates, column: Column) -> Accumulation:
@@ -102,7 +54,7 @@ def accumulation_of(text: Text, call: Call, user: UserAggregates, column: Column
         return _count(text, call, column)
     if call.distinct:
         raise text.error(
-            call.args[0][0].start if call.args else call.span.start,
+            span_of(call.args[0]).start if call.args else call.span.start,
             f"{call.name}(DISTINCT ...): only COUNT takes it; COLLECT_SET(x) has the distinct values",
         )
     arguments = _Arguments(text, call, column)
@@ -127,7 +79,7 @@ def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str
     for name, make in aggregates.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise OptionError(f"sql(aggregates): {name!r} must be a plain name, such as 'WAVG'")
-        if name.upper() in _TABLE or name.upper() == "COUNT":
+        if name.upper() in NAMES:
             raise OptionError(f"sql(aggregates): {name!r} is an aggregate of bm.sql; choose another name")
         if not callable(make):
             raise OptionError(
@@ -157,10 +109,10 @@ class _Arguments:
 
     def column(self, at: int = 0) -> str:
         """The column that holds the one at that place."""
-        first = self.call.args[at]
-        if len(first) == 1 and first[0].kind == "STAR":
-            raise self.text.error(first[0].start, f"{self.call.name}(*): only COUNT takes all columns; name one")
-        return self._column(first)
+        tree = self.call.args[at]
+        if isinstance(tree, exp.Star):
+            raise self._error(at, "only COUNT takes all columns; name one", "(*)")
+        return self._column(tree)
 
     def has(self, at: int) -> bool:
         """Whether there is one at that place."""
@@ -168,37 +120,29 @@ class _Arguments:
 
     def number(self, at: int) -> float:
         """A number."""
-        (token, *more) = self.call.args[at]
-        if more or token.kind != "NUMBER":
-            raise self.text.error(
-                token.start, f"{self.call.name}: must be a plain number; write {_example(self.call.name)}"
-            )
-        try:
-            return float(token.text)
-        except ValueError:
-            raise self.text.error(token.start, f"{self.call.name}: {token.text!r} is no plain number") from None
+        tree = self.call.args[at]
+        if not isinstance(tree, exp.Literal) or tree.is_string:
+            raise self._error(at, f"must be a plain number; write {_example(self.call.name)}")
+        return float(tree.name)
 
     def whole(self, at: int) -> int:
         """A whole number."""
         number = self.number(at)
         if number != int(number):
-            raise self.text.error(self.call.args[at][0].start, f"{self.call.name}: must be a whole number")
+            raise self._error(at, "must be a whole number")
         return int(number)
 
     def flag(self, at: int) -> bool:
         """TRUE or FALSE."""
         if not self.has(at):
             return False
-        (token, *more) = self.call.args[at]
-        if more or token.word not in ("TRUE", "FALSE"):
-            raise self.text.error(token.start, f"{self.call.name}: whether nulls are ignored is TRUE or FALSE")
-        return token.word == "TRUE"
+        tree = self.call.args[at]
+        if not isinstance(tree, exp.Boolean):
+            raise self._error(at, "whether nulls are ignored is TRUE or FALSE")
+        return bool(tree.this)
 
-
-def _is_aggregate(tokens: Sequence[Token], at: int, user: UserAggregates) -> bool:
-    word = tokens[at].word
-    called = at + 1 < len(tokens) and tokens[at + 1].kind == "L_PAREN"
-    return called and (word in _TABLE or word == "COUNT" or word in user)
+    def _error(self, at: int, says: str, of: str = "") -> SqlError:
+        return self.text.error(span_of(self.call.args[at]).start, f"{self.call.name}{of}: {says}")
 
 
 def _example(name: str) -> str:
@@ -211,16 +155,16 @@ def _example(name: str) -> str:
 
 
 def _count(text: Text, call: Call, column: Column) -> Accumulation:
-    if call.distinct and call.args and not any(len(arg) == 1 and arg[0].kind == "STAR" for arg in call.args):
+    if call.distinct and call.args and not any(isinstance(arg, exp.Star) for arg in call.args):
         return CountDistinct(*map(column, call.args))
     if call.distinct or len(call.args) != 1:
         raise text.error(
             call.span.start, f"COUNT takes one argument, or DISTINCT and columns; write {_example('COUNT')}"
         )
-    (token, *more) = call.args[0]
-    if not more and token.kind in ("STAR", "NUMBER"):
+    (arg,) = call.args
+    if isinstance(arg, exp.Star) or (isinstance(arg, exp.Literal) and not arg.is_string):
         return Count()
-    return Count(column(call.args[0]))
+    return Count(column(arg))
 
 
 def _of_user(name: str, make: Callable[[str], Accumulation], column: str) -> Accumulation:
@@ -259,3 +203,5 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation]]] = {
 """The least and the greatest number of arguments, and the accumulation."""
 GIVES_LIST_OF_ONE = frozenset({"PERCENTILE"})
 """Aggregates whose value is the only item of their accumulation's."""
+NAMES = frozenset({"COUNT", *_TABLE})
+"""Aggregates that are built in."""

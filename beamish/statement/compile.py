@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
 import attrs
+from sqlglot import exp
 
-from beamish.accumulations.base.accumulation import Accumulation
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
-from beamish.statement.aggregates import GIVES_LIST_OF_ONE, Call, UserAggregates, accumulation_of, calls_in
-from beamish.statement.clauses import Clauses, clauses_of
-from beamish.statement.emit import Emit, emit_of
+from beamish.statement.aggregates import GIVES_LIST_OF_ONE, NAMES, UserAggregates, accumulation_of, calls_in
+from beamish.statement.emit import Emit
 from beamish.statement.expressions import Expression, over_rows
+from beamish.statement.grammar import Call, Name, Rows, Statement, Tree, parsed, span_of
 from beamish.statement.nodes import COLUMN
 from beamish.statement.normal import normal
-from beamish.statement.over_panes import Aggregate, Key, Panes
+from beamish.statement.over_panes import Key, Panes, without_brackets
 from beamish.statement.shown import Shown, aliases_of, check_name, shown_of
-from beamish.statement.source import Rows, rows_of
 from beamish.statement.text import Text
-from beamish.statement.tokens import Token, split, tokens_of
-from beamish.statement.windows import Windows, windows_of
+from beamish.statement.windows import Windows
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 from beamish.windows import Sessions
 
@@ -61,49 +60,49 @@ def compiled(text: Text, source: Pipeline, aggregates: UserAggregates) -> Compil
 
     Args:
         text: the statement.
-        source: where the rows come from, and what is said of those that are dropped.
+        source: where the rows come from, and what becomes of dropped rows.
         aggregates: the user's own.
 
     Raises:
-        SqlError: it is none, or cannot be what it says.
+        SqlError: it is not one, or its parts do not go together.
     """
-    clauses = clauses_of(text, tokens_of(text))
-    rows, windows, emit = rows_of(text, clauses), windows_of(text, clauses), emit_of(text, clauses)
-    owners = (rows.alias.lower(),)
+    read = parsed(text, {*NAMES, *aggregates})
+    owners = (read.rows.alias.lower(),)
     before = _Before(text, owners)
-    where = clauses.words.get("WHERE")
-    if where is not None:
-        _check_no_aggregate(text, where, aggregates, "WHERE", "it is of rows; conditions on aggregates go under HAVING")
-    kept = None if where is None else over_rows(text, where, "WHERE", owners)
-    keys = _keys(text, clauses, aggregates, before)
-    calls = _calls(text, clauses, aggregates)
-    accumulations = _accumulations(text, calls, aggregates, before, owners)
+    if read.where is not None:
+        _check_no_aggregate(text, read.where, "WHERE", "it is of rows; conditions on aggregates go under HAVING")
+    kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
+    keys = _keys(text, read, before)
+    calls = _calls(text, read)
+    accumulations = {
+        normal(text, call.span, owners): accumulation_of(text, call, aggregates, before.column) for call in calls
+    }
     panes = Panes(
         text,
         keys,
-        [Aggregate(normal(text, call.words, owners), call.words, call.name in GIVES_LIST_OF_ONE) for call in calls],
+        lambda call: (normal(text, call.span, owners), call.name in GIVES_LIST_OF_ONE),
         owners,
-        "WINDOW" in clauses.begins,
-        aliases_of(text, clauses),
+        "WINDOW" in read.begins,
+        aliases_of(text, read.items),
     )
-    shown = shown_of(text, clauses, panes)
-    having = panes.expression(clauses.words["HAVING"], "HAVING", bounds=False) if "HAVING" in clauses.words else None
-    with text.at(clauses.begins["GROUP_BY"].start):
-        pipeline = _windowed(source.key_by(*(key.name for key in keys)), windows, emit, having)
+    shown = shown_of(text, read.items, panes)
+    having = None if read.having is None else panes.expression(read.having, bounds=False)
+    with text.at(read.begins["GROUP_BY"]):
+        pipeline = _windowed(source.key_by(*(key.name for key in keys)), read.windows, read.emit, having)
         pipeline = pipeline.accumulate(**accumulations)
         pipeline.flow.check()
     return Compiled(
-        clauses.name,
-        rows,
-        windows,
-        emit,
+        read.name,
+        read.rows,
+        read.windows,
+        read.emit,
         kept,
         before.columns,
         before.computed,
         pipeline,
         having,
         shown,
-        clauses.last.start,
+        read.end,
     )
 
 
@@ -138,69 +137,54 @@ class _Before:
         """The columns that are computed, each once."""
         return tuple(self._computed.values())
 
-    def column(self, tokens: Sequence[Token]) -> str:
+    def column(self, tree: Tree) -> str:
         """The name of the column that holds an expression."""
-        return self.take(tokens).name
-
-    def take(self, tokens: Sequence[Token]) -> Expression:
-        """An expression under the name of the column that holds it."""
-        made = over_rows(self._text, tokens, "", self._owners)
+        made = over_rows(self._text, tree, "", self._owners)
         path: tuple[str, ...] = made.node.value if made.node.op == COLUMN else ()
         if len(path) == 1:
             name = next((name for name in self._columns if name.lower() == path[0].lower()), path[0])
-            return self._columns.setdefault(name, attrs.evolve(made, name=name))
-        name = normal(self._text, tokens, self._owners)
-        return self._computed.setdefault(name, attrs.evolve(made, name=name))
+            return self._columns.setdefault(name, attrs.evolve(made, name=name)).name
+        name = normal(self._text, span_of(tree), self._owners)
+        return self._computed.setdefault(name, attrs.evolve(made, name=name)).name
 
     def is_column(self, name: str) -> bool:
         """Whether it is a column of the rows."""
         return name in self._columns
 
 
-def _keys(text: Text, clauses: Clauses, aggregates: UserAggregates, before: _Before) -> list[Key]:
-    words = clauses.words["GROUP_BY"]
-    _check_no_aggregate(text, words, aggregates, "GROUP BY", "it is of groups; show it in the SELECT list")
+def _keys(text: Text, read: Statement, before: _Before) -> list[Key]:
     keys: list[Key] = []
-    for item in split(words, 0):
-        if not item:
+    for tree in read.group_by:
+        _check_no_aggregate(text, tree, "GROUP BY", "it is of groups; show it in the SELECT list")
+        span = span_of(tree)
+        if isinstance(tree, exp.Literal) and not tree.is_string:
             raise text.error(
-                clauses.begins["GROUP_BY"].start, "an expression under GROUP BY is missing; take out a comma"
+                span.start, f"GROUP BY {tree.name}: name the expressions that make a group, such as GROUP BY region"
             )
-        first = item[0]
-        if len(item) == 1 and (first.kind == "NUMBER" or first.word == "ALL"):
+        called = re.match(r"(WINDOW|SESSION_WINDOW|WINDOW_TIME)\s*\(", text[span], re.IGNORECASE)
+        if called:
             raise text.error(
-                first.start, f"GROUP BY {first.text}: name the expressions that make a group, such as GROUP BY region"
+                span.start, f"{called[1].upper()}(...) under GROUP BY: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
             )
-        if len(item) > 1 and item[1].kind == "L_PAREN" and first.word in ("WINDOW", "SESSION_WINDOW", "WINDOW_TIME"):
-            raise text.error(
-                first.start, f"{first.word}(...) under GROUP BY: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
-            )
-        name = before.column(item)
+        name = before.column(tree)
         if any(key.name.lower() == name.lower() for key in keys):
-            raise text.error(first.start, f"{name} is under GROUP BY twice; take one out")
-        check_name(text, first, name, "rename the column in Spark first: df.withColumnRenamed(...)")
-        keys.append(Key(name, item, before.is_column(name)))
+            raise text.error(span.start, f"{name} is under GROUP BY twice; take one out")
+        check_name(text, Name(name, span.start), "rename the column in Spark first: df.withColumnRenamed(...)")
+        keys.append(Key(name, without_brackets(tree), before.is_column(name)))
     return keys
 
 
-def _calls(text: Text, clauses: Clauses, aggregates: UserAggregates) -> list[Call]:
-    calls = calls_in(text, clauses.words["SELECT"], aggregates)
-    calls += calls_in(text, clauses.words.get("HAVING", ()), aggregates)
+def _calls(text: Text, read: Statement) -> list[Call]:
+    trees = [item.tree for item in read.items] + ([] if read.having is None else [read.having])
+    calls = [call for tree in trees for call in calls_in(tree)]
     if not calls:
         raise text.error(
-            clauses.begins["GROUP_BY"].start,
+            read.begins["GROUP_BY"],
             "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n",
         )
     return calls
 
 
-def _accumulations(
-    text: Text, calls: Sequence[Call], aggregates: UserAggregates, before: _Before, owners: Sequence[str]
-) -> Mapping[str, Accumulation]:
-    """Each aggregate once, under its normal form, in the order of the text."""
-    return {normal(text, call.words, owners): accumulation_of(text, call, aggregates, before.column) for call in calls}
-
-
-def _check_no_aggregate(text: Text, words: Sequence[Token], aggregates: UserAggregates, clause: str, why: str) -> None:
-    for call in calls_in(text, words, aggregates):
+def _check_no_aggregate(text: Text, tree: Tree, clause: str, why: str) -> None:
+    for call in calls_in(tree):
         raise text.error(call.span.start, f"{call.name} under {clause}: {why}")

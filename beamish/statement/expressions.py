@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
+from sqlglot import exp
 
 from beamish.errors import SqlError
-from beamish.statement.nodes import Node
-from beamish.statement.reading import Named, read
-from beamish.statement.text import Text
-from beamish.statement.tokens import Token, span_of
+from beamish.statement.grammar import Tree, span_of
+from beamish.statement.nodes import COLUMN, Node
+from beamish.statement.text import Span, Text
 from beamish.statement.translation import node_of
 
 WINDOW_BOUNDS: Mapping[str, str] = {"WINDOWSTART": "start", "WINDOWEND": "end"}
@@ -22,11 +22,11 @@ class Expression:
 
     Attributes:
         name: the column that holds it.
-        sql: what Spark computes.
-        node: what is computed in process.
-        said: as the user wrote it.
+        sql: Spark's expression.
+        node: the tree that runs in process.
+        said: the expression as the user wrote it.
         text: the statement.
-        at: where it stands.
+        at: its place.
     """
 
     name: str
@@ -41,30 +41,48 @@ class Expression:
         return self.text.error(self.at, says)
 
 
-def over_rows(text: Text, tokens: Sequence[Token], name: str, owners: Sequence[str]) -> Expression:
+def over_rows(text: Text, tree: Tree, name: str, owners: Collection[str]) -> Expression:
     """An expression over the rows, before the pipeline.
 
     Args:
         text: the statement.
-        tokens: its words.
+        tree: the expression.
         name: the column that holds it.
-        owners: names by which columns may say whose they are, in lower case.
+        owners: names by which columns may be qualified, in lower case.
 
     Raises:
-        SqlError: it is none, or names the window's bounds.
+        SqlError: it names the window's bounds.
     """
-    span = span_of(tokens)
-    found = read(text, span)
-    for column in found.columns:
-        word = column.path[0].upper()
-        if len(column.path) == 1 and word in WINDOW_BOUNDS:
+    known: dict[int, Node] = {}
+    for column in columns_of(tree):
+        path, span = path_of(column, owners), span_of(column)
+        if len(path) == 1 and path[0].upper() in WINDOW_BOUNDS:
             raise text.error(
-                column.span.start, f"{word}: rows are in no window yet; it may stand in the SELECT list only"
+                span.start, f"{path[0].upper()}: rows are in no window yet; it may stand in the SELECT list only"
             )
-    names = {column.span: path_of(column, owners) for column in found.columns}
-    return Expression(name, text[span], node_of(found, text, names), text[span], text, span.start)
+        known[id(column)] = Node(COLUMN, value=path, at=span.start)
+    return expression(text, tree, name, known, ())
 
 
-def path_of(column: Named, owners: Sequence[str]) -> tuple[str, ...]:
+def expression(
+    text: Text, tree: Tree, name: str, known: Mapping[int, Node], parts: Sequence[tuple[Span, str]]
+) -> Expression:
+    """An expression, with other words for Spark in place of some parts."""
+    span = span_of(tree)
+    sql, at = "", span.start
+    for where, words in sorted(parts, key=lambda part: part[0].start):
+        sql += text[Span(at, where.start)] + words
+        at = where.end
+    sql += text[Span(at, span.end)]
+    return Expression(name, sql, node_of(tree, text, known), text[span], text, span.start)
+
+
+def columns_of(tree: Tree) -> Iterator[Tree]:
+    """The columns that an expression names."""
+    return tree.find_all(exp.Column)  # type: ignore[no-any-return]
+
+
+def path_of(column: Tree, owners: Collection[str]) -> tuple[str, ...]:
     """The names of a column and of the fields in it, without the name of the source."""
-    return column.path[1:] if len(column.path) > 1 and column.path[0].lower() in owners else column.path
+    path = tuple(part.name for part in column.parts)
+    return path[1:] if len(path) > 1 and path[0].lower() in owners else path

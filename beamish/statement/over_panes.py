@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
+from sqlglot import exp
 
 from beamish.kernels.quoting import quoted
-from beamish.statement.expressions import WINDOW_BOUNDS, Expression, path_of
-from beamish.statement.marks import Marks
-from beamish.statement.nodes import FIRST_ITEM
+from beamish.statement.expressions import WINDOW_BOUNDS, Expression, expression, path_of
+from beamish.statement.grammar import Call, Tree, call_of, span_of
+from beamish.statement.nodes import COLUMN, FIRST_ITEM, Node
 from beamish.statement.normal import normal
-from beamish.statement.reading import Named, Read, read
-from beamish.statement.text import Span, Text
-from beamish.statement.tokens import Token, span_of
-from beamish.statement.translation import node_of
+from beamish.statement.text import Span, Text, word_of
 
 _NOT_DETERMINISTIC = """
     RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP
@@ -24,182 +22,136 @@ NOT_DETERMINISTIC = frozenset(_NOT_DETERMINISTIC.split())
 _WITHOUT_BRACKETS = frozenset({"CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP"})
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Key:
     """An expression under GROUP BY.
 
     Attributes:
         name: the key column of the pipeline.
-        words: its words.
+        tree: the expression, without brackets around it.
         column: whether it is a column of the rows.
     """
 
     name: str
-    words: Sequence[Token]
+    tree: Tree
     column: bool
 
 
-@attrs.frozen
-class Aggregate:
-    """An aggregate where it stands.
-
-    Attributes:
-        name: the column of its accumulation.
-        words: its words.
-        first: whether its value is the first item of that column's.
-    """
-
-    name: str
-    words: Sequence[Token]
-    first: bool
-
-
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Panes:
     """What an expression over panes may name.
 
     Attributes:
         text: the statement.
         keys: the expressions under GROUP BY.
-        aggregates: all aggregates of the statement, where they stand.
-        owners: names by which columns may say whose they are, in lower case.
+        aggregates: the column of an aggregate, and whether its value is the first item of that column's.
+        owners: names by which columns may be qualified, in lower case.
         windowed: whether there is a WINDOW clause.
         aliases: what the names after AS, in lower case, stand for.
     """
 
     text: Text
     keys: Sequence[Key]
-    aggregates: Sequence[Aggregate]
+    aggregates: Callable[[Call], tuple[str, bool]]
     owners: Sequence[str]
     windowed: bool
     aliases: Mapping[str, str]
 
-    def expression(self, tokens: Sequence[Token], name: str, *, bounds: bool) -> Expression:
+    def expression(self, tree: Tree, *, bounds: bool) -> Expression:
         """An expression over panes.
 
         Args:
-            tokens: its words.
-            name: the column that holds it.
+            tree: the expression.
             bounds: whether it may name the window's bounds.
 
         Raises:
-            SqlError: it is none, names what is neither a key nor in an aggregate, or is another each time.
+            SqlError: it names what is neither a key nor in an aggregate, or is another each time.
         """
-        self._check_deterministic(tokens)
-        span = span_of(tokens)
-        marks: Marks[Key | Aggregate] = Marks(self.text)
-        for aggregate in self.aggregates:
-            where = span_of(aggregate.words)
-            if span.start <= where.start < span.end:
-                marks.put(where, aggregate)
-        marked = marks.text()
-        found = read(self.text, span, marked)
-        for key in self.keys:
-            if not key.column:
-                found, marked = self._with_key(key, tokens, marks, found, marked)
+        self._check_deterministic(span_of(tree))
+        known: dict[int, Node] = {}
         parts: list[tuple[Span, str]] = []
-        names: dict[Span, tuple[str, ...]] = {}
-        for column in found.columns:
-            sql, path = self._meant(column, marks, bounds=bounds)
-            parts.append((marks.where(column), sql))
-            names[column.span] = path
-        node = node_of(found, marked, names)
-        return Expression(name, self._replaced(span, parts), node, self.text[span], self.text, span.start)
+        for part in self._parts(tree):
+            span = span_of(part)
+            sql, path = self._meant(part, bounds=bounds)
+            known[id(part)] = Node(COLUMN, value=path, at=span.start)
+            parts.append((span, sql))
+        return expression(self.text, tree, "", known, parts)
 
-    def key_of(self, tokens: Sequence[Token]) -> Key | None:
-        """The key that an item of the SELECT list is, word by word."""
-        said = normal(self.text, without_brackets(tokens), self.owners)
+    def key_of(self, tree: Tree) -> Key | None:
+        """The key that an expression is, word by word."""
+        tree = without_brackets(tree)
+        said = normal(self.text, span_of(tree), self.owners)
         return next(
-            (key for key in self.keys if normal(self.text, without_brackets(key.words), self.owners) == said), None
+            (
+                key
+                for key in self.keys
+                if type(key.tree) is type(tree) and normal(self.text, span_of(key.tree), self.owners) == said
+            ),
+            None,
         )
 
-    def _check_deterministic(self, tokens: Sequence[Token]) -> None:
+    def _parts(self, tree: Tree) -> Iterator[Tree]:
+        """The aggregates, the expressions written as under GROUP BY, and other columns."""
+        named = isinstance(tree, exp.Column) or call_of(tree) is not None
+        if named or (not isinstance(tree, exp.Paren) and self.key_of(tree) is not None):
+            yield tree
+            return
+        for child in tree.iter_expressions():
+            yield from self._parts(child)
+
+    def _check_deterministic(self, span: Span) -> None:
+        tokens = self.text.words(span)
         for at, token in enumerate(tokens):
-            called = at + 1 < len(tokens) and tokens[at + 1].kind == "L_PAREN"
-            if token.word in NOT_DETERMINISTIC and (called or token.word in _WITHOUT_BRACKETS):
+            called = at + 1 < len(tokens) and tokens[at + 1].token_type.name == "L_PAREN"
+            word = word_of(token)
+            if word in NOT_DETERMINISTIC and (called or word in _WITHOUT_BRACKETS):
                 raise self.text.error(
                     token.start,
-                    f"{token.word} over panes: a retraction must repeat the row it takes back, and this is another each time; "
+                    f"{word} over panes: a retraction must repeat the row it takes back, and this is another each time; "
                     "compute it where the rows are read, or where they are written",
                 )
 
-    def _with_key(
-        self, key: Key, tokens: Sequence[Token], marks: Marks[Key | Aggregate], found: Read, marked: Text
-    ) -> tuple[Read, Text]:
-        """The expression with the key in place of what is written as under GROUP BY.
+    def _meant(self, part: Tree, *, bounds: bool) -> tuple[str, tuple[str, ...]]:
+        """What a part is: for Spark, and the path to it among the columns of panes."""
+        call = call_of(part)
+        if call is not None:
+            name, first = self.aggregates(call)
+            return (f"get({quoted(name)}, 0)", (name, FIRST_ITEM)) if first else (quoted(name), (name,))
+        key = self.key_of(part)
+        if key is not None:
+            return quoted(key.name), (key.name,)
+        return self._column(part, bounds=bounds)
 
-        ``b * a + 1`` holds the words of ``a + 1``, but is no expression over it: with its mark put back the tree must be the same.
-        """
-        wanted, tried = without_brackets(key.words), marks.copy()
-        said, length, at = normal(self.text, wanted), len(wanted), 0
-        while at + length <= len(tokens):
-            part = tokens[at : at + length]
-            same = normal(self.text, part) == said and tried.is_free(span_of(part))
-            if same:
-                tried.put(span_of(part), key)
-            at += length if same else 1
-        if len(tried) == len(marks):
-            return found, marked
-        text = tried.text()
-        again = read(self.text, found.span, text)
-        own = read(self.text, span_of(wanted)).tree
-        if repr(tried.expanded(again.tree, key, own)).lower() != repr(found.tree).lower():
-            return found, marked
-        marks.take_over(tried)
-        return again, text
-
-    def _meant(self, column: Named, marks: Marks[Key | Aggregate], *, bounds: bool) -> tuple[str, tuple[str, ...]]:
-        """What a column is: for Spark, and the path to it among the columns of panes."""
-        mark = marks.of(column)
-        if isinstance(mark, Aggregate) and mark.first:
-            return f"get({quoted(mark.name)}, 0)", (mark.name, FIRST_ITEM)
-        if mark is not None:
-            return quoted(mark.name), (mark.name,)
-        path = path_of(column, self.owners)
+    def _column(self, column: Tree, *, bounds: bool) -> tuple[str, tuple[str, ...]]:
+        path, start = path_of(column, self.owners), span_of(column).start
         for key in self.keys:
             if key.column and key.name.lower() == path[0].lower():
                 return ".".join(map(quoted, (key.name, *path[1:]))), (key.name, *path[1:])
         word = path[0].upper()
         if len(path) == 1 and word in WINDOW_BOUNDS:
-            self._check_bounds(column, word, bounds=bounds)
+            self._check_bounds(start, word, bounds=bounds)
             return f"`window`.`{WINDOW_BOUNDS[word]}`", ("window", WINDOW_BOUNDS[word])
-        said = ".".join(column.path)
+        said = ".".join(part.name for part in column.parts)
         if said.lower() in self.aliases:
             raise self.text.error(
-                column.span.start,
+                start,
                 f"{said} is a name of the SELECT list, and no column: write what it stands for, {self.aliases[said.lower()]}",
             )
         raise self.text.error(
-            column.span.start,
+            start,
             f"{said} is neither under GROUP BY, written there as here, nor in an aggregate: a group has many; add it to GROUP BY, "
             f"or say which: MAX({said}), LAST({said})",
         )
 
-    def _check_bounds(self, column: Named, word: str, *, bounds: bool) -> None:
+    def _check_bounds(self, start: int, word: str, *, bounds: bool) -> None:
         if not bounds:
-            raise self.text.error(
-                column.span.start, f"{word} may stand in the SELECT list only; filter what comes out by it"
-            )
+            raise self.text.error(start, f"{word} may stand in the SELECT list only; filter what comes out by it")
         if not self.windowed:
-            raise self.text.error(
-                column.span.start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM"
-            )
-
-    def _replaced(self, span: Span, parts: Sequence[tuple[Span, str]]) -> str:
-        said, at = "", span.start
-        for where, sql in sorted(parts, key=lambda part: part[0].start):
-            said += self.text[Span(at, where.start)] + sql
-            at = where.end
-        return said + self.text[Span(at, span.end)]
+            raise self.text.error(start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
 
 
-def without_brackets(tokens: Sequence[Token]) -> Sequence[Token]:
+def without_brackets(tree: Tree) -> Tree:
     """Without brackets around all of it."""
-    while (
-        len(tokens) > 2
-        and tokens[0].kind == "L_PAREN"
-        and all(token.depth > tokens[0].depth for token in tokens[1:-1])
-        and tokens[-1].kind == "R_PAREN"
-    ):
-        tokens = tokens[1:-1]
-    return tokens
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree

@@ -228,11 +228,16 @@ def _text(sql: str) -> Any:
 
 def _compile(query: Query) -> Compiled:
     try:
-        import sqlglot  # noqa: F401
+        from sqlglot import parser
     except ModuleNotFoundError:
         raise OptionError(
             "sql(...): the package sqlglot is not installed: pip install sqlglot (the extra 'sql')"
         ) from None
+    if not str(parser.__file__).endswith(".py"):
+        raise OptionError(
+            "sql(...): sqlglot is compiled here (sqlglotc), and its parser cannot be extended: pip uninstall sqlglotc, then "
+            "pip install --force-reinstall sqlglot"
+        )
     if not isinstance(query.text, str):
         raise OptionError(f"sql({query.text!r}): must be text: a statement that begins with SELECT or CREATE TABLE")
     if not isinstance(query.with_dropped, bool):

@@ -1,16 +1,24 @@
-"""The text of a statement, and what is wrong at a place in it."""
+"""The text of a statement, its words, and what is wrong at a place in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
 
 import attrs
+from sqlglot.errors import SqlglotError
 
 from beamish.errors import BeamishError, SqlError
+from beamish.statement.dialect import SparkDialect
 
-_BLANKED = re.compile(r"[^\r\n]")
+Token = Any
+"""A token of sqlglot's, whose versions have its class in different modules."""
+_BRACKETS = {"R_PAREN": "L_PAREN", "R_BRACKET": "L_BRACKET", "R_BRACE": "L_BRACE"}
+_STRINGS = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:\\.|''|[^'\\])*+'|\"(?:\\.|\"\"|[^\"\\])*+\"|`[^`]*`", re.DOTALL)
+_BEGINS = re.compile(r"/\*|['\"`]")
 
 
 @attrs.frozen
@@ -23,31 +31,39 @@ class Span:
 
 @attrs.frozen
 class Text:
-    """What the user wrote."""
+    """A statement as the user wrote it."""
 
     sql: str
 
     def __getitem__(self, span: Span) -> str:
         return self.sql[span.start : span.end]
 
-    def only(self, *spans: Span) -> str:
-        """The same text with blanks for all that is in none of the spans, so that offsets and lines stay.
+    @cached_property
+    def tokens(self) -> Sequence[Token]:
+        """Its words, numbers, strings and signs, cut as Spark cuts them.
 
-        Args:
-            spans: in order.
+        Raises:
+            SqlError: a quote, comment or bracket is never closed, or there is nothing.
         """
-        parts, at = [], 0
-        for span in spans:
-            parts += [_blank(self.sql[at : span.start]), self[span]]
-            at = span.end
-        return "".join(parts) + _blank(self.sql[at:])
+        try:
+            tokens = SparkDialect().tokenize(self.sql)
+        except SqlglotError:
+            raise self._unended() from None
+        except Exception as error:  # whatever a text does to a tokenizer, the text is wrong
+            raise self.error(0, f"the text cannot be read: {error}") from error
+        self._check_brackets(tokens)
+        return tokens
+
+    def words(self, span: Span) -> list[Token]:
+        """The tokens of a part."""
+        return [token for token in self.tokens if span.start <= token.start < span.end]
 
     def error(self, at: int, says: str) -> SqlError:
-        """What is wrong, with the line and a mark under the place.
+        """An error with the line and a mark under the place.
 
         Args:
             at: the offset; past the end: the last character.
-            says: the rule and the way out.
+            says: the rule and the fix.
         """
         at = max(0, min(at, len(self.sql) - 1))
         start = self.sql.rfind("\n", 0, at) + 1
@@ -59,7 +75,7 @@ class Text:
 
     @contextmanager
     def at(self, at: int) -> Iterator[None]:
-        """What beamish refuses meanwhile is wrong at that place."""
+        """Report what beamish refuses meanwhile at that place."""
         try:
             yield
         except SqlError:
@@ -67,6 +83,30 @@ class Text:
         except BeamishError as error:
             raise self.error(at, str(error)) from error
 
+    def _check_brackets(self, tokens: Sequence[Token]) -> None:
+        open_: list[Token] = []
+        for token in tokens:
+            kind = token.token_type.name
+            if kind in _BRACKETS.values():
+                open_.append(token)
+            elif kind in _BRACKETS and (not open_ or open_.pop().token_type.name != _BRACKETS[kind]):
+                raise self.error(token.start, f"{token.text!r} closes nothing; take it out, or open it before")
+        if open_:
+            raise self.error(open_[-1].start, f"{open_[-1].text!r} is never closed; close it")
 
-def _blank(text: str) -> str:
-    return _BLANKED.sub(" ", text)
+    def _unended(self) -> SqlError:
+        begins = _BEGINS.search(_STRINGS.sub(lambda found: " " * len(found[0]), self.sql))
+        return self.error(begins.start() if begins else 0, "this is never closed; close the quote or comment")
+
+
+_QUOTED = ("STRING", "RAW_STRING", "IDENTIFIER", "HEX_STRING", "BIT_STRING", "NATIONAL_STRING")
+
+
+def word_of(token: Token) -> str:
+    """A word in upper case; empty if it is quoted."""
+    return "" if token.token_type.name in _QUOTED else " ".join(token.text.upper().split())
+
+
+def is_name(token: Token) -> bool:
+    """Whether a token can name something."""
+    return token.token_type.name == "IDENTIFIER" or re.fullmatch(r"[^\W\d]\w*", word_of(token)) is not None

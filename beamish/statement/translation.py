@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 from sqlglot import exp
 
-from beamish.statement.nodes import COLUMN, LITERAL, UNKNOWN, Node
-from beamish.statement.reading import Read, place_of, said_of, shift_of, span_of_parts
+from beamish.statement.grammar import Tree, span_of
+from beamish.statement.nodes import LITERAL, UNKNOWN, Node
 from beamish.statement.text import Span, Text
 
 _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
@@ -81,68 +81,65 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def node_of(read_: Read, text: Text, names: Mapping[Span, tuple[str, ...]]) -> Node:
+def node_of(tree: Tree, text: Text, known: Mapping[int, Node]) -> Node:
     """The tree that runs in process.
 
     Args:
-        read_: the expression.
+        tree: the expression.
         text: the statement.
-        names: the path to each column, by where it stands.
+        known: what is known of a part, by its id: columns, and after the pipeline keys and aggregates.
     """
-    shift = shift_of(read_.span)
-    return _Translation(text, read_.span, shift, names).node(read_.tree)
+    return _Translation(text, known).node(tree)
 
 
 @attrs.frozen
 class _Translation:
     text: Text
-    within: Span
-    shift: int
-    names: Mapping[Span, tuple[str, ...]]
+    known: Mapping[int, Node]
 
-    def node(self, tree: exp.Expression) -> Node:
-        at = place_of(tree, self.shift, self.within.start)
+    def node(self, tree: Tree) -> Node:
+        if id(tree) in self.known:
+            return self.known[id(tree)]
         if isinstance(tree, exp.Paren):
             return self.node(tree.this)
-        if isinstance(tree, exp.Column):
-            return Node(COLUMN, value=self.names[span_of_parts(tree.parts, self.shift, self.within)], at=at)
+        at = span_of(tree).start
         if isinstance(tree, (exp.Literal, exp.Null, exp.Boolean, exp.RawString)):
             return Node(LITERAL, value=_literal(tree), at=at)
         made = self._special(tree, at) or self._operation(tree, at)
         return made or Node(UNKNOWN, tuple(self._children(tree)), self._words(tree), at)
 
-    def _children(self, tree: exp.Expression) -> list[Node]:
+    def _children(self, tree: Tree) -> list[Node]:
         return [self.node(child) for child in tree.iter_expressions() if isinstance(child, (exp.Condition, exp.Column))]
 
-    def _words(self, tree: exp.Expression) -> str:
+    def _words(self, tree: Tree) -> str:
         """What it is called."""
         if "start" in tree.meta:
-            return self.text[Span(tree.meta["start"] - self.shift, tree.meta["end"] + 1 - self.shift)].upper()
+            return self.text[Span(tree.meta["start"], tree.meta["end"] + 1)].upper()
         return type(tree).__name__
 
-    def _operation(self, tree: exp.Expression, at: int) -> Node | None:
+    def _operation(self, tree: Tree, at: int) -> Node | None:
         known = _OPERATIONS.get(type(tree).__name__)
         if known is None or self._binds_otherwise(tree):
             return None
         op, names, words = known
         if words and "start" in tree.meta and self._words(tree) not in words:
             return None
-        if set(said_of(tree)) - {*names, *_FLAGS, "negate"}:
+        if {name for name, value in tree.args.items() if value} - {*names, *_FLAGS, "negate"}:
             return None
-        operands: list[exp.Expression] = []
+        operands: list[Tree] = []
         for name in names:
             value = tree.args.get(name)
             operands += value if isinstance(value, list) else [] if value is None else [value]
         made = Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
         return Node("NOT", (made,), at=at) if tree.args.get("negate") else made
 
-    def _binds_otherwise(self, tree: exp.Expression) -> bool:
+    def _binds_otherwise(self, tree: Tree) -> bool:
         """Whether Spark would read it otherwise: its ``||`` binds as ``+`` does, sqlglot's less."""
         return isinstance(tree, exp.DPipe) and any(
             isinstance(side, (exp.Add, exp.Sub)) for side in (tree.left, tree.right)
         )
 
-    def _special(self, tree: exp.Expression, at: int) -> Node | None:
+    def _special(self, tree: Tree, at: int) -> Node | None:
         """What is more than an operation on operands."""
         if isinstance(tree, exp.Cast):
             type_ = _TYPES.get(tree.to.this.name) if not tree.to.expressions else None
@@ -165,7 +162,7 @@ class _Translation:
             return Node("DATE_TRUNC", (self.node(tree.this),), str(tree.args["unit"].name).upper(), at)
         return None
 
-    def _case(self, tree: exp.Case, at: int) -> Node:
+    def _case(self, tree: Tree, at: int) -> Node:
         subject = None if tree.this is None else self.node(tree.this)
         args = []
         for when in tree.args["ifs"]:
@@ -177,12 +174,12 @@ class _Translation:
         return Node("CASE", tuple(args), at=at)
 
 
-def _bare(tree: exp.Expression) -> exp.Expression:
+def _bare(tree: Tree) -> Tree:
     """Without the cast to a date that sqlglot puts around the operand of YEAR and its kind."""
     return tree.this if isinstance(tree, exp.TsOrDsToDate) and "start" not in tree.meta else tree
 
 
-def _literal(tree: exp.Expression) -> Any:
+def _literal(tree: Tree) -> Any:
     if isinstance(tree, exp.Null):
         return None
     if isinstance(tree, exp.Boolean):

@@ -7,9 +7,8 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from beamish.statement.expressions import Expression, over_rows
-from beamish.statement.text import Text
-from beamish.statement.tokens import tokens_of
+import beamish as bm
+from beamish.statement.expressions import Expression
 
 COLUMNS = {
     "b": pa.int64(),
@@ -76,8 +75,10 @@ EXPRESSIONS = [case.strip() for line in CASES.strip().splitlines() for case in l
 
 def expression(sql: str) -> Expression:
     """An expression over rows."""
-    text = Text(f"SELECT {sql}")
-    return over_rows(text, tokens_of(text)[1:], "value", ())
+    text = f"SELECT b, COUNT(*) AS n FROM t WHERE {sql} GROUP BY b"
+    made = bm.sql(text, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))._compiled.where
+    assert made is not None
+    return made
 
 
 _BIGINTS = st.one_of(
