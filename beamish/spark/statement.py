@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -198,7 +197,7 @@ def _tried(expression: Expression, use: Callable[[Column], DataFrame]) -> Column
     try:
         made = F.expr(expression.sql)
         use(made)
-    except (ParseException, AnalysisException) as error:
+    except Exception as error:  # a ParseException or AnalysisException, and for some texts one of Java's
         words = str(error).strip().partition(" SQLSTATE")[0].partition("\n")[0].rstrip(".; ")
-        raise expression.error(f"Spark does not take this: {words}") from None
+        raise expression.error(f"Spark does not take this: {words}") from error
     return made

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from beamish.errors import SqlError
 from beamish.statement.functions import FUNCTIONS
 from beamish.statement.functions.comparisons import as_boolean
+from beamish.statement.functions.nested import field
 from beamish.statement.functions.types import RefusedError, common, known, literal
 from beamish.statement.nodes import COLUMN, FIRST_ITEM, LITERAL, UNKNOWN, Node
 from beamish.statement.text import Text
@@ -75,13 +76,14 @@ def _column(node: Node, rows: pa.Table, text: Text) -> pa.Array:
     if len(found) != 1:
         raise text.error(node.at, f"there is no column {first!r}; the columns are {rows.column_names}")
     values = rows[found[0]].combine_chunks()
-    for field in fields:
-        if field == FIRST_ITEM:
+    for name in fields:
+        if name == FIRST_ITEM:
             values = pa.nulls(len(values)) if pa.types.is_null(values.type) else _first_items(values)
             continue
-        if not pa.types.is_struct(values.type) or values.type.get_field_index(field) < 0:
-            raise text.error(node.at, f"{'.'.join(node.value)}: {first!r} has no field {field!r}")
-        values = pc.struct_field(values, field)
+        try:
+            values = field(values, name)
+        except RefusedError as error:
+            raise text.error(node.at, f"{'.'.join(node.value)}: {error}") from error
     return known(values)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import attrs
 from sqlglot import exp
@@ -70,11 +71,22 @@ def expression(
     """An expression, with other words for Spark in place of some parts."""
     span = span_of(tree)
     sql, at = "", span.start
-    for where, words in sorted(parts, key=lambda part: part[0].start):
+    arrows = [gap for gap in _arrows(text, tree) if not any(where.start <= gap.start < where.end for where, _ in parts)]
+    for where, words in sorted([*parts, *((gap, ".") for gap in arrows)], key=lambda part: part[0].start):
         sql += text[Span(at, where.start)] + words
         at = where.end
     sql += text[Span(at, span.end)]
     return Expression(name, sql, node_of(tree, text, known), text[span], text, span.start)
+
+
+def _arrows(text: Text, tree: Tree) -> Iterator[Span]:
+    """Where ``a->b`` has an arrow, which is a dot for Spark."""
+    for node in tree.find_all(exp.Column, exp.Dot):
+        parts = node.parts if isinstance(node, exp.Column) else [node.this, node.expression]
+        for before, after in pairwise(parts):
+            gap = Span(span_of(before).end, span_of(after).start)
+            if "->" in text[gap]:
+                yield gap
 
 
 def columns_of(tree: Tree) -> Iterator[Tree]:

@@ -35,8 +35,25 @@ _HIGHER_ORDER = """
 """
 _LAMBDAS = frozenset(_HIGHER_ORDER.split())
 """Functions in whose arguments ``x -> y`` is a function; elsewhere it is a field of a struct."""
+_COMPARISONS: Mapping[Any, type] = {
+    TokenType.EQ: exp.EQ,
+    TokenType.NEQ: exp.NEQ,
+    TokenType.NULLSAFE_EQ: exp.NullSafeEQ,
+    TokenType.LT: exp.LT,
+    TokenType.LTE: exp.LTE,
+    TokenType.GT: exp.GT,
+    TokenType.GTE: exp.GTE,
+}
+_OPERATORS: Sequence[Mapping[Any, type]] = (
+    {TokenType.PIPE: exp.BitwiseOr},
+    {TokenType.CARET: exp.BitwiseXor},
+    {TokenType.AMP: exp.BitwiseAnd},
+    {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub, TokenType.DPIPE: exp.DPipe},
+    {TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod, TokenType.DIV: exp.IntDiv},
+)
+"""Spark's operators, from those that bind least; sqlglot and its versions bind some otherwise."""
 _PLACED = """
-    disjunction conjunction equality comparison range bitwise term factor unary type atom column field primary function
+    disjunction conjunction equality comparison bitwise term unary type atom column field primary function
 """
 
 
@@ -174,6 +191,7 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
     """Reads a statement, after ``parse`` it is ``statement``; every expression knows its place."""
 
     statement: Statement
+    COLUMN_OPERATORS: Mapping[Any, Any] = {**Spark.Parser.COLUMN_OPERATORS, TokenType.ARROW: None}  # a->b is a field
 
     def __init__(self, text: Text, aggregates: Collection[str]) -> None:
         super().__init__(dialect=SparkDialect())
@@ -389,15 +407,16 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
                 (token or self._prev).start, REFUSED.get(token.token_type.name, says) if token else says
             )
         for node in tree.walk():
-            self._check(node)
+            self._check(node, tree)
         return tree
 
-    def _check(self, node: Tree) -> None:
+    def _check(self, node: Tree, tree: Tree) -> None:
         start = span_of(node).start
         if isinstance(node, exp.In) and not node.expressions:
             raise self._text.error(start, "IN without values; write k IN (1, 2)")
-        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            raise self._text.error(start, f"{self._text[span_of(node)]}: name the columns; only COUNT(*) takes all")
+        if isinstance(node, exp.Star) and node is not tree and call_of(node.parent) is None:
+            span = span_of(node.parent if isinstance(node.parent, exp.Column) else node)
+            raise self._text.error(span.start, f"{self._text[span]}: name the columns; only COUNT(*) takes all")
         if isinstance(node, exp.AggFunc):
             name = node.sql_name() if hasattr(node, "sql_name") else type(node).__name__.upper()
             raise self._text.error(
@@ -412,6 +431,63 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
                 raise self._text.error(begins.start, missing)
             made.append(one())
         return made
+
+    def _parse_equality(self, *_: Any, **__: Any) -> Any:
+        """An operand of AND and OR."""
+        if self._match(TokenType.NOT):
+            return exp.Not(this=self._needed(self._parse_equality()))
+        this = self._parse_comparison()
+        negate = this is not None and self._match(TokenType.NOT)
+        if this is None or not self._match_set(self.RANGE_PARSERS):
+            self._retreat(self._index - 1 if negate else self._index)
+            return this
+        made = self._needed(self.RANGE_PARSERS[self._prev.token_type](self, this))
+        return exp.Not(this=made) if negate else made
+
+    def _parse_is(self, this: Any) -> Any:
+        negate = self._match(TokenType.NOT)
+        if self._match_text_seq("DISTINCT", "FROM"):
+            kind = exp.NullSafeEQ if negate else exp.NullSafeNEQ
+            return kind(this=this, expression=self._needed(self._parse_comparison()))
+        if not self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) and not self._match_text_seq(
+            "UNKNOWN"
+        ):
+            self.raise_error("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+        word = word_of(self._prev)
+        made = exp.Is(
+            this=this, expression=exp.Boolean(this=word == "TRUE") if word in ("TRUE", "FALSE") else exp.Null()
+        )
+        return exp.Not(this=made) if negate else made
+
+    def _parse_comparison(self, *_: Any, **__: Any) -> Any:
+        this = self._parse_bitwise()
+        while this is not None and self._match_set(_COMPARISONS):
+            kind = _COMPARISONS[self._prev.token_type]
+            while self._match_set((TokenType.LT, TokenType.GT)):  # << and >>, which only Spark computes
+                kind = exp.BitwiseLeftShift
+            this = kind(this=this, expression=self._needed(self._parse_bitwise()))
+        return this
+
+    def _parse_bitwise(self) -> Any:
+        return self._binary(0)
+
+    def _parse_term(self, *_: Any, **__: Any) -> Any:
+        return self._binary(3)
+
+    def _binary(self, level: int) -> Any:
+        if level == len(_OPERATORS):
+            this = self._parse_unary()
+            return exp.Collate(this=this, expression=self._parse_id_var()) if self._match(TokenType.COLLATE) else this
+        this = self._binary(level + 1)
+        while this is not None and self._match_set(_OPERATORS[level]):
+            kind = _OPERATORS[level][self._prev.token_type]
+            this = kind(this=this, expression=self._needed(self._binary(level + 1)))
+        return this
+
+    def _needed(self, tree: Any) -> Any:
+        if tree is None:
+            self.raise_error("an operand is missing")
+        return tree
 
     def _parse_select(self, *_: Any, **__: Any) -> Any:
         if self._curr and self._curr.token_type in (TokenType.SELECT, TokenType.WITH):

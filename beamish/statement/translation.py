@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from beamish.statement.grammar import Tree, span_of
 from beamish.statement.nodes import LITERAL, UNKNOWN, Node
-from beamish.statement.text import Span, Text
+from beamish.statement.text import Span, Text, word_of
 
 _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
     name: (op, tuple(args.split()), frozenset(words.split()))
@@ -30,6 +30,7 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
         ("GT", ">", "this expression", ""),
         ("GTE", ">=", "this expression", ""),
         ("NullSafeEQ", "<=>", "this expression", ""),
+        ("NullSafeNEQ", "IS DISTINCT FROM", "this expression", ""),
         ("And", "AND", "this expression", ""),
         ("Or", "OR", "this expression", ""),
         ("Not", "NOT", "this", ""),
@@ -81,6 +82,13 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
+_PARTS = {
+    "YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "DAY": "DAY", "DAYOFWEEK": "DAYOFWEEK", "DOW": "DAYOFWEEK",
+    "HOUR": "HOUR", "MINUTE": "MINUTE",
+}  # fmt: skip
+"""The parts that EXTRACT gives as the function of a name does."""
+
+
 def node_of(tree: Tree, text: Text, known: Mapping[int, Node]) -> Node:
     """The tree that runs in process.
 
@@ -105,6 +113,8 @@ class _Translation:
         at = span_of(tree).start
         if isinstance(tree, (exp.Literal, exp.Null, exp.Boolean, exp.RawString)):
             return Node(LITERAL, value=_literal(tree), at=at)
+        if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+            return Node(LITERAL, value=-_literal(tree.this), at=at)  # -9223372036854775808 is a bigint
         made = self._special(tree, at) or self._operation(tree, at)
         return made or Node(UNKNOWN, tuple(self._children(tree)), self._words(tree), at)
 
@@ -119,25 +129,18 @@ class _Translation:
 
     def _operation(self, tree: Tree, at: int) -> Node | None:
         known = _OPERATIONS.get(type(tree).__name__)
-        if known is None or self._binds_otherwise(tree):
+        if known is None:
             return None
         op, names, words = known
         if words and "start" in tree.meta and self._words(tree) not in words:
             return None
-        if {name for name, value in tree.args.items() if value} - {*names, *_FLAGS, "negate"}:
+        if {name for name, value in tree.args.items() if value} - {*names, *_FLAGS}:
             return None
         operands: list[Tree] = []
         for name in names:
             value = tree.args.get(name)
             operands += value if isinstance(value, list) else [] if value is None else [value]
-        made = Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
-        return Node("NOT", (made,), at=at) if tree.args.get("negate") else made
-
-    def _binds_otherwise(self, tree: Tree) -> bool:
-        """Whether Spark would read it otherwise: its ``||`` binds as ``+`` does, sqlglot's less."""
-        return isinstance(tree, exp.DPipe) and any(
-            isinstance(side, (exp.Add, exp.Sub)) for side in (tree.left, tree.right)
-        )
+        return Node(op, tuple(self.node(_bare(operand)) for operand in operands), at=at)
 
     def _special(self, tree: Tree, at: int) -> Node | None:
         """What is more than an operation on operands."""
@@ -146,6 +149,10 @@ class _Translation:
             if type_ is None or tree.args.get("safe"):
                 return None
             return Node("CAST", (self.node(tree.this),), type_, at)
+        if isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Identifier):
+            return Node("FIELD", (self.node(tree.this),), tree.expression.name, at)
+        if isinstance(tree, exp.Bracket) and len(tree.expressions) == 1 and not tree.args.get("safe"):
+            return Node("ITEM", (self.node(tree.this), self.node(tree.expressions[0])), at=at)
         if isinstance(tree, exp.Case):
             return self._case(tree, at)
         if isinstance(tree, exp.If):
@@ -153,14 +160,21 @@ class _Translation:
             otherwise = Node(LITERAL, at=at) if no is None else self.node(no)
             return Node("CASE", (self.node(tree.this), self.node(tree.args["true"]), otherwise), at=at)
         if isinstance(tree, exp.Trim):
-            side = str(tree.args.get("position") or "BOTH").upper()
-            only = tree.args.get("expression")
-            if only is not None or self._words(tree) not in ("Trim", "TRIM", "LTRIM", "RTRIM"):
-                return None
-            return Node("TRIM", (self.node(tree.this),), side, at)
+            return self._trim(tree, at)
+        if isinstance(tree, exp.Extract) and tree.name.upper() in _PARTS:
+            return Node(_PARTS[tree.name.upper()], (self.node(tree.expression),), at=at)
         if isinstance(tree, exp.TimestampTrunc) and self._words(tree) == "DATE_TRUNC":
             return Node("DATE_TRUNC", (self.node(tree.this),), str(tree.args["unit"].name).upper(), at)
         return None
+
+    def _trim(self, tree: Tree, at: int) -> Node | None:
+        side, characters = str(tree.args.get("position") or "BOTH").upper(), tree.args.get("expression")
+        if characters is None:
+            known = self._words(tree) in ("Trim", "TRIM", "LTRIM", "RTRIM")
+            return Node("TRIM", (self.node(tree.this),), side, at) if known else None
+        if "FROM" not in map(word_of, self.text.words(Span(span_of(characters).end, span_of(tree.this).start))):
+            return None  # TRIM(x, y), whose operands change places between names and versions
+        return Node("TRIM", (self.node(tree.this), self.node(characters)), side, at)
 
     def _case(self, tree: Tree, at: int) -> Node:
         subject = None if tree.this is None else self.node(tree.this)

@@ -156,9 +156,19 @@ def test_columns_are_spelled_as_one_likes(spark, events):
 
 
 def test_fields_of_structs_are_expressions(spark):
-    df = spark.sql("select timestamp_seconds(1) as ts, named_struct('name', 'ann', 'age', 7) as user")
-    (row,) = df.transform(sql("SELECT user.name AS name, SUM(user.age) AS age FROM t GROUP BY user.name")).collect()
-    assert (row["name"], row["age"]) == ("ann", 7)
+    df = spark.sql(
+        "select timestamp_seconds(1) as ts, named_struct('name', 'ann', 'age', 7, 'at', map('x', 1)) as user, 7 as n"
+    )
+    query = sql("""
+        SELECT user.name AS name, SUM(user->AGE) AS age, MAX(user->at['x']) AS x, SUM(n) AS n FROM t
+        WHERE user->age IS NOT DISTINCT FROM n AND SUBSTRING(user->name FROM 1 FOR 1) = 'a'
+        GROUP BY user.name HAVING SUM(n) IS DISTINCT FROM 8
+    """)
+    script = bm.testing.TestStream().add([{"ts": 1, "user": {"name": "ann", "age": 7, "at": {"x": 1}}, "n": 7}])
+    (pane,) = query.run(script)
+    (row,) = df.transform(query).collect()
+    assert (row["name"], row["age"], row["x"], row["n"]) == ("ann", 7, 1, 7)
+    assert shown(row) == (*pane.key.values(), *pane.values.values())
 
 
 def test_a_pull_query_asks_no_stream(events):
@@ -171,6 +181,7 @@ def test_a_pull_query_asks_no_stream(events):
     [
         ("SELECT city, COUNT(*) AS n FROM p GROUP BY city", 44, "there is no column 'city'"),
         ("SELECT region, SUM(pric) AS n FROM p GROUP BY region", 20, "there is no column 'pric'"),
+        ("SELECT region, MAX(region -> x) AS n FROM p GROUP BY region", 20, "Spark does not take this"),
         ("SELECT region, SUM(pric + 1) AS n FROM p GROUP BY region", 20, "UNRESOLVED_COLUMN"),
         ("SELECT region, COUNT(*) AS n FROM p WHERE pric > 1 GROUP BY region", 43, "UNRESOLVED_COLUMN"),
         ("SELECT region, COUNT(*) AS n FROM p WHERE price GROUP BY region", 43, "DATATYPE_MISMATCH"),

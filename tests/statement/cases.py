@@ -23,6 +23,7 @@ COLUMNS = {
     "t": pa.timestamp("us", tz="UTC"),
     "u": pa.timestamp("us", tz="UTC"),
     "d": pa.date32(),
+    "m": pa.decimal128(9, 2),
 }
 
 CASES = """
@@ -40,6 +41,7 @@ SQRT(x) | SQRT(b) | SIGN(x) | SIGN(b) | SIGNUM(x)
 b = c | x = y | s = r | p = q | t = u | b = x | b = NULL | x = 0.5 | b = 1.5 | t = d | x = b
 b <> c | x <> y | s != r | p <> q | b < c | x < y | s < r | p < q | t < u | b <= c | x <= y | b > c | x > y | b >= c | x >= y
 x < b | b < 2.5 | x >= 0.5 | t >= TIMESTAMP '2001-02-03 04:05:06' | d < DATE '2001-02-03' | d < t
+b IS DISTINCT FROM c | x IS NOT DISTINCT FROM y | s IS DISTINCT FROM NULL | p IS DISTINCT FROM q AND b = c
 b <=> c | x <=> y | s <=> r | s <=> NULL
 p AND q | p OR q | NOT p | NOT p AND q OR p | p AND NULL | p OR NULL | b <> 0 AND 10 / b > 1 | b = 0 OR 10 / b > 1
 b IS NULL | s IS NOT NULL | p IS TRUE | p IS NOT FALSE
@@ -51,7 +53,8 @@ COALESCE(b, c) | COALESCE(s, r, 'none') | NVL(x, 0) | IFNULL(b, 1.5) | COALESCE(
 CASE WHEN b > 0 THEN 'up' WHEN b < 0 THEN 'down' END | CASE WHEN b = 0 THEN 0 ELSE 10 / b END | CASE b WHEN 1 THEN x WHEN c THEN 2 END
 IF(p, b, c) | IF(b > 1, b, x) | IF(q, s, NULL)
 UPPER(s) | UCASE(s) | LOWER(s) | LCASE(s) | UPPER(r) | LOWER(r)
-TRIM(s) | LTRIM(s) | RTRIM(s) | TRIM(n)
+TRIM(s) | LTRIM(s) | RTRIM(s) | TRIM(n) | TRIM(BOTH 'a' FROM s) | TRIM(LEADING 'ab' FROM s) | TRIM(TRAILING s FROM r) | TRIM(' ' FROM s)
+SUBSTRING(s FROM 2) | SUBSTRING(s FROM 1 FOR 2) | EXTRACT(YEAR FROM t) | EXTRACT(dow FROM d) | EXTRACT(MINUTE FROM t)
 LENGTH(s) | CHAR_LENGTH(s) | LEN(r) | LENGTH(n)
 CONCAT(s, r) | s || r | CONCAT(s, '-', b) | s || 1 | CONCAT(s, p, t)
 SUBSTRING(s, 2) | SUBSTRING(s, 1, 2) | SUBSTR(s, -2, 1) | SUBSTRING(s, 0, 2) | SUBSTRING(s, -5, 3) | SUBSTRING(s, 2, -1)
@@ -67,6 +70,7 @@ CAST(n AS BIGINT) | CAST(n AS INT) | CAST(n AS DOUBLE) | CAST(n AS BOOLEAN) | CA
 CAST(p AS BIGINT) | CAST(p AS DOUBLE) | CAST(p AS STRING)
 NOT b = c | b + c * 2 - 1 | b - c - 1 | -b % 3 | s || r = 'ab' | b = c OR p AND q | NOT p OR q | b BETWEEN 1 AND 3 AND p
 b * 3 % 5 | b % 5 * 2 | x / y / 2 | -b + c | NOT b IN (1, 2) | (b = c) IS NULL | p = q OR b < c | b > 1 = p | 10 - 4 - 3 | b DIV 2 * 2
+s || b < r | b < c = p | b = c IS NULL | NOT b = c IS NULL | -9223372036854775808 | b - -9223372036854775808 | m * 2 + 1.5
 s || (b - 3) | CASE WHEN p THEN b END + 1 | NOT p = q | NOT s LIKE 'a%' | x * -1 | - - b | b + - c | 2 - (b - 1)
 CAST(d AS STRING) | CAST(d AS TIMESTAMP) | CAST(t AS DATE) | CAST(t AS STRING)
 """
@@ -125,11 +129,12 @@ rows = st.lists(
                     _TIMES,
                     _TIMES,
                     _DATES,
+                    st.decimals(-9999, 9999, places=2),
                 ],
                 strict=True,
             )
         }
     ),
-    min_size=60,
-    max_size=150,
+    min_size=40,
+    max_size=80,
 )

@@ -169,6 +169,41 @@ def test_fields_of_structs_are_expressions():
     assert (pane.key, pane.values) == ({"name": "ann"}, {"age": 7})
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("v IS DISTINCT FROM 3", False),
+        ("v IS NOT DISTINCT FROM NULL", False),
+        ("EXTRACT(YEAR FROM TIMESTAMP '2024-02-29 12:00:00')", 2024),
+        ("TRIM(BOTH 'x' FROM s->NAME)", "ann"),
+        ("SUBSTRING(s->name FROM 2 FOR 3)", "ann"),
+        ("v BETWEEN 1 AND 3", True),
+        ("s.NAME", "xannx"),
+        ("s->deep->ER[1]", 8),
+        ("upper(s->deep['er'][0] || s->Name)", "7XANNX"),
+        ("m['one']", 1),
+        ("m['two']", None),
+    ],
+)
+def test_words_and_fields_may_stand_in_any_clause(expression, value):
+    row = {"ts": 1, "k": "a", "v": 3, "s": {"Name": "xannx", "deep": {"er": [7, 8]}}, "m": {"one": 1}}
+    texts = (
+        "SELECT k, FIRST({}) AS x FROM t GROUP BY k",
+        "SELECT {} AS x, COUNT(*) AS n FROM t WHERE ({}) IS NULL OR ({}) IS NOT NULL GROUP BY {}",
+        "SELECT {} AS x, COUNT(*) AS n FROM t GROUP BY {} HAVING ({}) IS NULL OR ({}) IS NOT NULL",
+    )
+    for text in texts:
+        (pane,) = sql(text.replace("{}", expression)).run(TestStream().add([row]))
+        assert (pane.key | pane.values)["x"] == value, text
+
+
+def test_lambdas_and_fields_both_have_arrows():
+    fields = sql("SELECT k, MAX(upper(s->name)) AS x FROM t GROUP BY k").pipeline
+    assert fields.flow.stage.options.accumulations == {"MAX(UPPER(s -> name))": Max("UPPER(s -> name)")}
+    query = sql("SELECT k, MAX(transform(xs, x -> x + s->n)) AS x FROM t GROUP BY k")
+    assert [one.sql for one in query._compiled.computed] == ["transform(xs, x -> x + s.n)"]
+
+
 def test_an_expression_over_a_key_is_found_where_it_stands_by_itself():
     text = "SELECT a + 1 AS k, (a + 1) * 2 AS twice, COUNT(*) AS n FROM t GROUP BY a + 1"
     (pane,) = sql(text).run(TestStream().add([{"ts": 1, "a": 4}]))

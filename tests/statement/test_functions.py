@@ -57,3 +57,30 @@ def test_a_doubled_quote_is_compared_as_one(condition):
         [{**dict.fromkeys(COLUMNS), "s": s} for s in ("O'Brien", "OBrien", "x'")], schema=pa.schema(COLUMNS)
     )
     assert evaluate(made.node, table, made.text).to_pylist()[:2] == [True, False], condition
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("NOT b = c IS NULL", True),
+        ("(b = c) IS NULL", False),
+        ("-b % c", -1),
+        ("b < c = TRUE", False),
+        ("s || b = 'x7'", True),
+    ],
+)
+def test_operators_bind_as_in_spark(sql, value):
+    made = expression(sql)
+    assert evaluate(made.node, pa.table({"b": [7], "c": [2], "s": ["x"]}), made.text).to_pylist() == [value]
+
+
+@pytest.mark.parametrize("sql", ["p = b < c", "s || b + 1"])
+def test_what_spark_reads_from_the_left_is_refused_as_there(sql):
+    made = expression(sql)
+    with pytest.raises(bm.SqlError, match=r"do not meet|must be a number"):
+        evaluate(made.node, pa.table({"b": [7], "c": [2], "s": ["x"], "p": [True]}), made.text)
+
+
+def test_the_least_bigint_is_a_literal():
+    made = expression("-9223372036854775808")
+    assert evaluate(made.node, pa.table({"b": [7]}), made.text).type == pa.int64()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from beamish.statement.functions import casts, comparisons, numbers, texts, times
+from beamish.statement.functions import casts, comparisons, nested, numbers, texts, times
 
 Function = Callable[[Sequence[pa.Array], Any], pa.Array]
 """Of the operands, all equally long, and what the node has besides: the values."""
@@ -18,4 +18,5 @@ FUNCTIONS: Mapping[str, Function] = {
     **texts.FUNCTIONS,
     **times.FUNCTIONS,
     **casts.FUNCTIONS,
+    **nested.FUNCTIONS,
 }

@@ -105,6 +105,7 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "<=": _compared(lambda a, b: pc.invert(less(b, a))),
     ">=": _compared(lambda a, b: pc.invert(less(a, b))),
     "<=>": _null_safe_equal,
+    "IS DISTINCT FROM": lambda columns, _: pc.invert(_null_safe_equal(columns, _)),
     "NOT": lambda columns, _: pc.invert(as_boolean(columns[0])),
     "IS": _is,
     "BETWEEN": _between,

@@ -29,9 +29,12 @@ def _of_texts(
 
 
 def _trim(columns: Sequence[pa.Array], side: Any) -> pa.Array:
-    (column,) = _texts("TRIM", columns)
-    kernel = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[side]
-    return kernel(column, characters=" ")
+    text, *characters = _texts("TRIM", columns)
+    if not characters:
+        kernel = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[side]
+        return kernel(text, characters=" ")
+    strip = {"BOTH": str.strip, "LEADING": str.lstrip, "TRAILING": str.rstrip}[side]
+    return each(strip, pa.string(), text, *characters)
 
 
 def _length(columns: Sequence[pa.Array], _: Any) -> pa.Array:

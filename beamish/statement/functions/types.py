@@ -22,8 +22,8 @@ def literal(value: Any, count: int) -> pa.Array:
     """A constant as often as there are rows, of the type that it has in Spark."""
     type_ = None
     if isinstance(value, int) and not isinstance(value, bool):
-        type_ = pa.int32() if value < _INT32 else pa.int64()
-        if value >= _INT64:
+        type_ = pa.int32() if -_INT32 <= value < _INT32 else pa.int64()
+        if not -_INT64 <= value < _INT64:
             value, type_ = Decimal(value), None
     return pa.array([value] * count, type_ or pa.scalar(value).type)
 

@@ -1,0 +1,60 @@
+"""Fields of structs, items of lists and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beamish.statement.functions.types import RefusedError, known
+
+
+def field(values: pa.Array, name: str) -> pa.Array:
+    """A field of structs; upper and lower case are the same where one field only has the name.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    if pa.types.is_null(values.type):
+        return values
+    names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []
+    found = [one for one in names if one == name] or [one for one in names if one.lower() == name.lower()]
+    if len(found) != 1:
+        raise RefusedError(f"there is no field {name!r}; the fields are {names}")
+    return known(pc.struct_field(values, found[0]))
+
+
+def _item(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    values, keys = columns
+    type_ = values.type
+    if pa.types.is_null(type_):
+        return values
+    if pa.types.is_map(type_):
+        found = [None if row is None else dict(row).get(key) for row, key in _pairs(values, keys)]
+        return known(pa.array(found, type_.item_type))
+    if pa.types.is_struct(type_) and pa.types.is_string(keys.type):  # a dict of a script
+        names = set(keys.to_pylist()) & {one.name for one in type_}
+        found = [None if row is None else row.get(key) for row, key in _pairs(values, keys)]
+        return known(pc.struct_field(values, names.pop()) if len(names) == 1 else pa.array(found))
+    if pa.types.is_list(type_) and pa.types.is_integer(keys.type):
+        found = [None if row is None or at is None else _at(row, at) for row, at in _pairs(values, keys)]
+        return known(pa.array(found, type_.value_type))
+    raise RefusedError(f"[{keys.type}] of {type_}: in a script an item of a list, a struct or a map")
+
+
+def _pairs(values: pa.Array, keys: pa.Array) -> Any:
+    return zip(values.to_pylist(), keys.to_pylist(), strict=True)
+
+
+def _at(row: list[Any], at: int) -> Any:
+    if not 0 <= at < len(row):
+        raise RefusedError(f"there is no item {at}, counted from 0, of {len(row)} (Spark: INVALID_ARRAY_INDEX)")
+    return row[at]
+
+
+FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
+    "FIELD": lambda columns, name: field(columns[0], name),
+    "ITEM": _item,
+}
