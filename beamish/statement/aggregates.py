@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
 
 import attrs
 from sqlglot import exp
@@ -30,12 +30,40 @@ from beamish.accumulations import (
 )
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
+from beamish.kernels.quoting import quoted
 from beamish.statement.grammar import Call, Tree, call_of, span_of
+from beamish.statement.nodes import COLUMN, FIRST_ITEM, LITERAL, Node
+from beamish.statement.normal import normal
 from beamish.statement.text import Text
 
-Column = Callable[[Tree], str]
-"""What gives the name of the column that holds an expression."""
+
+class Columns(Protocol):
+    """The columns that hold expressions."""
+
+    def column(self, tree: Tree) -> str:
+        """The name of the column of an expression."""
+
+    def struct(self, fields: Mapping[str, Tree], present: Tree | None) -> str:
+        """The name of a column of structs."""
+
+
 UserAggregates = Mapping[str, Callable[[str], Accumulation]]
+
+
+@attrs.frozen(eq=False)
+class Aggregate:
+    """What a call stands for: accumulations by the name of their column, and its value over these, for Spark and in process."""
+
+    accumulations: Mapping[str, Accumulation]
+    sql: str
+    node: Node
+
+
+def of_one(
+    name: str, accumulation: Accumulation, sql: str = "{}", node: Callable[[Node], Node] = lambda node: node
+) -> Aggregate:
+    """A value over one accumulation: for Spark with its column in place of ``{}``."""
+    return Aggregate({name: accumulation}, sql.format(quoted(name)), node(Node(COLUMN, value=(name,))))
 
 
 def calls_in(tree: Tree) -> list[Call]:
@@ -44,29 +72,28 @@ def calls_in(tree: Tree) -> list[Call]:
     return sorted(calls, key=lambda call: call.span.start)
 
 
-def accumulation_of(text: Text, call: Call, user: UserAggregates, column: Column) -> Accumulation:
-    """The accumulation that an aggregate is.
+def aggregate_of(text: Text, call: Call, user: UserAggregates, columns: Columns, owners: Collection[str]) -> Aggregate:
+    """What a call of an aggregate stands for.
 
     Raises:
         SqlError: it has other arguments than it can.
     """
-    if call.name == "COUNT":
-        return _count(text, call, column)
-    if call.distinct:
+    arguments = _Arguments(text, call, columns, owners)
+    if call.distinct and call.name not in ("COUNT", "COUNT_DISTINCT"):
         raise text.error(
             span_of(call.args[0]).start if call.args else call.span.start,
             f"{call.name}(DISTINCT ...): only COUNT takes it; COLLECT_SET(x) has the distinct values",
         )
-    arguments = _Arguments(text, call, column)
     if call.name in user:
         arguments.check(1)
         name = arguments.column()
         with text.at(call.span.start):
-            return _of_user(call.name, user[call.name], name)
+            return of_one(arguments.name, _of_user(call.name, user[call.name], name))
     least, most, make = _TABLE[call.name]
     arguments.check(least, most)
     with text.at(call.span.start):
-        return make(arguments)
+        made = make(arguments)
+        return made if isinstance(made, Aggregate) else of_one(arguments.name, made)
 
 
 def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str], Accumulation]]:
@@ -94,13 +121,25 @@ def checked_aggregates(aggregates: Mapping[Any, Any]) -> dict[str, Callable[[str
 class _Arguments:
     text: Text
     call: Call
-    _column: Column
+    columns: Columns
+    _owners: Collection[str]
+
+    @property
+    def name(self) -> str:
+        """The column of the call's accumulation."""
+        return normal(self.text, self.call.span, self._owners)
+
+    def said(self, at: int = 0) -> str:
+        """The normal form of the one at that place."""
+        return normal(self.text, span_of(self.call.args[at]), self._owners)
 
     def check(self, least: int, most: int | None = None) -> None:
         """Check how many there are."""
         most = least if most is None else most
+        if self.call.name in ("COUNT", "COUNT_DISTINCT") and self.call.distinct:
+            most = len(self.call.args)
         if not least <= len(self.call.args) <= most:
-            wanted = f"{least}" if least == most else f"{least} or {most}"
+            wanted = f"{least}" if least == most else f"{least} to {most}"
             raise self.text.error(
                 self.call.span.start,
                 f"{self.call.name} takes {wanted} argument{'' if most == 1 else 's'}, not {len(self.call.args)}; write "
@@ -111,8 +150,8 @@ class _Arguments:
         """The column that holds the one at that place."""
         tree = self.call.args[at]
         if isinstance(tree, exp.Star):
-            raise self._error(at, "only COUNT takes all columns; name one", "(*)")
-        return self._column(tree)
+            raise self.error(at, "only COUNT takes all columns; name one", "(*)")
+        return self.columns.column(tree)
 
     def has(self, at: int) -> bool:
         """Whether there is one at that place."""
@@ -122,49 +161,101 @@ class _Arguments:
         """A number."""
         tree = self.call.args[at]
         if not isinstance(tree, exp.Literal) or tree.is_string:
-            raise self._error(at, f"must be a plain number; write {_example(self.call.name)}")
+            raise self.error(at, f"must be a plain number; write {_example(self.call.name)}")
         return float(tree.name)
 
     def whole(self, at: int) -> int:
         """A whole number."""
         number = self.number(at)
         if number != int(number):
-            raise self._error(at, "must be a whole number")
+            raise self.error(at, "must be a whole number")
         return int(number)
 
-    def flag(self, at: int) -> bool:
+    def flag(self, at: int, *, otherwise: bool = False) -> bool:
         """TRUE or FALSE."""
         if not self.has(at):
-            return False
+            return otherwise
         tree = self.call.args[at]
         if not isinstance(tree, exp.Boolean):
-            raise self._error(at, "whether nulls are ignored is TRUE or FALSE")
+            raise self.error(at, "whether nulls are ignored is TRUE or FALSE")
         return bool(tree.this)
 
-    def _error(self, at: int, says: str, of: str = "") -> SqlError:
+    def error(self, at: int, says: str, of: str = "") -> SqlError:
+        """What is wrong with the one at that place."""
         return self.text.error(span_of(self.call.args[at]).start, f"{self.call.name}{of}: {says}")
 
 
 def _example(name: str) -> str:
     return {
         "COUNT": "COUNT(*), COUNT(x) or COUNT(DISTINCT x)", "PERCENTILE": "PERCENTILE(x, 0.5)", "TOPK": "TOPK(x, 3)",
+        "TOPKDISTINCT": "TOPKDISTINCT(x, 3)", "EARLIEST_BY_OFFSET": "EARLIEST_BY_OFFSET(x) or EARLIEST_BY_OFFSET(x, 3)",
+        "LATEST_BY_OFFSET": "LATEST_BY_OFFSET(x) or LATEST_BY_OFFSET(x, 3)",
         "MIN_BY": "MIN_BY(x, y)", "MAX_BY": "MAX_BY(x, y)",
         "FIRST": "FIRST(x) or FIRST(x, TRUE)", "LAST": "LAST(x) or LAST(x, TRUE)",
         "APPROX_COUNT_DISTINCT": "APPROX_COUNT_DISTINCT(x) or APPROX_COUNT_DISTINCT(x, 0.02)",
     }.get(name, f"{name}(x)")  # fmt: skip
 
 
-def _count(text: Text, call: Call, column: Column) -> Accumulation:
-    if call.distinct and call.args and not any(isinstance(arg, exp.Star) for arg in call.args):
-        return CountDistinct(*map(column, call.args))
-    if call.distinct or len(call.args) != 1:
-        raise text.error(
-            call.span.start, f"COUNT takes one argument, or DISTINCT and columns; write {_example('COUNT')}"
+def _count(a: _Arguments) -> Accumulation:
+    args = a.call.args
+    star = any(isinstance(arg, exp.Star) for arg in args)
+    if a.call.distinct and args and not star:
+        return CountDistinct(*map(a.column, range(len(args))))
+    if a.call.distinct or len(args) > 1:
+        raise a.text.error(
+            a.call.span.start, f"COUNT takes one argument, or DISTINCT and columns; write {_example('COUNT')}"
         )
-    (arg,) = call.args
-    if isinstance(arg, exp.Star) or (isinstance(arg, exp.Literal) and not arg.is_string):
+    if not args or star or (isinstance(args[0], exp.Literal) and not args[0].is_string):
         return Count()
-    return Count(column(arg))
+    return Count(a.column())
+
+
+def _edge(kind: type[First | Last]) -> Callable[[_Arguments], Accumulation | Aggregate]:
+    """EARLIEST_BY_OFFSET and LATEST_BY_OFFSET: (x), (x, ignore nulls), (x, n), (x, n, ignore nulls); nulls are ignored by default."""
+
+    def make(a: _Arguments) -> Accumulation | Aggregate:
+        if not a.has(1) or isinstance(a.call.args[1], exp.Boolean):
+            return kind(a.column(), ignore_nulls=a.flag(1, otherwise=True))
+        n, first = a.whole(1), kind is First
+        if n < 1:
+            raise a.error(1, "must be at least 1")
+        sql = f"slice({{}}, 1, {n})" if first else f"slice({{0}}, greatest(size({{0}}) - {n - 1}, 1), {n})"
+        end = n if first else -n
+        if a.flag(2, otherwise=True):
+            return of_one(a.name, Collect(a.column()), sql, lambda node: Node("SLICE", (node,), end))
+        held = a.columns.struct({"value": a.call.args[0]}, None)  # a list has no nulls of its own
+        values = f"transform({sql}, x -> x.value)"
+        return of_one(a.name, Collect(held), values, lambda node: Node("VALUES", (Node("SLICE", (node,), end),)))
+
+    return make
+
+
+def _top_distinct(a: _Arguments) -> Aggregate:
+    n = a.whole(1)
+    if n < 1:
+        raise a.error(1, "must be at least 1")
+    sql = f"slice(sort_array({{}}, false), 1, {n})"
+    return of_one(a.name, CollectSet(a.column()), sql, lambda node: Node("SLICE", (Node("SORT_ARRAY", (node,)),), n))
+
+
+def _top(a: _Arguments) -> Accumulation:
+    """TOPK(x, n), or TOPK(x, y, ..., n): structs of the greatest x and their other columns."""
+    *trees, _ = a.call.args
+    n = a.whole(len(trees))
+    if len(trees) == 1:
+        return TopN(n, a.column())
+    names = ["sort_col", *(f"col{number}" for number in range(len(trees) - 1))]
+    return TopN(n, a.columns.struct(dict(zip(names, trees, strict=True)), trees[0]))
+
+
+def _only(a: _Arguments) -> Aggregate:
+    """ATTR: the value that all rows have; null if they have several, a null among them counted."""
+    x, column = a.said(), a.column()
+    parts = {f"COUNT({x})": Count(column), "COUNT(*)": Count(), f"MIN({x})": Min(column), f"MAX({x})": Max(column)}
+    some, every, least, most = (Node(COLUMN, value=(name,)) for name in parts)
+    same = Node("AND", (Node("=", (some, every)), Node("=", (least, most))))
+    sql = "CASE WHEN {} = {} AND {} = {} THEN {} END".format(*map(quoted, (*parts, f"MIN({x})")))
+    return Aggregate(parts, sql, Node("CASE", (same, least, Node(LITERAL))))
 
 
 def _of_user(name: str, make: Callable[[str], Accumulation], column: str) -> Accumulation:
@@ -174,7 +265,9 @@ def _of_user(name: str, make: Callable[[str], Accumulation], column: str) -> Acc
     return made
 
 
-_TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation]]] = {
+_TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggregate]]] = {
+    "COUNT": (0, 9, _count),
+    "COUNT_DISTINCT": (1, 1, lambda a: CountDistinct(a.column())),
     "SUM": (1, 1, lambda a: Sum(a.column())),
     "MIN": (1, 1, lambda a: Min(a.column())),
     "MAX": (1, 1, lambda a: Max(a.column())),
@@ -184,6 +277,7 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation]]] = {
     "VAR_SAMP": (1, 1, lambda a: Variance(a.column())),
     "VAR_POP": (1, 1, lambda a: Variance(a.column(), population=True)),
     "STDDEV": (1, 1, lambda a: StdDev(a.column())),
+    "STDDEV_SAMPLE": (1, 1, lambda a: StdDev(a.column())),
     "STDDEV_SAMP": (1, 1, lambda a: StdDev(a.column())),
     "STDDEV_POP": (1, 1, lambda a: StdDev(a.column(), population=True)),
     "MIN_BY": (2, 2, lambda a: MinBy(a.column(), a.column(1))),
@@ -197,11 +291,16 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation]]] = {
         lambda a: ApproxCountDistinct(a.column(), a.number(1)) if a.has(1) else ApproxCountDistinct(a.column()),
     ),
     "MEDIAN": (1, 1, lambda a: Median(a.column())),
-    "PERCENTILE": (2, 2, lambda a: Quantiles(a.column(), (a.number(1),))),
-    "TOPK": (2, 2, lambda a: TopN(a.whole(1), a.column())),
+    "PERCENTILE": (
+        2, 2,
+        lambda a: of_one(a.name, Quantiles(a.column(), (a.number(1),)), "get({}, 0)", lambda node: Node(COLUMN, value=(*node.value, FIRST_ITEM))),
+    ),
+    "TOPKDISTINCT": (2, 2, _top_distinct),
+    "EARLIEST_BY_OFFSET": (1, 3, _edge(First)),
+    "LATEST_BY_OFFSET": (1, 3, _edge(Last)),
+    "ATTR": (1, 1, _only),
+    "TOPK": (2, 9, _top),
 }  # fmt: skip
 """The least and the greatest number of arguments, and the accumulation."""
-GIVES_LIST_OF_ONE = frozenset({"PERCENTILE"})
-"""Aggregates whose value is the only item of their accumulation's."""
-NAMES = frozenset({"COUNT", *_TABLE})
+NAMES = frozenset(_TABLE)
 """Aggregates that are built in."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 CLAUSES = ("SELECT", "FROM", "WINDOW", "WHERE", "GROUP_BY", "HAVING", "EMIT")
 """In the order in which they stand."""
-ORDER = "[CREATE TABLE name AS] SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT ...]"
+ORDER = "[CREATE TABLE name [WITH (...)] AS] SELECT ... FROM ... [WINDOW ...] [WHERE ...] GROUP BY ... [HAVING ...] [EMIT ...]"
 RULES: Mapping[str, str] = {
     "FROM": "write FROM name or FROM name AS other: one source, whose rows are the DataFrame's; join in Spark first",
     "WINDOW": (
@@ -14,7 +14,7 @@ RULES: Mapping[str, str] = {
         "each with GRACE PERIOD 1 DAY within the brackets if late rows count"
     ),
     "EMIT": "write EMIT FINAL, EMIT CHANGES, EMIT CHANGES RETRACTING or EMIT CHANGES EVERY 10 SECONDS",
-    "CREATE": "write CREATE TABLE name AS SELECT ...",
+    "CREATE": "write CREATE TABLE name AS SELECT ..., or CREATE TABLE name WITH (VALUE_FORMAT = 'JSON') AS SELECT ...",
 }
 NEEDED: Mapping[str, str] = {
     "FROM": "FROM names the source, whose rows are the DataFrame's",
@@ -56,3 +56,80 @@ REFUSED: Mapping[str, str] = {
     "SELECT": f"a second SELECT: a statement has no subqueries; {FIRST}",
 }
 """By sqlglot's type of the word."""
+
+_SERVER = "a command to a server: there is none here; bm.sql takes one SELECT or CREATE TABLE ... AS SELECT"
+STATEMENTS: Mapping[str, str] = {
+    **{
+        word: f"{word}: {_SERVER}"
+        for word in (
+            *(
+                "ALTER",
+                "ASSERT",
+                "DEFINE",
+                "DESCRIBE",
+                "DROP",
+                "LIST",
+                "PAUSE",
+                "PRINT",
+                "RESUME",
+                "RUN",
+                "SET",
+                "SHOW",
+            ),
+            *("TERMINATE", "UNDEFINE", "UNSET"),
+        )
+    },
+    "EXPLAIN": "EXPLAIN: a query explains itself: bm.sql('SELECT ...').explain()",
+}
+"""Statements of ksqlDB, by their first word."""
+
+CREATED: Mapping[str, str] = {
+    "OR": "OR REPLACE: nothing is registered, so nothing is replaced: leave it out; bm.check_upgrade tells what a changed query keeps",
+    "IF": "IF NOT EXISTS: nothing is registered: leave it out",
+    "STREAM": "CREATE STREAM: only a table is created: what GROUP BY gives is one; a stream without GROUP BY is a DataFrame of Spark",
+    "SOURCE": "CREATE SOURCE: the source is the DataFrame that .apply(df) is given; leave it out",
+    "CONNECTOR": "CREATE CONNECTOR: read and write with Spark: spark.readStream, writeStream, bm.sinks",
+    "SINK": "CREATE SINK CONNECTOR: write with Spark: writeStream, bm.sinks",
+    "TYPE": "CREATE TYPE: types are those of the DataFrame's columns",
+}
+"""After CREATE or the name of the table."""
+
+_BY_SPARK = "is set where the result is written: .apply(df).writeStream, or bm.sinks.kafka; leave it out"
+PROPERTIES: Mapping[str, str | None] = {
+    **dict.fromkeys(
+        (
+            *(
+                "KAFKA_TOPIC",
+                "FORMAT",
+                "KEY_FORMAT",
+                "VALUE_FORMAT",
+                "KEY_DELIMITER",
+                "VALUE_DELIMITER",
+                "WRAP_SINGLE_VALUE",
+            ),
+            *("KEY_SCHEMA_FULL_NAME", "VALUE_SCHEMA_FULL_NAME", "KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"),
+            *(
+                "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
+                "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
+                "VALUE_AVRO_SCHEMA_FULL_NAME",
+            ),
+        )
+    ),
+    **{
+        word: f"{word}: a topic's property {_BY_SPARK}"
+        for word in ("PARTITIONS", "REPLICAS", "RETENTION_MS", "CLEANUP_POLICY")
+    },
+    "TIMESTAMP": "TIMESTAMP: the event time is an argument: bm.sql(..., event_time='ts')",
+    "TIMESTAMP_FORMAT": "TIMESTAMP_FORMAT: the event time is a timestamp column: to_timestamp(...) in Spark first",
+    "WINDOW_TYPE": "WINDOW_TYPE: write WINDOW after FROM",
+    "WINDOW_SIZE": "WINDOW_SIZE: write WINDOW after FROM",
+}
+"""Under WITH: why one is refused; None: it is read, and has no effect, since a DataFrame has no format."""
+
+FUNCTIONS: Mapping[str, str] = {
+    "HISTOGRAM": "HISTOGRAM: no map of counts; add the value to GROUP BY and COUNT(*), or give it an accumulation: aggregates=",
+    "CORRELATION": "CORRELATION: no accumulation of two columns; give one to bm.sql(..., aggregates=) over a struct of both",
+    "SUM_LIST": "SUM_LIST: on Spark write SUM(aggregate(x, 0L, (a, b) -> a + b))",
+    "EXPLODE": "EXPLODE: a row gives one row here; explode the DataFrame in Spark first",
+}
+"""Functions of ksqlDB that the rules of SQL here have not."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 from sqlglot import exp
 
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
-from beamish.statement.aggregates import GIVES_LIST_OF_ONE, NAMES, UserAggregates, accumulation_of, calls_in
+from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
 from beamish.statement.emit import Emit
 from beamish.statement.expressions import Expression, over_rows
 from beamish.statement.grammar import Call, Name, Rows, Statement, Tree, parsed, span_of
-from beamish.statement.nodes import COLUMN
+from beamish.statement.nodes import COLUMN, LITERAL, Node
 from beamish.statement.normal import normal
 from beamish.statement.over_panes import Key, Panes, without_brackets
 from beamish.statement.shown import Shown, aliases_of, check_name, shown_of
@@ -30,6 +31,7 @@ class Compiled:
 
     Attributes:
         name: what CREATE TABLE calls it.
+        properties: those under WITH.
         rows: what the rows are called.
         windows: what the WINDOW clause says.
         emit: what the EMIT clause says.
@@ -43,6 +45,7 @@ class Compiled:
     """
 
     name: str | None
+    properties: Mapping[str, Any]
     rows: Rows
     windows: Windows
     emit: Emit
@@ -74,17 +77,9 @@ def compiled(text: Text, source: Pipeline, aggregates: UserAggregates) -> Compil
     kept = None if read.where is None else over_rows(text, read.where, "WHERE", owners)
     keys = _keys(text, read, before)
     calls = _calls(text, read)
-    accumulations = {
-        normal(text, call.span, owners): accumulation_of(text, call, aggregates, before.column) for call in calls
-    }
-    panes = Panes(
-        text,
-        keys,
-        lambda call: (normal(text, call.span, owners), call.name in GIVES_LIST_OF_ONE),
-        owners,
-        "WINDOW" in read.begins,
-        aliases_of(text, read.items),
-    )
+    aggregates_ = {call.span: aggregate_of(text, call, aggregates, before, owners) for call in calls}
+    accumulations = {name: one for aggregate in aggregates_.values() for name, one in aggregate.accumulations.items()}
+    panes = Panes(text, keys, aggregates_, owners, "WINDOW" in read.begins, aliases_of(text, read.items))
     shown = shown_of(text, read.items, panes)
     having = None if read.having is None else panes.expression(read.having, bounds=False)
     with text.at(read.begins["GROUP_BY"]):
@@ -93,6 +88,7 @@ def compiled(text: Text, source: Pipeline, aggregates: UserAggregates) -> Compil
         pipeline.flow.check()
     return Compiled(
         read.name,
+        read.properties,
         read.rows,
         read.windows,
         read.emit,
@@ -147,6 +143,21 @@ class _Before:
         name = normal(self._text, span_of(tree), self._owners)
         return self._computed.setdefault(name, attrs.evolve(made, name=name)).name
 
+    def struct(self, fields: Mapping[str, Tree], present: Tree | None) -> str:
+        """The name of the column that holds a struct; null where an expression is, if one is given."""
+        made = {name: over_rows(self._text, tree, "", self._owners) for name, tree in fields.items()}
+        sql = "named_struct(" + ", ".join(f"'{name}', {one.sql}" for name, one in made.items()) + ")"
+        node = Node("STRUCT", tuple(one.node for one in made.values()), tuple(made))
+        if present is not None:
+            needed = over_rows(self._text, present, "", self._owners)
+            sql = f"IF({needed.sql} IS NULL, NULL, {sql})"
+            node = Node("CASE", (Node("IS", (needed.node, Node(LITERAL))), Node(LITERAL), node))
+        (first, *_) = made.values()
+        said = ", ".join(normal(self._text, span_of(tree), self._owners) for tree in fields.values())
+        name = f"STRUCT({said})" if present is None else f"SORT({said})"
+        self._computed.setdefault(name, attrs.evolve(first, name=name, sql=sql, node=node, said=name))
+        return name
+
     def is_column(self, name: str) -> bool:
         """Whether it is a column of the rows."""
         return name in self._columns
@@ -157,9 +168,12 @@ def _keys(text: Text, read: Statement, before: _Before) -> list[Key]:
     for tree in read.group_by:
         _check_no_aggregate(text, tree, "GROUP BY", "it is of groups; show it in the SELECT list")
         span = span_of(tree)
-        if isinstance(tree, exp.Literal) and not tree.is_string:
+        constant = isinstance(tree, exp.Literal) and not tree.is_string
+        if constant and not any(text[span_of(item.tree)] == text[span] for item in read.items):
             raise text.error(
-                span.start, f"GROUP BY {tree.name}: name the expressions that make a group, such as GROUP BY region"
+                span.start,
+                f"GROUP BY {text[span]} is the constant, not an item of the SELECT list: name the expressions that make a group, "
+                "such as GROUP BY region",
             )
         called = re.match(r"(WINDOW|SESSION_WINDOW|WINDOW_TIME)\s*\(", text[span], re.IGNORECASE)
         if called:
@@ -180,7 +194,8 @@ def _calls(text: Text, read: Statement) -> list[Call]:
     if not calls:
         raise text.error(
             read.begins["GROUP_BY"],
-            "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n",
+            "GROUP BY without an aggregate: say what of a group is asked, such as COUNT(*) AS n; an aggregate of your own is given "
+            "as bm.sql(..., aggregates={'NAME': lambda column: ...})",
         )
     return calls
 

@@ -71,22 +71,42 @@ def expression(
     """An expression, with other words for Spark in place of some parts."""
     span = span_of(tree)
     sql, at = "", span.start
-    arrows = [gap for gap in _arrows(text, tree) if not any(where.start <= gap.start < where.end for where, _ in parts)]
-    for where, words in sorted([*parts, *((gap, ".") for gap in arrows)], key=lambda part: part[0].start):
+    typed = (one for one in _typed(text, tree) if not any(part.start <= one[0].start < part.end for part, _ in parts))
+    for where, words in sorted([*parts, *typed], key=lambda part: part[0].start):
         sql += text[Span(at, where.start)] + words
         at = where.end
     sql += text[Span(at, span.end)]
     return Expression(name, sql, node_of(tree, text, known), text[span], text, span.start)
 
 
-def _arrows(text: Text, tree: Tree) -> Iterator[Span]:
-    """Where ``a->b`` has an arrow, which is a dot for Spark."""
-    for node in tree.find_all(exp.Column, exp.Dot):
-        parts = node.parts if isinstance(node, exp.Column) else [node.this, node.expression]
-        for before, after in pairwise(parts):
-            gap = Span(span_of(before).end, span_of(after).start)
-            if "->" in text[gap]:
-                yield gap
+def _typed(text: Text, tree: Tree) -> Iterator[tuple[Span, str]]:
+    """What ksqlDB's users type and Spark writes otherwise, with Spark's words."""
+    for node in tree.walk():
+        if isinstance(node, (exp.Column, exp.Dot)):
+            parts = node.parts if isinstance(node, exp.Column) else [node.this, node.expression]
+            gaps = (Span(span_of(before).end, span_of(after).start) for before, after in pairwise(parts))
+            yield from ((gap, ".") for gap in gaps if "->" in text[gap])
+        elif isinstance(node, exp.PropertyEQ):
+            yield from _assigned(text, node)
+        elif isinstance(node, exp.Anonymous) and node.name.upper() == "AS_VALUE":
+            yield _first(node, "AS_VALUE"), ""
+
+
+def _assigned(text: Text, node: Tree) -> Iterator[tuple[Span, str]]:
+    """``STRUCT(a := x)`` as ``named_struct('a', x)``, ``MAP(k := x)`` as ``MAP(k, x)``."""
+    key, value, of = span_of(node.this), span_of(node.expression), node.parent
+    if ":=" not in text[Span(key.end, value.start)]:
+        return
+    if not isinstance(of, exp.Struct):
+        yield Span(key.end, value.start), ", "
+        return
+    yield Span(key.start, value.start), "'" + node.this.name.replace("\\", "\\\\").replace("'", "\\'") + "', "
+    if node is of.expressions[0]:
+        yield _first(of, "STRUCT"), "named_struct"
+
+
+def _first(node: Tree, word: str) -> Span:
+    return Span(span_of(node).start, span_of(node).start + len(word))
 
 
 def columns_of(tree: Tree) -> Iterator[Tree]:

@@ -13,7 +13,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration, duration
 from beamish.errors import SqlError
-from beamish.statement.clauses import CLAUSES, NEEDED, ORDER, REFUSED, RULES
+from beamish.statement.clauses import CLAUSES, CREATED, FUNCTIONS, NEEDED, ORDER, PROPERTIES, REFUSED, RULES, STATEMENTS
 from beamish.statement.dialect import SparkDialect
 from beamish.statement.emit import Emit, Kind
 from beamish.statement.text import Span, Text, Token, is_name, word_of
@@ -28,6 +28,7 @@ _WINDOWS = ("TUMBLING", "HOPPING", "SESSION")
 _BEGIN = frozenset(clause.replace("_", " ") for clause in CLAUSES)
 _RESERVED = frozenset(CLAUSES) - {"WINDOW", "EMIT"}
 """The words that cannot name a column."""
+_READ = ", ".join(word for word, says in PROPERTIES.items() if says is None)
 _NO_OPERANDS = ("ALL", "CUBE", "DISTINCT", "GROUPING_SETS", "HINT", "ROLLUP")
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
 _HIGHER_ORDER = """
@@ -109,6 +110,7 @@ class Statement:
 
     Attributes:
         name: the name after CREATE TABLE; None without.
+        properties: those under WITH.
         begins: the place of each clause.
         items: the SELECT list.
         rows: the source.
@@ -121,6 +123,7 @@ class Statement:
     """
 
     name: str | None
+    properties: Mapping[str, Any]
     begins: Mapping[str, int]
     items: Sequence[Item]
     rows: Rows
@@ -210,7 +213,7 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
     # clauses
 
     def _statement(self) -> Statement:
-        name = self._created()
+        name, properties = self._created()
         begins: dict[str, Token] = {}
         parts: dict[str, Any] = {}
         here = ""
@@ -238,6 +241,7 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
                 )
         return Statement(
             name,
+            properties,
             {clause: token.start for clause, token in begins.items()},
             parts["SELECT"],
             parts["FROM"],
@@ -258,7 +262,9 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
         token = self._curr
         kind = token.token_type.name
         if not here:
-            says = REFUSED.get(kind, f"{token.text!r}: a statement begins with SELECT or CREATE TABLE name AS SELECT")
+            says = STATEMENTS.get(word_of(token)) or REFUSED.get(
+                kind, f"{token.text!r}: a statement begins with SELECT or CREATE TABLE name AS SELECT"
+            )
             return self._text.error(token.start, f"{says}; the clauses are {ORDER}")
         if kind in REFUSED:
             return self._text.error(token.start, REFUSED[kind])
@@ -269,18 +275,46 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
             f"this cannot be read as an expression: {token.text!r} does not continue it; mend it, or take it out",
         )
 
-    def _created(self) -> str | None:
-        """The name after CREATE TABLE."""
+    def _created(self) -> tuple[str | None, Mapping[str, Any]]:
+        """The name after CREATE TABLE, and what WITH says."""
         if not self._match_text_seq("CREATE"):
-            return None
+            return None, {}
+        self._check_created()
         if not self._match_text_seq("TABLE"):
             raise self._expected("only a table is created", "CREATE")
+        self._check_created()
         parts: list[str] = []
         while not parts or self._match(TokenType.DOT):
             parts.append(self._name("CREATE TABLE has a name and a SELECT: expected a name", "CREATE").text)
+        properties = self._properties() if self._match(TokenType.WITH) else {}
         if not self._match(TokenType.ALIAS):
             raise self._expected("CREATE TABLE has a name and a SELECT: expected AS", "CREATE")
-        return ".".join(parts)
+        return ".".join(parts), properties
+
+    def _check_created(self) -> None:
+        if self._curr and word_of(self._curr) in CREATED:
+            raise self._text.error(self._curr.start, f"{CREATED[word_of(self._curr)]}; {RULES['CREATE']}")
+
+    def _properties(self) -> Mapping[str, Any]:
+        self._need("CREATE", "(")
+        properties: dict[str, Any] = {}
+        while not properties or self._match(TokenType.COMMA):
+            name = self._name("expected the name of a property", "CREATE")
+            word = name.text.upper()
+            says = PROPERTIES.get(word, f"{name.text}: no property of a table; those that are read are {_READ}")
+            if says is not None:
+                raise self._text.error(name.start, says)
+            if word in properties:
+                raise self._text.error(name.start, f"{word} is there twice; take one out")
+            self._need("CREATE", "=")
+            value = self._parse_unary()
+            if not isinstance(value, (exp.Literal, exp.Boolean, exp.Null)):
+                raise self._text.error(
+                    (self._prev or self._curr).start, f"{word}: must be a string, a number, TRUE or FALSE"
+                )
+            properties[word] = value.this if isinstance(value, exp.Boolean) else value.name or None
+        self._need("CREATE", ")")
+        return properties
 
     def _items(self) -> Sequence[Item]:
         return self._list(self._item, "an item of the SELECT list is missing; take out a comma")
@@ -355,7 +389,8 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
         return SlidingWindows(size, advance)
 
     def _group_by(self) -> Sequence[Tree]:
-        return self._list(self._operand, "an expression under GROUP BY is missing; take out a comma")
+        made = self._list(self._operand, "an expression under GROUP BY is missing; take out a comma")
+        return made[0].expressions if len(made) == 1 and isinstance(made[0], exp.Tuple) else made  # GROUP BY (a, b)
 
     def _emit(self) -> tuple[Token, bool, Duration | None]:
         """FINAL or CHANGES, whether RETRACTING is set, and EVERY."""
@@ -506,6 +541,10 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
         try:
             if called and self._function in self._aggregates and not dotted:
                 return self._aggregate()
+            if called and not dotted and self._function in FUNCTIONS:
+                raise self._text.error(token.start, FUNCTIONS[self._function])
+            if self._function == "MAP":  # MAP('a' := 1) as well as MAP('a', 1)
+                options["anonymous"] = True
             return super()._parse_function_call(*args, **options)
         finally:
             self._function = outer

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 from sqlglot import exp
 
 from beamish.kernels.quoting import quoted
+from beamish.statement.aggregates import Aggregate
 from beamish.statement.expressions import WINDOW_BOUNDS, Expression, expression, path_of
-from beamish.statement.grammar import Call, Tree, call_of, span_of
-from beamish.statement.nodes import COLUMN, FIRST_ITEM, Node
+from beamish.statement.grammar import Tree, call_of, span_of
+from beamish.statement.nodes import COLUMN, Node
 from beamish.statement.normal import normal
 from beamish.statement.text import Span, Text, word_of
 
@@ -44,7 +45,7 @@ class Panes:
     Attributes:
         text: the statement.
         keys: the expressions under GROUP BY.
-        aggregates: the column of an aggregate, and whether its value is the first item of that column's.
+        aggregates: the aggregates, by their place.
         owners: names by which columns may be qualified, in lower case.
         windowed: whether there is a WINDOW clause.
         aliases: what the names after AS, in lower case, stand for.
@@ -52,7 +53,7 @@ class Panes:
 
     text: Text
     keys: Sequence[Key]
-    aggregates: Callable[[Call], tuple[str, bool]]
+    aggregates: Mapping[Span, Aggregate]
     owners: Sequence[str]
     windowed: bool
     aliases: Mapping[str, str]
@@ -72,8 +73,8 @@ class Panes:
         parts: list[tuple[Span, str]] = []
         for part in self._parts(tree):
             span = span_of(part)
-            sql, path = self._meant(part, bounds=bounds)
-            known[id(part)] = Node(COLUMN, value=path, at=span.start)
+            sql, node = self._meant(part, bounds=bounds)
+            known[id(part)] = attrs.evolve(node, at=span.start)
             parts.append((span, sql))
         return expression(self.text, tree, "", known, parts)
 
@@ -111,26 +112,27 @@ class Panes:
                     "compute it where the rows are read, or where they are written",
                 )
 
-    def _meant(self, part: Tree, *, bounds: bool) -> tuple[str, tuple[str, ...]]:
-        """What a part is: for Spark, and the path to it among the columns of panes."""
+    def _meant(self, part: Tree, *, bounds: bool) -> tuple[str, Node]:
+        """What a part is: for Spark, and in process."""
         call = call_of(part)
         if call is not None:
-            name, first = self.aggregates(call)
-            return (f"get({quoted(name)}, 0)", (name, FIRST_ITEM)) if first else (quoted(name), (name,))
+            aggregate = self.aggregates[call.span]
+            return aggregate.sql, aggregate.node
         key = self.key_of(part)
         if key is not None:
-            return quoted(key.name), (key.name,)
+            return quoted(key.name), Node(COLUMN, value=(key.name,))
         return self._column(part, bounds=bounds)
 
-    def _column(self, column: Tree, *, bounds: bool) -> tuple[str, tuple[str, ...]]:
+    def _column(self, column: Tree, *, bounds: bool) -> tuple[str, Node]:
         path, start = path_of(column, self.owners), span_of(column).start
         for key in self.keys:
             if key.column and key.name.lower() == path[0].lower():
-                return ".".join(map(quoted, (key.name, *path[1:]))), (key.name, *path[1:])
+                return ".".join(map(quoted, (key.name, *path[1:]))), Node(COLUMN, value=(key.name, *path[1:]))
         word = path[0].upper()
         if len(path) == 1 and word in WINDOW_BOUNDS:
             self._check_bounds(start, word, bounds=bounds)
-            return f"`window`.`{WINDOW_BOUNDS[word]}`", ("window", WINDOW_BOUNDS[word])
+            sql, node = f"`window`.`{WINDOW_BOUNDS[word]}`", Node(COLUMN, value=("window", WINDOW_BOUNDS[word]))
+            return (f"unix_millis({sql})", Node("UNIX_MILLIS", (node,))) if _in_arithmetic(column) else (sql, node)
         said = ".".join(part.name for part in column.parts)
         if said.lower() in self.aliases:
             raise self.text.error(
@@ -148,6 +150,15 @@ class Panes:
             raise self.text.error(start, f"{word} may stand in the SELECT list only; filter what comes out by it")
         if not self.windowed:
             raise self.text.error(start, f"{word} without WINDOW: say WINDOW TUMBLING (SIZE 5 MINUTES) after FROM")
+
+
+def _in_arithmetic(bound: Tree) -> bool:
+    """Whether a bound of the window is an operand of arithmetic: then it is a number of milliseconds, as in ksqlDB."""
+    parent = bound.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    with_interval = parent is not None and any(True for _ in parent.find_all(exp.Interval))
+    return isinstance(parent, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)) and not with_interval
 
 
 def without_brackets(tree: Tree) -> Tree:

@@ -85,6 +85,11 @@ class Query:
         """What CREATE TABLE calls it; None without."""
         return self._compiled.name
 
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """The names and formats under WITH; they have no effect."""
+        return self._compiled.properties
+
     def apply(self, df: DataFrame, *, shards: int | None = None) -> DataFrame:
         """Apply it to a streaming or batch DataFrame; lazy, output mode append.
 

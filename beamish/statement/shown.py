@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 import attrs
 from sqlglot import exp
@@ -38,10 +39,11 @@ def shown_of(text: Text, items: Sequence[Item], panes: Panes) -> list[Shown]:
     """The items of the SELECT list.
 
     Raises:
-        SqlError: one has no name or one that is taken, or an expression under GROUP BY is not there.
+        SqlError: one has a name that is taken, or an expression under GROUP BY is not there.
     """
     shown: list[Shown] = []
     taken: list[Key | None] = []
+    unnamed = count()
     for item in items:
         if isinstance(item.tree, exp.Star):
             raise text.error(
@@ -49,9 +51,7 @@ def shown_of(text: Text, items: Sequence[Item], panes: Panes) -> list[Shown]:
                 "SELECT *: name what is shown: the expressions under GROUP BY, and aggregates",
             )
         expression = panes.expression(item.tree, bounds=True)
-        named = item.alias or _own_name(item)
-        if named is None:
-            raise expression.error(f"{expression.said} needs a name: {expression.said} AS name")
+        named = item.alias or _own_name(item) or Name(f"KSQL_COL_{next(unnamed)}", expression.at)
         check_name(text, named, "choose another after AS")
         if any(other.expression.name.lower() == named.text.lower() for other in shown):
             raise text.error(
@@ -77,11 +77,11 @@ def aliases_of(text: Text, items: Sequence[Item]) -> dict[str, str]:
 
 
 def _own_name(item: Item) -> Name | None:
-    """The name of a column, or of a field in it."""
-    if not isinstance(item.tree, exp.Column):
+    """The name of a column, or of a field in it; others without AS are called as ksqlDB calls them."""
+    if not isinstance(item.tree, (exp.Column, exp.Dot)):
         return None
-    last = item.tree.parts[-1]
-    return Name(last.name, last.meta["start"])
+    last = item.tree.parts[-1] if isinstance(item.tree, exp.Column) else item.tree.expression
+    return Name(last.name, span_of(last).start)
 
 
 def check_name(text: Text, name: Name, fix: str) -> None:

@@ -67,6 +67,7 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
         ("Hour", "HOUR", "this", "HOUR"),
         ("Minute", "MINUTE", "this", "MINUTE"),
         ("Second", "SECOND", "this", "SECOND"),
+        ("UnixMillis", "UNIX_MILLIS", "this", "UNIX_MILLIS"),
     ]
 }
 """sqlglot's class: the operation, its operands, and how a function is called (sqlglot reads several under one class)."""
@@ -149,6 +150,11 @@ class _Translation:
             if type_ is None or tree.args.get("safe"):
                 return None
             return Node("CAST", (self.node(tree.this),), type_, at)
+        if isinstance(tree, exp.Anonymous) and tree.name.upper() == "AS_VALUE" and len(tree.expressions) == 1:
+            return self.node(tree.expressions[0])
+        if isinstance(tree, exp.Struct) and all(isinstance(one, exp.PropertyEQ) for one in tree.expressions):
+            values = tuple(self.node(one.expression) for one in tree.expressions)
+            return Node("STRUCT", values, tuple(one.name for one in tree.expressions), at)
         if isinstance(tree, exp.Dot) and isinstance(tree.expression, exp.Identifier):
             return Node("FIELD", (self.node(tree.this),), tree.expression.name, at)
         if isinstance(tree, exp.Bracket) and len(tree.expressions) == 1 and not tree.args.get("safe"):

@@ -55,6 +55,8 @@ def _after(statement: Compiled) -> Iterator[Line]:
         unsaid.append("GRACE PERIOD is not said, so it is 0: a row that comes after its window's end is dropped")
     if windows.retention is not None:
         unsaid.append(f"RETENTION {windows.retention} has no effect: results are kept by whoever takes them")
+    if statement.properties:
+        unsaid.append(f"WITH ({', '.join(statement.properties)}) has no effect: a DataFrame has no format")
     if unsaid:
         yield "note", "; ".join(unsaid)
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import beamish as bm
+from tests.statement.test_answers import KSQLDB, TYPED
 
 pytestmark = pytest.mark.spark
 
@@ -129,6 +130,16 @@ def test_scripts_and_batches_give_the_same(spark, events):
     ours = [(*pane.key.values(), *pane.values.values()) for pane in query.run(script)]
     theirs = spark.read.parquet(str(events.folder)).transform(query).collect()
     assert in_order(ours) == in_order(tuple(utc(value) for value in shown(row)) for row in theirs)
+
+
+def test_what_users_of_ksqldb_type_gives_on_spark_what_a_script_gives(spark):
+    query = bm.sql(KSQLDB, event_time="ts", watermark=bm.BoundedOutOfOrderness(0))
+    (pane,) = query.run(bm.testing.TestStream().add(TYPED).advance_watermark_to_infinity())
+    rows = [(row["ts"], row["k"], (row["s"]["name"],), row["v"], row["w"]) for row in TYPED]
+    df = spark.createDataFrame(rows, "ts long, k string, s struct<Name string>, v long, w string")
+    (found,) = df.selectExpr("timestamp_seconds(ts) as ts", "k", "s", "v", "w").transform(query).collect()
+    theirs = {name: value for name, value in found.asDict(recursive=True).items() if name in pane.key | pane.values}
+    assert theirs == pane.key | pane.values
 
 
 def utc(value):

@@ -107,6 +107,51 @@ def test_windowstart_and_windowend_are_timestamps():
     assert pane.values == {"since": datetime(1970, 1, 1, 2, tzinfo=UTC), "hour": 3, "n": 1}
 
 
+KSQLDB = """
+    CREATE TABLE t WITH (VALUE_FORMAT = 'JSON') AS
+    SELECT AS_VALUE(k) AS copy, k, s->name, COUNT(), SUM(v) + 1, EARLIEST_BY_OFFSET(v) AS e, LATEST_BY_OFFSET(v, FALSE) AS l,
+           EARLIEST_BY_OFFSET(v, 2) AS e2, LATEST_BY_OFFSET(v, 2) AS l2, LATEST_BY_OFFSET(v, 2, false) AS l2n,
+           TOPK(v, w, 2) AS top, TOPKDISTINCT(v, 2) AS tops, ATTR(w) AS w, ATTR(v) AS v, COUNT_DISTINCT(v) AS d,
+           COLLECT_LIST(STRUCT(a := v, b := upper(w))) AS all, WINDOWEND - WINDOWSTART AS length, count(1) * windowend AS ends,
+           STRUCT(n := COUNT(*), at := WINDOWSTART)->n AS n
+    FROM rows WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY (k, s->name) EMIT FINAL;
+"""
+"""As ksqlDB's users type it; tests/spark/test_statement.py compares it with Spark."""
+TYPED = [
+    {"ts": ts, "k": "a", "s": {"name": "ann"}, "v": v, "w": "x"}
+    for ts, v in ((12, 3), (11, None), (14, 5), (13, 5), (19, None))
+]
+
+
+def test_what_users_of_ksqldb_type_is_taken():
+    (pane,) = sql(KSQLDB).run(TestStream().add(TYPED).advance_watermark_to_infinity())
+    assert pane.key == {"k": "a", "name": "ann"}
+    assert pane.values == {
+        "copy": "a",
+        "KSQL_COL_0": 5,
+        "KSQL_COL_1": 14,
+        "e": 3,
+        "l": None,
+        "e2": [3, 5],
+        "l2": [5, 5],
+        "l2n": [5, None],
+        "top": [{"sort_col": 5, "col0": "x"}, {"sort_col": 5, "col0": "x"}],
+        "tops": [5, 3],
+        "w": "x",
+        "v": None,
+        "d": 2,
+        "all": [{"a": v, "b": "X"} for v in (None, 3, 5, 5, None)],
+        "length": 10_000,
+        "ends": 5 * 20_000,
+        "n": 5,
+    }
+
+
+def test_a_constant_may_make_the_group():
+    (pane,) = sql("SELECT 1 AS k, COUNT(1) FROM t GROUP BY 1").run(TestStream().add([{"ts": 1}, {"ts": 2}]))
+    assert (pane.key, pane.values) == ({"k": 1}, {"KSQL_COL_0": 2})
+
+
 def test_an_aggregate_that_only_having_has_is_not_shown():
     query = sql("SELECT k FROM t GROUP BY k HAVING MAX(v) > 2")
     rows = [{"ts": 1, "k": "a", "v": 1}, {"ts": 1, "k": "b", "v": 3}]

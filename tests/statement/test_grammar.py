@@ -100,6 +100,16 @@ def test_every_says_at_most_how_often():
     [
         ("COUNT(*)", Count()),
         ("COUNT(1)", Count()),
+        ("COUNT()", Count()),
+        ("COUNT_DISTINCT(x)", CountDistinct("x")),
+        ("STDDEV_SAMPLE(x)", StdDev("x")),
+        ("EARLIEST_BY_OFFSET(x)", First("x", ignore_nulls=True)),
+        ("EARLIEST_BY_OFFSET(x, FALSE)", First("x")),
+        ("EARLIEST_BY_OFFSET(x, 3)", Collect("x")),
+        ("LATEST_BY_OFFSET(x, TRUE)", Last("x", ignore_nulls=True)),
+        ("LATEST_BY_OFFSET(x, 3, FALSE)", Collect("STRUCT(x)")),
+        ("TOPKDISTINCT(x, 3)", CollectSet("x")),
+        ("TOPK(x, y, 3)", TopN(3, "SORT(x, y)")),
         ("COUNT(x)", Count("x")),
         ("COUNT(DISTINCT x)", CountDistinct("x")),
         ("COUNT(DISTINCT x, y)", CountDistinct("x", "y")),
@@ -172,6 +182,14 @@ def test_accumulations_are_named_by_the_normal_form_of_their_expression(other):
 def test_kind_refinement_and_name_are_what_the_text_says(text, kind, refinement, name):
     query = sql(text)
     assert (query.kind, query.refinement, query.name) == (kind, refinement, name)
+
+
+def test_names_and_formats_under_with_are_read_and_have_no_effect():
+    text = "CREATE TABLE c WITH (kafka_topic = 'out', VALUE_FORMAT='JSON', WRAP_SINGLE_VALUE=false) AS SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+    query = sql(text)
+    assert query.properties == {"KAFKA_TOPIC": "out", "VALUE_FORMAT": "JSON", "WRAP_SINGLE_VALUE": False}
+    assert query.pipeline == sql("CREATE TABLE c AS SELECT k, COUNT(*) AS n FROM t GROUP BY k").pipeline
+    assert "WITH (KAFKA_TOPIC, VALUE_FORMAT, WRAP_SINGLE_VALUE) has no effect" in " ".join(query.explain().split())
 
 
 def test_retention_is_told_and_has_no_effect():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,40 @@ def _at(row: list[Any], at: int) -> Any:
     return row[at]
 
 
+def _slice(columns: Sequence[pa.Array], n: Any) -> pa.Array:
+    (lists,) = columns
+    parts = [None if row is None else row[:n] if n > 0 else row[n:] for row in lists.to_pylist()]
+    return pa.array(parts, lists.type)
+
+
+def _values(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    """The field ``value`` of each struct in lists."""
+    (lists,) = columns
+    type_ = pa.list_(lists.type.value_type.field("value").type)
+    return pa.array([None if row is None else [one["value"] for one in row] for row in lists.to_pylist()], type_)
+
+
+def _sorted(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    """Lists without nulls, the greatest first."""
+    (lists,) = columns
+    return pa.array(
+        [None if row is None else sorted(row, key=_order, reverse=True) for row in lists.to_pylist()], lists.type
+    )
+
+
+def _order(value: Any) -> Any:
+    return (isinstance(value, float) and math.isnan(value), value)  # NaN is above all numbers
+
+
+def _struct(columns: Sequence[pa.Array], names: Any) -> pa.Array:
+    return pc.make_struct(*columns, field_names=names)
+
+
 FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "FIELD": lambda columns, name: field(columns[0], name),
     "ITEM": _item,
+    "SLICE": _slice,
+    "SORT_ARRAY": _sorted,
+    "STRUCT": _struct,
+    "VALUES": _values,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.statement.functions.types import TIMESTAMP, RefusedError
+from beamish.statement.functions.types import TIMESTAMP, RefusedError, each
 
 _UNITS = {
     "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MON": "month", "MM": "month",
@@ -36,6 +36,11 @@ def _truncated(columns: Sequence[pa.Array], unit: Any) -> pa.Array:
     return pc.floor_temporal(_time("DATE_TRUNC", columns).cast(TIMESTAMP), unit=_UNITS[unit], week_starts_monday=True)
 
 
+def _millis(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    micros = _time("UNIX_MILLIS", columns).cast(TIMESTAMP).cast(pa.int64())
+    return each(lambda value: value // 1000, pa.int64(), micros)
+
+
 FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "YEAR": _part("YEAR", pc.year),
     "QUARTER": _part("QUARTER", pc.quarter),
@@ -46,4 +51,5 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "MINUTE": _part("MINUTE", pc.minute),
     "SECOND": _part("SECOND", pc.second),
     "DATE_TRUNC": _truncated,
+    "UNIX_MILLIS": _millis,
 }
