@@ -31,10 +31,10 @@ from beamish.accumulations import (
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
 from beamish.kernels.quoting import quoted
-from beamish.statement.grammar import Call, Tree, call_of, span_of
 from beamish.statement.nodes import COLUMN, FIRST_ITEM, LITERAL, Node
 from beamish.statement.normal import normal
 from beamish.statement.text import Text
+from beamish.statement.trees import Call, Tree, call_of, span_of
 
 
 class Columns(Protocol):

@@ -12,15 +12,15 @@ from sqlglot import exp
 from beamish.modes import OnTimeBehavior
 from beamish.pipeline import Pipeline
 from beamish.statement.aggregates import NAMES, UserAggregates, aggregate_of, calls_in
-from beamish.statement.emit import Emit
 from beamish.statement.expressions import Expression, over_rows
-from beamish.statement.grammar import Call, Name, Rows, Statement, Tree, parsed, span_of
+from beamish.statement.grammar import parsed
 from beamish.statement.nodes import COLUMN, LITERAL, Node
 from beamish.statement.normal import normal
 from beamish.statement.over_panes import Key, Panes, without_brackets
+from beamish.statement.parts import Emit, Name, Rows, Statement, Windows
 from beamish.statement.shown import Shown, aliases_of, check_name, shown_of
 from beamish.statement.text import Text
-from beamish.statement.windows import Windows
+from beamish.statement.trees import Call, Tree, span_of
 from beamish.triggers import AfterProcessingTime, Always, Never, Repeatedly
 from beamish.windows import Sessions
 

@@ -9,10 +9,10 @@ import attrs
 from sqlglot import exp
 
 from beamish.errors import SqlError
-from beamish.statement.grammar import Tree, span_of
 from beamish.statement.nodes import COLUMN, Node
 from beamish.statement.text import Span, Text
 from beamish.statement.translation import node_of
+from beamish.statement.trees import Tree, span_of
 
 WINDOW_BOUNDS: Mapping[str, str] = {"WINDOWSTART": "start", "WINDOWEND": "end"}
 

@@ -1,27 +1,22 @@
-"""The grammar of a statement: sqlglot's parser of Spark's expressions, with the clauses of ksqlDB around them."""
+"""The grammar of a statement: the clauses of ksqlDB around expressions of Spark's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-import attrs
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from beamish.durations import Duration, duration
 from beamish.errors import SqlError
-from beamish.statement.clauses import CLAUSES, CREATED, FUNCTIONS, NEEDED, ORDER, PROPERTIES, REFUSED, RULES, STATEMENTS
-from beamish.statement.dialect import SparkDialect
-from beamish.statement.emit import Emit, Kind
-from beamish.statement.text import Span, Text, Token, is_name, word_of
-from beamish.statement.windows import Windows
+from beamish.statement.clauses import CLAUSES, CREATED, NEEDED, ORDER, PROPERTIES, REFUSED, RULES, STATEMENTS
+from beamish.statement.parser import ExpressionParser, StuckError
+from beamish.statement.parts import Emit, Item, Kind, Name, Rows, Statement, Windows
+from beamish.statement.text import Text, Token, is_name, word_of
+from beamish.statement.trees import Tree
 from beamish.windows import FixedWindows, Sessions, SlidingWindows, WindowOption
 
-Tree = Any
-"""An expression as sqlglot has it; its ``meta["span"]`` is its place."""
 T = TypeVar("T")
 
 _WINDOWS = ("TUMBLING", "HOPPING", "SESSION")
@@ -29,110 +24,7 @@ _BEGIN = frozenset(clause.replace("_", " ") for clause in CLAUSES)
 _RESERVED = frozenset(CLAUSES) - {"WINDOW", "EMIT"}
 """The words that cannot name a column."""
 _READ = ", ".join(word for word, says in PROPERTIES.items() if says is None)
-_NO_OPERANDS = ("ALL", "CUBE", "DISTINCT", "GROUPING_SETS", "HINT", "ROLLUP")
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND")
-_HIGHER_ORDER = """
-    AGGREGATE ARRAY_SORT EXISTS FILTER FORALL MAP_FILTER MAP_ZIP_WITH REDUCE TRANSFORM TRANSFORM_KEYS TRANSFORM_VALUES ZIP_WITH
-"""
-_LAMBDAS = frozenset(_HIGHER_ORDER.split())
-"""Functions in whose arguments ``x -> y`` is a function; elsewhere it is a field of a struct."""
-_COMPARISONS: Mapping[Any, type] = {
-    TokenType.EQ: exp.EQ,
-    TokenType.NEQ: exp.NEQ,
-    TokenType.NULLSAFE_EQ: exp.NullSafeEQ,
-    TokenType.LT: exp.LT,
-    TokenType.LTE: exp.LTE,
-    TokenType.GT: exp.GT,
-    TokenType.GTE: exp.GTE,
-}
-_OPERATORS: Sequence[Mapping[Any, type]] = (
-    {TokenType.PIPE: exp.BitwiseOr},
-    {TokenType.CARET: exp.BitwiseXor},
-    {TokenType.AMP: exp.BitwiseAnd},
-    {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub, TokenType.DPIPE: exp.DPipe},
-    {TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod, TokenType.DIV: exp.IntDiv},
-)
-"""Spark's operators, from those that bind least; sqlglot and its versions bind some otherwise."""
-_PLACED = """
-    disjunction conjunction equality comparison bitwise term unary type atom column field primary function
-"""
-
-
-@attrs.frozen(eq=False)
-class Call:
-    """A call of an aggregate.
-
-    Attributes:
-        name: in upper case.
-        span: its place.
-        distinct: whether DISTINCT is set.
-        args: its arguments.
-    """
-
-    name: str
-    span: Span
-    distinct: bool
-    args: Sequence[Tree]
-
-
-@attrs.frozen
-class Name:
-    """A name and its place."""
-
-    text: str
-    start: int
-
-
-@attrs.frozen(eq=False)
-class Item:
-    """An item of the SELECT list: an expression, and its name; None: it has none."""
-
-    tree: Tree
-    alias: Name | None
-
-
-@attrs.frozen
-class Rows:
-    """The source.
-
-    Attributes:
-        name: as FROM says, without the database.
-        alias: the name by which columns may be qualified; the same without AS.
-    """
-
-    name: str
-    alias: str
-
-
-@attrs.frozen(eq=False)
-class Statement:
-    """A statement that was read.
-
-    Attributes:
-        name: the name after CREATE TABLE; None without.
-        properties: those under WITH.
-        begins: the place of each clause.
-        items: the SELECT list.
-        rows: the source.
-        windows: the windows.
-        where: the condition on rows; None without.
-        group_by: the expressions that make a group.
-        having: the condition on panes; None without.
-        emit: the emitted rows.
-        end: the place of the last word.
-    """
-
-    name: str | None
-    properties: Mapping[str, Any]
-    begins: Mapping[str, int]
-    items: Sequence[Item]
-    rows: Rows
-    windows: Windows
-    where: Tree | None
-    group_by: Sequence[Tree]
-    having: Tree | None
-    emit: Emit
-    end: int
 
 
 def parsed(text: Text, aggregates: Collection[str]) -> Statement:
@@ -153,64 +45,26 @@ def parsed(text: Text, aggregates: Collection[str]) -> Statement:
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
             raise text.error(token.start, "';' within the text: bm.sql takes one statement; give it each by itself")
-    parser = Parser(text, aggregates)
+    parser = StatementParser(text, aggregates)
     try:
         parser.parse(tokens, text.sql)
     except SqlError:
         raise
-    except _StuckError as stuck:
+    except StuckError as stuck:
         raise text.error(stuck.at, f"this cannot be read as an expression: {stuck}; mend it, or take it out") from None
     except Exception as error:  # whatever a text does to a parser, the text is wrong
         raise text.error(0, f"this cannot be read: {error}") from error
     return parser.statement
 
 
-def span_of(tree: Tree) -> Span:
-    """The place of an expression: from the first to the last place in it that is known."""
-    if "span" in tree.meta:
-        found: Span = tree.meta["span"]
-        return found
-    spans = [span_of(child) for child in tree.iter_expressions()]
-    spans += [Span(tree.meta["start"], tree.meta["end"] + 1)] if "start" in tree.meta else []
-    known = [span for span in spans if span.end > 0]
-    return Span(min(span.start for span in known), max(span.end for span in known)) if known else Span(0, 0)
-
-
-def call_of(tree: Tree) -> Call | None:
-    """The call of an aggregate that an expression is; None: it is another."""
-    found: Call | None = tree.meta.get("call")
-    return found
-
-
-class _StuckError(ParseError):
-    """sqlglot's error, with its place."""
-
-    def __init__(self, message: str, at: int) -> None:
-        super().__init__(message)
-        self.at = at
-
-
-class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
-    """Reads a statement, after ``parse`` it is ``statement``; every expression knows its place."""
+class StatementParser(ExpressionParser):
+    """Parses a statement; after ``parse`` it is ``statement``."""
 
     statement: Statement
-    COLUMN_OPERATORS: Mapping[Any, Any] = {**Spark.Parser.COLUMN_OPERATORS, TokenType.ARROW: None}  # a->b is a field
-
-    def __init__(self, text: Text, aggregates: Collection[str]) -> None:
-        super().__init__(dialect=SparkDialect())
-        self._text, self._aggregates = text, aggregates
-        self._function = ""
-
-    def raise_error(self, message: str, token: Any = None) -> NoReturn:
-        """Raise sqlglot's error with its place."""
-        token = token or self._curr or self._prev
-        raise _StuckError(message.partition(" for <class")[0].rstrip(". "), token.start if token else 0)
 
     def _parse_statement(self) -> Any:
         self.statement = self._statement()
         return exp.Null()
-
-    # clauses
 
     def _statement(self) -> Statement:
         name, properties = self._created()
@@ -428,37 +282,6 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
         "EMIT": _emit,
     }
 
-    # expressions
-
-    def _operand(self) -> Tree:
-        """An expression."""
-        token = self._curr
-        if token and token.token_type.name in _NO_OPERANDS:
-            raise self._text.error(token.start, REFUSED[token.token_type.name])
-        tree: Tree = self._parse_disjunction()
-        if tree is None:
-            says = "this is no expression; write one, such as region or price * amount"
-            raise self._text.error(
-                (token or self._prev).start, REFUSED.get(token.token_type.name, says) if token else says
-            )
-        for node in tree.walk():
-            self._check(node, tree)
-        return tree
-
-    def _check(self, node: Tree, tree: Tree) -> None:
-        start = span_of(node).start
-        if isinstance(node, exp.In) and not node.expressions:
-            raise self._text.error(start, "IN without values; write k IN (1, 2)")
-        if isinstance(node, exp.Star) and node is not tree and call_of(node.parent) is None:
-            span = span_of(node.parent if isinstance(node.parent, exp.Column) else node)
-            raise self._text.error(span.start, f"{self._text[span]}: name the columns; only COUNT(*) takes all")
-        if isinstance(node, exp.AggFunc):
-            name = node.sql_name() if hasattr(node, "sql_name") else type(node).__name__.upper()
-            raise self._text.error(
-                start,
-                f"{name}: no aggregate of bm.sql; give it an accumulation: bm.sql(..., aggregates={{{name!r}: lambda column: ...}})",
-            )
-
     def _list(self, one: Callable[[], T], missing: str) -> list[T]:
         begins, made = self._prev, list[T]()
         while not made or self._match(TokenType.COMMA):
@@ -466,122 +289,6 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
                 raise self._text.error(begins.start, missing)
             made.append(one())
         return made
-
-    def _parse_equality(self, *_: Any, **__: Any) -> Any:
-        """An operand of AND and OR."""
-        if self._match(TokenType.NOT):
-            return exp.Not(this=self._needed(self._parse_equality()))
-        this = self._parse_comparison()
-        negate = this is not None and self._match(TokenType.NOT)
-        if this is None or not self._match_set(self.RANGE_PARSERS):
-            self._retreat(self._index - 1 if negate else self._index)
-            return this
-        made = self._needed(self.RANGE_PARSERS[self._prev.token_type](self, this))
-        return exp.Not(this=made) if negate else made
-
-    def _parse_is(self, this: Any) -> Any:
-        negate = self._match(TokenType.NOT)
-        if self._match_text_seq("DISTINCT", "FROM"):
-            kind = exp.NullSafeEQ if negate else exp.NullSafeNEQ
-            return kind(this=this, expression=self._needed(self._parse_comparison()))
-        if not self._match_set((TokenType.NULL, TokenType.TRUE, TokenType.FALSE)) and not self._match_text_seq(
-            "UNKNOWN"
-        ):
-            self.raise_error("expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
-        word = word_of(self._prev)
-        made = exp.Is(
-            this=this, expression=exp.Boolean(this=word == "TRUE") if word in ("TRUE", "FALSE") else exp.Null()
-        )
-        return exp.Not(this=made) if negate else made
-
-    def _parse_comparison(self, *_: Any, **__: Any) -> Any:
-        this = self._parse_bitwise()
-        while this is not None and self._match_set(_COMPARISONS):
-            kind = _COMPARISONS[self._prev.token_type]
-            while self._match_set((TokenType.LT, TokenType.GT)):  # << and >>, which only Spark computes
-                kind = exp.BitwiseLeftShift
-            this = kind(this=this, expression=self._needed(self._parse_bitwise()))
-        return this
-
-    def _parse_bitwise(self) -> Any:
-        return self._binary(0)
-
-    def _parse_term(self, *_: Any, **__: Any) -> Any:
-        return self._binary(3)
-
-    def _binary(self, level: int) -> Any:
-        if level == len(_OPERATORS):
-            this = self._parse_unary()
-            return exp.Collate(this=this, expression=self._parse_id_var()) if self._match(TokenType.COLLATE) else this
-        this = self._binary(level + 1)
-        while this is not None and self._match_set(_OPERATORS[level]):
-            kind = _OPERATORS[level][self._prev.token_type]
-            this = kind(this=this, expression=self._needed(self._binary(level + 1)))
-        return this
-
-    def _needed(self, tree: Any) -> Any:
-        if tree is None:
-            self.raise_error("an operand is missing")
-        return tree
-
-    def _parse_select(self, *_: Any, **__: Any) -> Any:
-        if self._curr and self._curr.token_type in (TokenType.SELECT, TokenType.WITH):
-            raise self._text.error(self._curr.start, REFUSED[self._curr.token_type.name])
-
-    def _parse_window(self, this: Any, *_: Any, **__: Any) -> Any:
-        return this  # OVER and FILTER are refused where they stand
-
-    def _parse_function_call(self, *args: Any, **options: Any) -> Any:
-        token = self._curr
-        if not token:
-            return None
-        outer, self._function = self._function, word_of(token)
-        called = self._next and self._next.token_type == TokenType.L_PAREN
-        dotted = self._prev and self._prev.token_type == TokenType.DOT
-        try:
-            if called and self._function in self._aggregates and not dotted:
-                return self._aggregate()
-            if called and not dotted and self._function in FUNCTIONS:
-                raise self._text.error(token.start, FUNCTIONS[self._function])
-            if self._function == "MAP":  # MAP('a' := 1) as well as MAP('a', 1)
-                options["anonymous"] = True
-            return super()._parse_function_call(*args, **options)
-        finally:
-            self._function = outer
-
-    def _parse_lambda(self, *args: Any, **options: Any) -> Any:
-        if self._function not in _LAMBDAS and self._next and self._next.token_type == TokenType.ARROW:
-            return self._parse_disjunction()
-        return super()._parse_lambda(*args, **options)
-
-    def _aggregate(self) -> Tree:
-        name, function = self._curr, self._function
-        self._advance(2)
-        distinct = self._match(TokenType.DISTINCT)
-        made: list[Tree] = []
-        while not self._match(TokenType.R_PAREN):
-            if made and not self._match(TokenType.COMMA):
-                raise self._expected("expected ',' or ')'", "SELECT")
-            if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
-                raise self._text.error((self._curr or self._prev).start, f"{function}: an argument is missing")
-            made.append(self._argument(function))
-        tree = exp.Anonymous(this=function, expressions=made)
-        tree.meta["call"] = Call(function, Span(name.start, self._prev.end + 1), bool(distinct), made)
-        return tree
-
-    def _argument(self, function: str) -> Tree:
-        tree = self._operand()
-        for node in tree.walk():
-            inner = call_of(node)
-            if inner is not None:
-                raise self._text.error(
-                    inner.span.start,
-                    f"{inner.name} within {function}: an aggregate is of rows, not of aggregates; use a second statement over "
-                    "what the first gives, or first.then(second)",
-                )
-        return tree
-
-    # words
 
     def _need(self, clause: str, *words: str) -> None:
         for word in words:
@@ -608,28 +315,3 @@ class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
             raise self._text.error(number.start, f"{what} {number.text}: must be at least {least}; {RULES[clause]}")
         with self._text.at(number.start):
             return duration(what, f"{number.text} {word.lower()}")
-
-    def _expected(self, what: str, clause: str) -> SqlError:
-        token, rule = self._curr, RULES.get(clause, f"the clauses are {ORDER}")
-        if token:
-            return self._text.error(token.start, f"{what}, not {token.text!r}; {rule}")
-        return self._text.error(self._prev.start, f"{what} after {self._prev.text!r}; {rule}")
-
-
-def _placed(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of the parser whose expressions know their place."""
-
-    def parse(self: Any, *args: Any, **options: Any) -> Any:
-        first = span_of(args[0]).start if args and isinstance(args[0], exp.Expression) else None
-        token = self._curr
-        made = method(self, *args, **options)
-        if isinstance(made, exp.Expression) and token:
-            made.meta["span"] = Span(token.start if first is None else first, self._prev.end + 1)
-        return made
-
-    return parse
-
-
-for _name in _PLACED.split():
-    if hasattr(Parser, f"_parse_{_name}"):
-        setattr(Parser, f"_parse_{_name}", _placed(getattr(Parser, f"_parse_{_name}")))

@@ -10,10 +10,10 @@ from sqlglot import exp
 from beamish.kernels.quoting import quoted
 from beamish.statement.aggregates import Aggregate
 from beamish.statement.expressions import WINDOW_BOUNDS, Expression, expression, path_of
-from beamish.statement.grammar import Tree, call_of, span_of
 from beamish.statement.nodes import COLUMN, Node
 from beamish.statement.normal import normal
 from beamish.statement.text import Span, Text, word_of
+from beamish.statement.trees import Tree, call_of, span_of
 
 _NOT_DETERMINISTIC = """
     RAND RANDOM RANDN UUID SHUFFLE RANDSTR NOW CURRENT_TIMESTAMP CURRENT_DATE CURDATE CURRENT_TIME LOCALTIMESTAMP UNIX_TIMESTAMP

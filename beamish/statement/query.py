@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from beamish.statement.compile import Compiled
-    from beamish.statement.emit import Kind, Refinement
+    from beamish.statement.parts import Kind, Refinement
 
     UserAggregate = Callable[[str], Accumulation]
 

@@ -10,9 +10,10 @@ from sqlglot import exp
 
 from beamish.kernels.reserved import PREFIX, is_reserved
 from beamish.statement.expressions import Expression
-from beamish.statement.grammar import Item, Name, span_of
 from beamish.statement.over_panes import Key, Panes
+from beamish.statement.parts import Item, Name
 from beamish.statement.text import Text
+from beamish.statement.trees import span_of
 
 _SHOWN_BESIDE = ("window", "pane", "timestamp", "dropped")
 

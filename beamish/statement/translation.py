@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 from sqlglot import exp
 
-from beamish.statement.grammar import Tree, span_of
 from beamish.statement.nodes import LITERAL, UNKNOWN, Node
 from beamish.statement.text import Span, Text, word_of
+from beamish.statement.trees import Tree, span_of
 
 _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
     name: (op, tuple(args.split()), frozenset(words.split()))
