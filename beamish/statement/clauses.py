@@ -24,9 +24,14 @@ NEEDED: Mapping[str, str] = {
     ),
 }
 FIRST = "join or combine the DataFrames in Spark first, and give bm.sql the result: bm.sql(...).apply(df)"
-_JOIN = f"JOIN: a statement has one source; {FIRST}, or use bm.merge for streams that meet in windows"
+_JOIN = (
+    f"JOIN: a statement has one source. Two streams, WITHIN: bm.merge(left=..., right=...).window(bm.Within('1 hour')) with InnerJoin or "
+    f"an outer join, GRACE PERIOD as .allowed_lateness(...); a stream with a table: bm.as_of_join(...). Or {FIRST}"
+)
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("JOIN", "LEFT", "RIGHT", "INNER", "FULL", "CROSS", "NATURAL"), _JOIN),
+    **dict.fromkeys(
+        ("JOIN", "LEFT", "RIGHT", "INNER", "FULL", "OUTER", "CROSS", "NATURAL", "ANTI", "SEMI", "ASOF"), _JOIN
+    ),
     "LATERAL": f"LATERAL: a statement has one source; {FIRST}",
     "UNION": f"UNION: a statement has one source; {FIRST}",
     "INTERSECT": f"INTERSECT: a statement has one source; {FIRST}",

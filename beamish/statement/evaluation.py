@@ -51,7 +51,7 @@ def evaluate(node: Node, rows: pa.Table, text: Text) -> pa.Array:
         return FUNCTIONS[node.op]([evaluate(arg, rows, text) for arg in node.args], node.value)
     except SqlError:
         raise
-    except (RefusedError, pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError) as error:
+    except (RefusedError, pa.ArrowException, OverflowError, TypeError) as error:
         words = str(error).partition("\n")[0]
         raise text.error(node.at, f"{node.op}: {words}") from error
 

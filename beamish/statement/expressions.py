@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -88,6 +89,10 @@ def _typed(text: Text, tree: Tree) -> Iterator[tuple[Span, str]]:
             yield from ((gap, ".") for gap in gaps if "->" in text[gap])
         elif isinstance(node, exp.PropertyEQ):
             yield from _assigned(text, node)
+        elif isinstance(node, exp.Array) and (found := re.match(r"ARRAY\s*\[", text[span_of(node)], re.IGNORECASE)):
+            span = span_of(node)
+            yield Span(span.start + found.end() - 1, span.start + found.end()), "("
+            yield Span(span.end - 1, span.end), ")"
         elif isinstance(node, exp.Anonymous) and node.name.upper() == "AS_VALUE":
             yield _first(node, "AS_VALUE"), ""
 

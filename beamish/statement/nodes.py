@@ -14,7 +14,7 @@ COLUMN = "column"
 FIRST_ITEM = "[0]"
 """In a path: the first item of a list, null if it has none."""
 LITERAL = "literal"
-"""A constant; its value is None, a bool, an int, a float, a Decimal or a text."""
+"""A constant; its value is None, a bool, an int, a float, a Decimal, a timedelta or a text."""
 
 
 @attrs.frozen

@@ -40,7 +40,7 @@ _OPERATORS: Sequence[Mapping[Any, type]] = (
 )
 """Spark's operators, from those that bind least; sqlglot and its versions bind some otherwise."""
 _PLACED = """
-    disjunction conjunction equality comparison bitwise term unary type atom column field primary function
+    disjunction conjunction equality comparison bitwise term unary type atom bracket column field primary function
 """
 
 
@@ -179,6 +179,8 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
             self._function = outer
 
     def _parse_lambda(self, *args: Any, **options: Any) -> Any:
+        if self._function in _LAMBDAS and self._next and self._next.token_type == TokenType.FARROW:
+            raise self._text.error(self._next.start, f"=>: Spark writes it as {self._curr.text} -> ...")
         if self._function not in _LAMBDAS and self._next and self._next.token_type == TokenType.ARROW:
             return self._parse_disjunction()
         return super()._parse_lambda(*args, **options)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -56,6 +58,7 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
         ("Ceil", "CEIL", "this", "CEIL CEILING"),
         ("Sqrt", "SQRT", "this", "SQRT"),
         ("Sign", "SIGN", "this", "SIGN SIGNUM"),
+        ("Array", "ARRAY", "expressions", "ARRAY"),
         ("Greatest", "GREATEST", "this expressions", "GREATEST"),
         ("Least", "LEAST", "this expressions", "LEAST"),
         ("Year", "YEAR", "this", "YEAR"),
@@ -73,7 +76,18 @@ _OPERATIONS: Mapping[str, tuple[str, tuple[str, ...], frozenset[str]]] = {
 """sqlglot's class: the operation, its operands, and how a function is called (sqlglot reads several under one class)."""
 
 _FLAGS = frozenset(
-    {"safe", "typed", "ignore_nulls", "coalesce", "nulls_excluded", "big_int", "casing_rule", "is_left", "_type"}
+    {
+        "safe",
+        "typed",
+        "ignore_nulls",
+        "coalesce",
+        "nulls_excluded",
+        "big_int",
+        "casing_rule",
+        "is_left",
+        "_type",
+        "bracket_notation",
+    }
 )
 """What sqlglot notes beside operands, and has the same meaning here whatever it says."""
 
@@ -83,6 +97,10 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 
+_UNITS = {
+    name.upper(): timedelta(**{f"{name}s": 1})
+    for name in ("day", "hour", "minute", "second", "millisecond", "microsecond")
+}
 _PARTS = {
     "YEAR": "YEAR", "QUARTER": "QUARTER", "MONTH": "MONTH", "DAY": "DAY", "DAYOFWEEK": "DAYOFWEEK", "DOW": "DAYOFWEEK",
     "HOUR": "HOUR", "MINUTE": "MINUTE",
@@ -159,6 +177,8 @@ class _Translation:
             return Node("FIELD", (self.node(tree.this),), tree.expression.name, at)
         if isinstance(tree, exp.Bracket) and len(tree.expressions) == 1 and not tree.args.get("safe"):
             return Node("ITEM", (self.node(tree.this), self.node(tree.expressions[0])), at=at)
+        if isinstance(tree, exp.Interval):
+            return self._interval(tree, at)
         if isinstance(tree, exp.Case):
             return self._case(tree, at)
         if isinstance(tree, exp.If):
@@ -172,6 +192,12 @@ class _Translation:
         if isinstance(tree, exp.TimestampTrunc) and self._words(tree) == "DATE_TRUNC":
             return Node("DATE_TRUNC", (self.node(tree.this),), str(tree.args["unit"].name).upper(), at)
         return None
+
+    def _interval(self, tree: Tree, at: int) -> Node | None:
+        number, unit = tree.name, str(tree.args.get("unit") or "").upper().removesuffix("S")
+        if unit not in _UNITS or not re.fullmatch(r"-?\d{1,9}", number) or not isinstance(tree.this, exp.Literal):
+            return None
+        return Node(LITERAL, value=_UNITS[unit] * int(number), at=at)
 
     def _trim(self, tree: Tree, at: int) -> Node | None:
         side, characters = str(tree.args.get("position") or "BOTH").upper(), tree.args.get("expression")

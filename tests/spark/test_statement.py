@@ -138,7 +138,9 @@ def test_what_users_of_ksqldb_type_gives_on_spark_what_a_script_gives(spark):
     rows = [(row["ts"], row["k"], (row["s"]["name"],), row["v"], row["w"]) for row in TYPED]
     df = spark.createDataFrame(rows, "ts long, k string, s struct<Name string>, v long, w string")
     (found,) = df.selectExpr("timestamp_seconds(ts) as ts", "k", "s", "v", "w").transform(query).collect()
-    theirs = {name: value for name, value in found.asDict(recursive=True).items() if name in pane.key | pane.values}
+    theirs = {
+        name: utc(value) for name, value in found.asDict(recursive=True).items() if name in pane.key | pane.values
+    }
     assert theirs == pane.key | pane.values
 
 

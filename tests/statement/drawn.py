@@ -40,7 +40,12 @@ OF_ONE = {
         ],
         *[("{} IN (1, NULL, 7)", BIGINT), ("{} NOT IN ('a', 'b')", TEXT), ("CAST({} AS BOOLEAN)", BIGINT)],
     ],
-    TIME: [("DATE_TRUNC('HOUR', {})", TIME), ("CAST({} AS TIMESTAMP)", DATE)],
+    TIME: [
+        ("DATE_TRUNC('HOUR', {})", TIME),
+        ("CAST({} AS TIMESTAMP)", DATE),
+        ("{} + INTERVAL 90 MINUTES", TIME),
+        ("INTERVAL '-2' DAY + {}", TIME),
+    ],
     DATE: [("CAST({} AS DATE)", TIME)],
 }
 OF_TWO = {
@@ -57,6 +62,7 @@ OF_TWO = {
         ),
         *[("{} IS DISTINCT FROM {}", of) for of in (BIGINT, TEXT, FLAG)],
         *[("{} IS NOT DISTINCT FROM {}", of) for of in (DOUBLE, TIME)],
+        ("{} - {} > INTERVAL 1 DAY", TIME),
         *[("{} BETWEEN {} AND 7", BIGINT), ("{} NOT BETWEEN {} AND 'b'", TEXT)],
     ],
     TIME: [("COALESCE({}, {})", TIME), ("GREATEST({}, {})", TIME)],

@@ -113,6 +113,7 @@ KSQLDB = """
            EARLIEST_BY_OFFSET(v, 2) AS e2, LATEST_BY_OFFSET(v, 2) AS l2, LATEST_BY_OFFSET(v, 2, false) AS l2n,
            TOPK(v, w, 2) AS top, TOPKDISTINCT(v, 2) AS tops, ATTR(w) AS w, ATTR(v) AS v, COUNT_DISTINCT(v) AS d,
            COLLECT_LIST(STRUCT(a := v, b := upper(w))) AS all, WINDOWEND - WINDOWSTART AS length, count(1) * windowend AS ends,
+           ARRAY[MAX(v), COUNT(*)][0] AS most, WINDOWEND + INTERVAL 1 SECOND AS after, COLLECT_SET(array[v, 1]) AS sets,
            STRUCT(n := COUNT(*), at := WINDOWSTART)->n AS n
     FROM rows WINDOW TUMBLING (SIZE 10 SECONDS) GROUP BY (k, s->name) EMIT FINAL;
 """
@@ -143,6 +144,9 @@ def test_what_users_of_ksqldb_type_is_taken():
         "all": [{"a": v, "b": "X"} for v in (None, 3, 5, 5, None)],
         "length": 10_000,
         "ends": 5 * 20_000,
+        "most": 5,
+        "after": datetime(1970, 1, 1, 0, 0, 21, tzinfo=UTC),
+        "sets": [[None, 1], [3, 1], [5, 1]],
         "n": 5,
     }
 

@@ -3,6 +3,9 @@
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pytest
 from hypothesis import example, given
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 import beamish as bm
 from beamish.accumulations import Count, Sum
 from beamish.testing import TestStream
+from tests.statement.drawn import expressions
 
 TUMBLING = "WINDOW TUMBLING (SIZE 5 MINUTES)"
 
@@ -110,6 +114,7 @@ REFUSED = {
     "SELECT k, COUNT(*) AS n FROM t WHERE k IS ^DISTINCT GROUP BY k": "cannot be read",
     "SELECT k, COUNT(*) AS n FROM t WHERE k = NOT ^GROUP BY k": "cannot be read",
     "SELECT k, COUNT(*) AS n FROM t WHERE k IS NULL ^IS NULL GROUP BY k": "does not continue it",
+    "SELECT k, MAX(transform(xs, x ^=> x + 1)) AS n FROM t GROUP BY k": "Spark writes it as x -> ",
     # emit
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT ^FINAL": "EMIT FINAL without WINDOW.*TUMBLING",
     "SELECT k, COUNT(*) AS n FROM t GROUP BY k EMIT ^OUTPUT": "expected CHANGES or FINAL",
@@ -267,6 +272,30 @@ def test_a_text_that_is_garbled_raises_sql_error_and_nothing_else(changes):
 def test_words_thrown_together_raise_sql_error_and_nothing_else(text):
     is_a_statement_or_sql_error(text)
     is_a_statement_or_sql_error(f"SELECT k, COUNT(*) AS n, {text} FROM t GROUP BY k")
+
+
+ODD = {
+    "b": "x",
+    "c": None,
+    "x": {"a": 1},
+    "y": [1, None],
+    "s": 7,
+    "r": True,
+    "n": date(2024, 1, 1),
+    "p": 1,
+    "q": "TRUE",
+    "t": 0.5,
+    "u": datetime(2024, 1, 1, tzinfo=UTC),
+    "d": Decimal("1.5"),
+    "m": {"a": {"b": [1]}},
+}
+
+
+@given(expressions(), expressions(), st.sampled_from(["MAX", "COLLECT_LIST", "ATTR", "COUNT"]))
+def test_expressions_over_values_of_other_types_raise_errors_of_beamish_and_nothing_else(group, value, aggregate):
+    query = sql(f"SELECT {group} AS g, {aggregate}({value}) AS v FROM t GROUP BY {group}")
+    with suppress(bm.BeamishError):
+        query.run(TestStream().add([{"ts": 1, **ODD}]))
 
 
 def is_a_statement_or_sql_error(text):

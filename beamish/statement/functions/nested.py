@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.statement.functions.types import RefusedError, known
+from beamish.statement.functions.types import RefusedError, common, known
 
 
 def field(values: pa.Array, name: str) -> pa.Array:
@@ -55,6 +55,14 @@ def _at(row: list[Any], at: int) -> Any:
     return row[at]
 
 
+def _array(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+    if not columns:
+        raise RefusedError("an empty ARRAY: in a script with an item or more")
+    items = common(columns)
+    rows = zip(*(column.to_pylist() for column in items), strict=True)
+    return pa.array([list(row) for row in rows], pa.list_(items[0].type))
+
+
 def _slice(columns: Sequence[pa.Array], n: Any) -> pa.Array:
     (lists,) = columns
     parts = [None if row is None else row[:n] if n > 0 else row[n:] for row in lists.to_pylist()]
@@ -85,6 +93,7 @@ def _struct(columns: Sequence[pa.Array], names: Any) -> pa.Array:
 
 
 FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
+    "ARRAY": _array,
     "FIELD": lambda columns, name: field(columns[0], name),
     "ITEM": _item,
     "SLICE": _slice,

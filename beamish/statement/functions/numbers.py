@@ -11,7 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beamish.statement.functions.types import RefusedError, as_decimal, as_double, common, each, is_exact, is_number
+from beamish.statement.functions.types import (
+    TIMESTAMP,
+    RefusedError,
+    as_decimal,
+    as_double,
+    common,
+    each,
+    is_exact,
+    is_number,
+)
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _EXACT = Context(prec=400)
@@ -26,8 +35,25 @@ def _numbers(name: str, columns: Sequence[pa.Array]) -> list[pa.Array]:
     return [pa.nulls(len(column), pa.float64()) if pa.types.is_null(column.type) else column for column in made]
 
 
+_TIMES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "+": (("t", "d"), ("d", "t"), ("d", "d")),
+    "-": (("t", "d"), ("t", "t"), ("d", "d")),
+    "*": (),
+}
+"""Timestamps and intervals (Arrow: durations) that are added and subtracted."""
+
+
+def _is_time(column: pa.Array) -> bool:
+    return bool(pa.types.is_duration(column.type) or column.type == TIMESTAMP)
+
+
 def _arithmetic(name: str, kernel: Callable[..., pa.Array]) -> Callable[[Sequence[pa.Array], Any], pa.Array]:
     def function(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+        if (
+            tuple("td"[pa.types.is_duration(column.type)] if _is_time(column) else "" for column in columns)
+            in _TIMES[name]
+        ):
+            return kernel(*columns)
         if any(pa.types.is_decimal128(column.type) for column in columns) and all(is_exact(c.type) for c in columns):
             return kernel(*map(as_decimal, columns))
         return kernel(*_numbers(name, columns))
