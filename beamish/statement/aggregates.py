@@ -43,7 +43,7 @@ class Columns(Protocol):
     def column(self, tree: Tree) -> str:
         """The name of the column of an expression."""
 
-    def struct(self, fields: Mapping[str, Tree], present: Tree | None) -> str:
+    def struct(self, of: str, fields: Mapping[str, Tree], present: Tree | None) -> str:
         """The name of a column of structs."""
 
 
@@ -223,7 +223,7 @@ def _edge(kind: type[First | Last]) -> Callable[[_Arguments], Accumulation | Agg
         end = n if first else -n
         if a.flag(2, otherwise=True):
             return of_one(a.name, Collect(a.column()), sql, lambda node: Node("SLICE", (node,), end))
-        held = a.columns.struct({"value": a.call.args[0]}, None)  # a list has no nulls of its own
+        held = a.columns.struct(a.call.name, {"value": a.call.args[0]}, None)  # a list has no nulls of its own
         values = f"transform({sql}, x -> x.value)"
         return of_one(a.name, Collect(held), values, lambda node: Node("VALUES", (Node("SLICE", (node,), end),)))
 
@@ -245,7 +245,7 @@ def _top(a: _Arguments) -> Accumulation:
     if len(trees) == 1:
         return TopN(n, a.column())
     names = ["sort_col", *(f"col{number}" for number in range(len(trees) - 1))]
-    return TopN(n, a.columns.struct(dict(zip(names, trees, strict=True)), trees[0]))
+    return TopN(n, a.columns.struct(a.call.name, dict(zip(names, trees, strict=True)), trees[0]))
 
 
 def _only(a: _Arguments) -> Aggregate:

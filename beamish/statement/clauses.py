@@ -135,6 +135,5 @@ FUNCTIONS: Mapping[str, str] = {
     "HISTOGRAM": "HISTOGRAM: no map of counts; add the value to GROUP BY and COUNT(*), or give it an accumulation: aggregates=",
     "CORRELATION": "CORRELATION: no accumulation of two columns; give one to bm.sql(..., aggregates=) over a struct of both",
     "SUM_LIST": "SUM_LIST: on Spark write SUM(aggregate(x, 0L, (a, b) -> a + b))",
-    "EXPLODE": "EXPLODE: a row gives one row here; explode the DataFrame in Spark first",
 }
 """Functions of ksqlDB that the rules of SQL here have not."""

@@ -143,8 +143,8 @@ class _Before:
         name = normal(self._text, span_of(tree), self._owners)
         return self._computed.setdefault(name, attrs.evolve(made, name=name)).name
 
-    def struct(self, fields: Mapping[str, Tree], present: Tree | None) -> str:
-        """The name of the column that holds a struct; null where an expression is, if one is given."""
+    def struct(self, of: str, fields: Mapping[str, Tree], present: Tree | None) -> str:
+        """The name of the column that holds an aggregate's struct; null where an expression is, if one is given."""
         made = {name: over_rows(self._text, tree, "", self._owners) for name, tree in fields.items()}
         sql = "named_struct(" + ", ".join(f"'{name}', {one.sql}" for name, one in made.items()) + ")"
         node = Node("STRUCT", tuple(one.node for one in made.values()), tuple(made))
@@ -154,7 +154,7 @@ class _Before:
             node = Node("CASE", (Node("IS", (needed.node, Node(LITERAL))), Node(LITERAL), node))
         (first, *_) = made.values()
         said = ", ".join(normal(self._text, span_of(tree), self._owners) for tree in fields.values())
-        name = f"STRUCT({said})" if present is None else f"SORT({said})"
+        name = f"{of} of ({said})"  # as no expression is called
         self._computed.setdefault(name, attrs.evolve(first, name=name, sql=sql, node=node, said=name))
         return name
 

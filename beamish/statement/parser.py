@@ -57,6 +57,10 @@ class ExpressionParser(Spark.Parser):  # type: ignore[misc,valid-type]
 
     COLUMN_OPERATORS: Mapping[Any, Any] = {**Spark.Parser.COLUMN_OPERATORS, TokenType.ARROW: None}  # a->b is a field
 
+    UNARY_PARSERS: Mapping[Any, Any] = {
+        token: parse for token, parse in Spark.Parser.UNARY_PARSERS.items() if token != TokenType.NOT
+    }
+
     def __init__(self, text: Text, aggregates: Collection[str]) -> None:
         super().__init__(dialect=SparkDialect())
         self._text, self._aggregates = text, aggregates

@@ -151,6 +151,14 @@ def test_what_users_of_ksqldb_type_is_taken():
     }
 
 
+def test_structs_of_aggregates_are_no_structs_of_the_user():
+    query = sql(
+        "SELECT k, LATEST_BY_OFFSET(v, 2, FALSE) AS l, COLLECT_LIST(STRUCT(v)) AS s, TOPK(v, v, 1) AS t FROM r GROUP BY k"
+    )
+    (pane,) = query.run(TestStream().add([{"ts": 1, "k": "a", "v": 7}]))
+    assert pane.values == {"l": [7], "s": [{"v": 7}], "t": [{"sort_col": 7, "col0": 7}]}
+
+
 def test_a_constant_may_make_the_group():
     (pane,) = sql("SELECT 1 AS k, COUNT(1) FROM t GROUP BY 1").run(TestStream().add([{"ts": 1}, {"ts": 2}]))
     assert (pane.key, pane.values) == ({"k": 1}, {"KSQL_COL_0": 2})

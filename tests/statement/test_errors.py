@@ -112,7 +112,7 @@ REFUSED = {
     "SELECT k, MAX(^t.*) AS n FROM t GROUP BY k": "name the columns",
     "SELECT k, COUNT(*) + ^* AS n FROM t GROUP BY k": "name the columns",
     "SELECT k, COUNT(*) AS n FROM t WHERE k IS ^DISTINCT GROUP BY k": "cannot be read",
-    "SELECT k, COUNT(*) AS n FROM t WHERE k = NOT ^GROUP BY k": "cannot be read",
+    "SELECT k, COUNT(*) AS n FROM t WHERE k = ^NOT GROUP BY k": "cannot be read",
     "SELECT k, COUNT(*) AS n FROM t WHERE k IS NULL ^IS NULL GROUP BY k": "does not continue it",
     "SELECT k, MAX(transform(xs, x ^=> x + 1)) AS n FROM t GROUP BY k": "Spark writes it as x -> ",
     # emit
