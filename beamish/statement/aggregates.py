@@ -31,7 +31,7 @@ from beamish.accumulations import (
 from beamish.accumulations.base.accumulation import Accumulation
 from beamish.errors import OptionError, SqlError
 from beamish.kernels.quoting import quoted
-from beamish.statement.nodes import COLUMN, FIRST_ITEM, LITERAL, Node
+from beamish.statement.nodes import COLUMN, LITERAL, Node
 from beamish.statement.normal import normal
 from beamish.statement.text import Text
 from beamish.statement.trees import Call, Tree, call_of, span_of
@@ -293,7 +293,7 @@ _TABLE: Mapping[str, tuple[int, int, Callable[[_Arguments], Accumulation | Aggre
     "MEDIAN": (1, 1, lambda a: Median(a.column())),
     "PERCENTILE": (
         2, 2,
-        lambda a: of_one(a.name, Quantiles(a.column(), (a.number(1),)), "get({}, 0)", lambda node: Node(COLUMN, value=(*node.value, FIRST_ITEM))),
+        lambda a: of_one(a.name, Quantiles(a.column(), (a.number(1),)), "get({}, 0)", lambda node: Node("GET", (node, Node(LITERAL, value=0)))),
     ),
     "TOPKDISTINCT": (2, 2, _top_distinct),
     "EARLIEST_BY_OFFSET": (1, 3, _edge(First)),

@@ -63,27 +63,9 @@ REFUSED: Mapping[str, str] = {
 """By sqlglot's type of the word."""
 
 _SERVER = "a command to a server: there is none here; bm.sql takes one SELECT or CREATE TABLE ... AS SELECT"
+_COMMANDS = "ALTER ASSERT DEFINE DESCRIBE DROP LIST PAUSE PRINT RESUME RUN SET SHOW TERMINATE UNDEFINE UNSET"
 STATEMENTS: Mapping[str, str] = {
-    **{
-        word: f"{word}: {_SERVER}"
-        for word in (
-            *(
-                "ALTER",
-                "ASSERT",
-                "DEFINE",
-                "DESCRIBE",
-                "DROP",
-                "LIST",
-                "PAUSE",
-                "PRINT",
-                "RESUME",
-                "RUN",
-                "SET",
-                "SHOW",
-            ),
-            *("TERMINATE", "UNDEFINE", "UNSET"),
-        )
-    },
+    **{word: f"{word}: {_SERVER}" for word in _COMMANDS.split()},
     "EXPLAIN": "EXPLAIN: a query explains itself: bm.sql('SELECT ...').explain()",
 }
 """Statements of ksqlDB, by their first word."""
@@ -99,31 +81,17 @@ CREATED: Mapping[str, str] = {
 }
 """After CREATE or the name of the table."""
 
-_BY_SPARK = "is set where the result is written: .apply(df).writeStream, or bm.sinks.kafka; leave it out"
+_OF_TOPICS = "PARTITIONS REPLICAS RETENTION_MS CLEANUP_POLICY"
+_READ = """
+    KAFKA_TOPIC FORMAT KEY_FORMAT VALUE_FORMAT KEY_DELIMITER VALUE_DELIMITER WRAP_SINGLE_VALUE KEY_SCHEMA_FULL_NAME VALUE_SCHEMA_FULL_NAME
+    KEY_SCHEMA_ID VALUE_SCHEMA_ID KEY_PROTOBUF_NULLABLE_REPRESENTATION VALUE_PROTOBUF_NULLABLE_REPRESENTATION VALUE_AVRO_SCHEMA_FULL_NAME
+"""
+_BY_SPARK = (
+    "a topic's property is set where the result is written: .apply(df).writeStream, or bm.sinks.kafka; leave it out"
+)
 PROPERTIES: Mapping[str, str | None] = {
-    **dict.fromkeys(
-        (
-            *(
-                "KAFKA_TOPIC",
-                "FORMAT",
-                "KEY_FORMAT",
-                "VALUE_FORMAT",
-                "KEY_DELIMITER",
-                "VALUE_DELIMITER",
-                "WRAP_SINGLE_VALUE",
-            ),
-            *("KEY_SCHEMA_FULL_NAME", "VALUE_SCHEMA_FULL_NAME", "KEY_SCHEMA_ID", "VALUE_SCHEMA_ID"),
-            *(
-                "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
-                "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
-                "VALUE_AVRO_SCHEMA_FULL_NAME",
-            ),
-        )
-    ),
-    **{
-        word: f"{word}: a topic's property {_BY_SPARK}"
-        for word in ("PARTITIONS", "REPLICAS", "RETENTION_MS", "CLEANUP_POLICY")
-    },
+    **dict.fromkeys(_READ.split()),
+    **{word: f"{word}: {_BY_SPARK}" for word in _OF_TOPICS.split()},
     "TIMESTAMP": "TIMESTAMP: the event time is an argument: bm.sql(..., event_time='ts')",
     "TIMESTAMP_FORMAT": "TIMESTAMP_FORMAT: the event time is a timestamp column: to_timestamp(...) in Spark first",
     "WINDOW_TYPE": "WINDOW_TYPE: write WINDOW after FROM",

@@ -19,7 +19,7 @@ from beamish.statement.functions import FUNCTIONS
 from beamish.statement.functions.comparisons import as_boolean
 from beamish.statement.functions.nested import field
 from beamish.statement.functions.types import RefusedError, common, known, literal
-from beamish.statement.nodes import COLUMN, FIRST_ITEM, LITERAL, UNKNOWN, Node
+from beamish.statement.nodes import COLUMN, LITERAL, UNKNOWN, Node
 from beamish.statement.text import Text
 
 
@@ -77,19 +77,11 @@ def _column(node: Node, rows: pa.Table, text: Text) -> pa.Array:
         raise text.error(node.at, f"there is no column {first!r}; the columns are {rows.column_names}")
     values = rows[found[0]].combine_chunks()
     for name in fields:
-        if name == FIRST_ITEM:
-            values = pa.nulls(len(values)) if pa.types.is_null(values.type) else _first_items(values)
-            continue
         try:
             values = field(values, name)
         except RefusedError as error:
             raise text.error(node.at, f"{'.'.join(node.value)}: {error}") from error
     return known(values)
-
-
-def _first_items(lists: pa.Array) -> pa.Array:
-    items = [value[0] if value else None for value in lists.to_pylist()]
-    return pa.array(items, lists.type.value_type)
 
 
 def _true(values: pa.Array) -> NDArray[np.bool_]:

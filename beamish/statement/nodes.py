@@ -11,8 +11,6 @@ UNKNOWN = "unknown"
 """What only Spark can compute; its value says what it is."""
 COLUMN = "column"
 """A column; its value is the path to it, a tuple of names."""
-FIRST_ITEM = "[0]"
-"""In a path: the first item of a list, null if it has none."""
 LITERAL = "literal"
 """A constant; its value is None, a bool, an int, a float, a Decimal, a timedelta or a text."""
 

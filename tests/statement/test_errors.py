@@ -1,6 +1,7 @@
 """What is refused: the line, a mark under the place, the rule and the way out (docs/sql.md#errors)."""
 
 import pickle
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import beamish as bm
 from beamish.accumulations import Count, Sum
+from beamish.statement.clauses import CREATED, FUNCTIONS, PROPERTIES, STATEMENTS
 from beamish.testing import TestStream
 from tests.statement.drawn import expressions
 
@@ -156,6 +158,20 @@ def test_what_is_wrong_is_marked_and_the_way_out_is_said(text):
     _, line, mark = str(raised.value).split("\n")
     assert line == f"    {said}"
     assert mark.index("^") == 4 + raised.value.column - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        *((f"{word} x", says) for word, says in STATEMENTS.items()),
+        *((f"CREATE {word} x", says) for word, says in CREATED.items()),
+        *((f"CREATE TABLE t WITH ({word} = 1) AS SELECT k", says) for word, says in PROPERTIES.items() if says),
+        *((f"SELECT k, {word}(v) AS n FROM t GROUP BY k", says) for word, says in FUNCTIONS.items()),
+    ],
+)
+def test_a_word_of_ksqldb_that_is_not_taken_has_its_own_reason(text, says):
+    with pytest.raises(bm.SqlError, match=re.escape(says)):
+        sql(text)
 
 
 def test_the_line_is_the_users():

@@ -27,7 +27,7 @@ def field(values: pa.Array, name: str) -> pa.Array:
     return known(pc.struct_field(values, found[0]))
 
 
-def _item(columns: Sequence[pa.Array], _: Any) -> pa.Array:
+def _item(columns: Sequence[pa.Array], lenient: Any) -> pa.Array:
     values, keys = columns
     type_ = values.type
     if pa.types.is_null(type_):
@@ -40,7 +40,7 @@ def _item(columns: Sequence[pa.Array], _: Any) -> pa.Array:
         found = [None if row is None else row.get(key) for row, key in _pairs(values, keys)]
         return known(pc.struct_field(values, names.pop()) if len(names) == 1 else pa.array(found))
     if pa.types.is_list(type_) and pa.types.is_integer(keys.type):
-        found = [None if row is None or at is None else _at(row, at) for row, at in _pairs(values, keys)]
+        found = [None if row is None or at is None else _at(row, at, lenient) for row, at in _pairs(values, keys)]
         return known(pa.array(found, type_.value_type))
     raise RefusedError(f"[{keys.type}] of {type_}: in a script an item of a list, a struct or a map")
 
@@ -49,8 +49,10 @@ def _pairs(values: pa.Array, keys: pa.Array) -> Any:
     return zip(values.to_pylist(), keys.to_pylist(), strict=True)
 
 
-def _at(row: list[Any], at: int) -> Any:
+def _at(row: list[Any], at: int, lenient: Any) -> Any:
     if not 0 <= at < len(row):
+        if lenient:
+            return None
         raise RefusedError(f"there is no item {at}, counted from 0, of {len(row)} (Spark: INVALID_ARRAY_INDEX)")
     return row[at]
 
@@ -96,6 +98,7 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[pa.Array], Any], pa.Array]] = {
     "ARRAY": _array,
     "FIELD": lambda columns, name: field(columns[0], name),
     "ITEM": _item,
+    "GET": lambda columns, _: _item(columns, lenient=True),
     "SLICE": _slice,
     "SORT_ARRAY": _sorted,
     "STRUCT": _struct,
