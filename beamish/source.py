@@ -9,12 +9,12 @@ import attrs
 import pyarrow as pa
 
 from beamish.contract.relation import Relation
+from beamish.contract.stand_ins import UnknownWindows
 from beamish.errors import PipelineError
 from beamish.forms import InputForm
 from beamish.kernels.formulas import Formula
 from beamish.kernels.reserved import NO_EVENT_TIME
 from beamish.watermarks import NoWatermark, Watermark
-from beamish.windows.option import WindowOption
 
 _T = TypeVar("_T")
 
@@ -138,21 +138,18 @@ class StoredPanes(Source):
 
     @property
     def relation(self) -> Relation:
-        return Relation(self.keys, window=UnknownWindows(), retracts=self.retracts, name=self.name)
+        return Relation(
+            self.keys,
+            window=UnknownWindows("those of the stage that gave them"),
+            retracts=self.retracts,
+            name=self.name,
+        )
 
     def untimed(self) -> StoredPanes:
         return self
 
     def without_retractions(self) -> StoredPanes:
         return attrs.evolve(self, retracts=False)
-
-
-@attrs.frozen
-class UnknownWindows(WindowOption):
-    """Windows that are known from panes alone."""
-
-    def describe(self) -> str:
-        return "those of the stage that gave them"
 
 
 def key_by_call(keys: tuple[Any, ...]) -> str:

@@ -14,7 +14,7 @@ import pytest
 import beamish as bm
 from beamish.accumulations import Collect, Count, Reduce, Sum
 from beamish.kernels.codec import encode
-from beamish.kinds.window.read_identity import option_of
+from beamish.kernels.spec import UnreadableError, read_spec
 from beamish.local import Variation, trace
 from beamish.testing import TestStream
 from beamish.triggers import AfterCount, AfterWatermark, Trigger
@@ -142,10 +142,15 @@ def test_stored_values_are_never_unpickled_even_with_a_checksum_that_is_right(au
      {"is": "AfterCount", "n": "__import__('os').getpid()"}, {"is": "AfterCount.__init__.__globals__"}],
 )  # fmt: skip
 def test_an_option_in_a_checkpoint_becomes_one_of_beamishs_or_nothing(audited, identity):
-    option_of({"is": "AfterCount", "n": 3}, Trigger)
+    assert read_spec({"is": "AfterCount", "n": 3}, Trigger) == AfterCount(3)
     found = []
-    assert listened(audited, lambda: found.append(option_of(identity, Trigger))) == []
-    assert found == [None]
+
+    def read():
+        with pytest.raises(UnreadableError):
+            found.append(read_spec(identity, Trigger))
+
+    assert listened(audited, read) == []
+    assert found == []
 
 
 def test_no_module_unpickles_or_evaluates(root):

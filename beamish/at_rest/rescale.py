@@ -124,7 +124,7 @@ def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     for note in operator.notes():
         noted = [about for part in parts if (about := note.read(part)) is not None]
         if noted:
-            note.write(whole, _notes_together(noted, note.identity))
+            note.write(whole, {**_notes_together(noted), **note.stage(noted[0])})
     for table in operator.tables():
         stored = [segments for part in parts if not (segments := SegmentStore(part, table.layout)).is_new]
         if stored:
@@ -132,14 +132,13 @@ def put_together(operator: Operator, parts: Sequence[DictStore]) -> DictStore:
     return whole
 
 
-def _notes_together(notes: Sequence[Mapping[str, Any]], identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of several shards merged; ``identity``: of the stage that continues."""
+def _notes_together(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The metadata of several shards merged."""
     dropped = Counter[str]()
     for note in notes:
         dropped.update(note["dropped"])
     return {
         **notes[0],
-        "identity": identity,
         "clocks": attrs.asdict(Clocks.furthest([Clocks.of(note["clocks"]) for note in notes])),
         "dropped": dict(dropped),
         # The next number must be new to each of them.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from beamish.contract.at_rest import Answer, Asked, AtRest, Keeps
 from beamish.contract.input_schemas import TAKES
 from beamish.contract.store import ABOUT, REPORTS, DictStore, Store
+from beamish.description import Description, InputDescription
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.stored_windows import SegmentFacts
 from beamish.kinds.window.windowings import (
@@ -32,29 +33,23 @@ def note_names() -> tuple[str, ...]:
 
 
 @attrs.frozen
-class InputFacts:
+class InputFacts(InputDescription):
     """An input of a stage.
 
     Attributes:
-        name: what the stage calls it; None: it is the only one.
-        stage: the number of the stage whose panes it is; None: a source's rows, or it is not known.
         watermark_us: its own watermark.
         latest_us: the latest event time of its rows that came; NO_WATERMARK_US: it is not known.
-        about: how its watermark moves (``description.py``); empty: it is not known.
     """
 
-    name: str | None
-    stage: int | None
-    watermark_us: int
-    latest_us: int
-    about: Mapping[str, Any]
+    watermark_us: int = NO_WATERMARK_US
+    latest_us: int = NO_WATERMARK_US
 
     @property
     def reaches_us(self) -> int:
         """How far its rows would take the watermark, if it were up to them alone; NO_WATERMARK_US: it is not known."""
-        if self.about.get("delay_us") is None or self.latest_us == NO_WATERMARK_US:
+        if self.delay_us is None or self.latest_us == NO_WATERMARK_US:
             return self.watermark_us
-        return max(self.watermark_us, self.latest_us - int(self.about["delay_us"]))
+        return max(self.watermark_us, self.latest_us - self.delay_us)
 
 
 @attrs.frozen(eq=False)
@@ -62,8 +57,7 @@ class StageFacts:
     """A stage.
 
     Attributes:
-        number, of: its number, from 1, and how many there are; 0: not known.
-        about: its description; empty: there is none.
+        about: its description.
         plans: of windows, by the name of the windowing, None for one without; empty: it is no stage of windows.
         inputs: what it takes.
         watermark_us, clock_us: how far it has come; clock 0: it needs none.
@@ -77,9 +71,7 @@ class StageFacts:
         unknown: what cannot be known, as sentences.
     """
 
-    number: int
-    of: int
-    about: Mapping[str, Any]
+    about: Description
     plans: Plans
     inputs: Sequence[InputFacts]
     watermark_us: int
@@ -143,10 +135,16 @@ def stage_facts(
     """
     notes = dict(sorted(notes.items()))  # the first is called in each batch with rows: it knows the pipeline that runs
     if about is None:
-        stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), None)
-        about = {} if stored is None else json.loads(stored)
+        stored = next((one for store in notes.values() if (one := store.get(ABOUT)) is not None), b"{}")
+        about = json.loads(stored)
+    description = Description.read(about)
     spark = [json.loads(one) for store in notes.values() if (one := store.get("spark")) is not None]
-    noted = noted_windowings(notes, about, None if known is None else known.answer(Asked(Keeps.WINDOWS)))
+    noted = noted_windowings(
+        notes,
+        None if known is None else known.answer(Asked(Keeps.WINDOWS)),
+        only_updated=description.only_updated,
+        keys=[one.keys for one in description.inputs],
+    )
     plans = {name: one.plan for name, one in noted.items() if one.plan is not None}
     first = next(iter(noted.values()))
     of_shards = [[one.abouts[shard] for one in noted.values() if shard in one.abouts] for shard in notes]
@@ -156,14 +154,12 @@ def stage_facts(
     for of_shard in of_shards:
         dropped.update(dropped_of_windowings(said["dropped"] for said in of_shard))
     clock_us = max((said["clocks"]["clock_us"] for said in abouts), default=0)
-    follows_query = _follows_query(notes, about, clock_us)
+    follows_query = _follows_query(notes, description, clock_us)
     query_us = query_us if follows_query else NO_WATERMARK_US
     return StageFacts(
-        number=about.get("stage", 0),
-        of=about.get("stages", 0),
-        about=about,
+        about=description,
         plans=plans,
-        inputs=_inputs(abouts, about, query_us, has_windows=bool(plans)),
+        inputs=_inputs(abouts, description, query_us),
         watermark_us=max([query_us, *(said["clocks"]["watermark_us"] for said in abouts)]),
         clock_us=clock_us,
         follows_query=follows_query,
@@ -173,7 +169,7 @@ def stage_facts(
         dropped=dict(sorted(dropped.items())),
         rows_out=sum(one.get("rows", 0) for one in spark) if spark else None,
         held=_held([held for said in first.abouts.values() if (held := said.get("held"))]),
-        unknown=list(_unknown(plans, about)),
+        unknown=list(_unknown(plans, is_described=bool(about))),
     )
 
 
@@ -182,18 +178,18 @@ def _held(held: Sequence[Mapping[str, Any]]) -> tuple[str, int] | None:
     return (held[0]["name"], sum(one["updates"] for one in held)) if held else None
 
 
-def _unknown(plans: Plans, about: Mapping[str, Any]) -> Iterator[str]:
+def _unknown(plans: Plans, *, is_described: bool) -> Iterator[str]:
     yield from dict.fromkeys(sentence for of in plans.values() for sentence in of.unknown)
-    if not about:
+    if not is_described:
         yield (
             "the checkpoint was written by a version of beamish that did not describe its stages: which stage takes which, how "
             "watermarks move and the lines of explain() are not known"
         )
 
 
-def _follows_query(notes: Mapping[int, Store], about: Mapping[str, Any], clock_us: int) -> bool:
+def _follows_query(notes: Mapping[int, Store], about: Description, clock_us: int) -> bool:
     """Whether a stage's watermark moves with the query's: tasks report none, and its policy does not follow the clock."""
-    follows_clock = any(one.get("lag_us") is not None for one in about.get("inputs", ())) if about else clock_us > 0
+    follows_clock = any(one.lag_us is not None for one in about.inputs) if about.inputs else clock_us > 0
     return not follows_clock and all(store.get(REPORTS) is None for store in notes.values())
 
 
@@ -206,17 +202,13 @@ def _json_notes(notes: Mapping[int, Store]) -> Iterator[Mapping[str, Any]]:
                 yield about
 
 
-def _inputs(
-    abouts: Sequence[Mapping[str, Any]], about: Mapping[str, Any], query_us: int, *, has_windows: bool
-) -> list[InputFacts]:
-    described = about.get("inputs", ())
-    identities = [one["identity"]["inputs"] for one in abouts if "inputs" in one.get("identity", ())]
-    names = [one["name"] for one in (identities[0] if has_windows and identities else described)]
+def _inputs(abouts: Sequence[Mapping[str, Any]], description: Description, query_us: int) -> list[InputFacts]:
+    specs = [one["spec"]["inputs"] for one in abouts if "spec" in one]
+    inputs = description.inputs or [InputDescription(one["name"]) for one in (specs[0] if specs else ())]
     each = []
-    for number, name in enumerate(names):
+    for number, about in enumerate(inputs):
         progress = [one["clocks"]["inputs"][number] for one in abouts if number < len(one["clocks"]["inputs"])]
-        more = described[number] if number < len(described) else {}
         watermark_us = max([query_us, *(one["watermark_us"] for one in progress)])
         latest_us = max((one.get("latest_us", NO_WATERMARK_US) for one in progress), default=NO_WATERMARK_US)
-        each.append(InputFacts(name, more.get("stage"), watermark_us, latest_us, more))
+        each.append(InputFacts(**attrs.asdict(about, recurse=False), watermark_us=watermark_us, latest_us=latest_us))
     return each

@@ -1,7 +1,7 @@
 """What differs between the pipeline that wrote a checkpoint and the one that is to go on from it.
 
 What is refused is what the engine refuses: each shard is opened on a copy of its notes, so this can say nothing that a run would not.
-What is carried over is told by the lines of ``explain()``, which the checkpoint holds of the pipeline that wrote it.
+What is carried over are the other options that differ between the specs of the stages, told in the lines of ``explain()``.
 """
 
 from __future__ import annotations
@@ -12,33 +12,56 @@ from typing import Any
 
 import attrs
 
+from beamish.contract.at_rest import Compared
 from beamish.contract.operator import Operator
 from beamish.contract.store import ABOUT, DictStore
-from beamish.description import descriptions
+from beamish.description import Description, InputDescription, descriptions
 from beamish.errors import StateError
 from beamish.flow import BoundFlow
+from beamish.kernels.identity import same_identity
+from beamish.kernels.spec import shown_spec
 
-MEANINGS = {
-    "rows": "holds from the next rows on; what was taken before stays as it is",
-    "where": "holds from the next rows on; what was taken before stays as it is",
-    "duplicates": "rows are known again from the next rows on",
-    "windows": "a windowing more begins with the next rows",
-    "watermark": "holds from the next batch on; the watermark does not go back",
-    "clock": "whether the query brings the clock to its shards",
-    "panes": "the trigger begins as new in every open window, and is shown the rows that are in no pane yet; closed windows stay closed",
-    "late": "holds from the next batch on, for windows that are there too",
-    "closing": "holds from the next batch on, for windows that are there too",
-    "retained": "holds from the next row of a key on; what fell out before does not come back",
-    "forgotten": "holds from the next move of the watermark on; where it was not said before, as if each key's latest row had come there",
-    "a pane holds": "holds from the next pane on",
-    "columns": "holds from the next pane on",
-    "having": "holds from the next pane on",
-    "dropped": "holds from the next batch on",
-    "held": "holds for what is held too",
-    "buffer": "holds from the next batch on",
-    "versions": "holds from the next batch on",
+_BATCH, _PANE, _ROWS = (f"holds from the next {what} on" for what in ("batch", "pane", "rows"))
+_WINDOWS, _ALREADY = f"{_BATCH}, for windows that are there too", f"{_ROWS}; what was taken before stays as it is"
+OPTIONS = {
+    "window": ("windows", "an added windowing starts with the next rows"),
+    "grace": ("panes", "holds for rows that have not come out"),
+    "trigger": (
+        "panes",
+        "the trigger begins as new in every open window, and is shown the rows that are in no pane yet; closed windows stay closed",
+    ),
+    "allowed_lateness": ("late", _WINDOWS),
+    "late_rows": ("late", _WINDOWS),
+    "history": ("late", _WINDOWS),
+    "on_time": ("closing", _WINDOWS),
+    "closing": ("closing", _WINDOWS),
+    "combiner": ("timestamp", _PANE),
+    "mode": ("a pane holds", _PANE),
+    "retract_merged": ("a pane holds", _PANE),
+    "only_updated": ("a pane holds", _PANE),
+    "derived": ("columns", _PANE),
+    "having": ("having", _PANE),
+    "with_dropped": ("dropped", _BATCH),
+    "on_error": ("dropped", _BATCH),
+    "deduplication": ("duplicates", "rows are known again from the next rows on"),
+    "retention": ("retained", "holds from the next row of a key on; what fell out before does not come back"),
+    "forget_after": (
+        "forgotten",
+        "holds from the next move of the watermark on; where it was not said before, as if each key's latest row had come there",
+    ),
+    "latest_only": ("versions", _BATCH),
+    "until": ("held", "holds for what is held too"),
+    "name": ("held", "holds for what is held too"),
+    "buffer": ("buffer", _BATCH),
+    "watermarks": ("watermark", f"{_BATCH}; the watermark does not go back"),
+    "event_time": ("rows", _ALREADY),
+    "where": ("where", _ALREADY),
 }
-"""What becomes of a stage whose line of this subject differs, where the state is not refused."""
+"""By option the line of explain in which it is told, and what becomes of a stage in which it differs and the state is not refused."""
+_ONE_BY_ONE = frozenset({"accumulations", "allow_data_loss"})
+"""Options that are told otherwise, or mean nothing for the state."""
+_OF_INPUTS = ("watermarks", "where", "event_time")
+"""What of an input is its own; the rest follows from the stages before."""
 _LINES_OF = {
     "window": ["windows"],
     "keys": ["rows"],
@@ -46,9 +69,8 @@ _LINES_OF = {
     "timestamp combiner": ["timestamp"],
     "conditions and computed columns": ["where", "columns", "having"],
     "deduplication": ["duplicates"],
-    "inputs": ["takes"],
 }
-"""The lines that say the same as a part of a stage's identity."""
+"""The lines that tell a part of a stage for which its state is refused."""
 
 
 @attrs.frozen
@@ -83,12 +105,12 @@ class StoredStage:
 
     Attributes:
         notes: per shard the entries of its store that say what the others hold.
-        about: its description (``description.py``); empty: it has none.
+        about: its description.
         shards: how many shards it has; None: none of them has state yet.
     """
 
     notes: Mapping[int, DictStore]
-    about: Mapping[str, Any]
+    about: Description
     shards: int | None
 
     @classmethod
@@ -96,7 +118,7 @@ class StoredStage:
         """From the notes of its shards."""
         own = [json.loads(stored) for _, store in sorted(notes.items()) if (stored := store.get("spark"))]
         said = [json.loads(stored) for _, store in sorted(notes.items()) if (stored := store.get(ABOUT))]
-        return cls(notes, said[0] if said else {}, own[0]["shards"] if own else None)
+        return cls(notes, Description.read(said[0] if said else {}), own[0]["shards"] if own else None)
 
 
 def changes_of(
@@ -114,7 +136,7 @@ def changes_of(
     if any(change.what in ("stages", "inputs") for change in of_query):
         return of_query  # there is no telling which stage is which
     flows = flow.flows
-    said = descriptions(flow)
+    said = [Description.read(about) for about in descriptions(flow)]
     of_stages = [
         change
         for number, (one, below) in enumerate(zip(stored, flows, strict=True), 1)
@@ -142,9 +164,9 @@ def _of_query(
     then, now = len(stored), len(flow.flows)
     if then != now:
         yield of_stages(then, now)
-    inputs = [_sources_in_words(one.about["inputs"]) for one in stored if one.about]
+    inputs = [_sources_in_words(one.about.inputs) for one in stored if one.about.inputs]
     known = then == now and len(inputs) == then
-    own = [_sources_in_words(said["inputs"]) for said in descriptions(flow)]
+    own = [_sources_in_words(Description.read(said).inputs) for said in descriptions(flow)]
     if known and inputs != own:
         yield Change(
             0,
@@ -180,26 +202,54 @@ def _of_query(
         )
 
 
-def _sources_in_words(inputs: Sequence[Mapping[str, Any]]) -> str:
+def _sources_in_words(inputs: Sequence[InputDescription]) -> str:
     """Which inputs of a stage are rows, and which are panes."""
-    return ", ".join(f"{one['name'] or 'rows'}" if one["stage"] is None else f"stage {one['stage']}" for one in inputs)
+    return ", ".join(one.name or "rows" if one.stage is None else f"stage {one.stage}" for one in inputs)
 
 
 def _joined(stages: Sequence[str]) -> str:
     return "; ".join(stages)
 
 
-def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Mapping[str, Any]) -> Iterator[Change]:
+def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Description) -> Iterator[Change]:
     changes = list(_of_state(number, stored.notes.values(), flow.operator))
     yield from changes
+    if any(change.what == "state" for change in changes):
+        return  # it may be of another stage
     said_already = [line for change in changes if change.refused for line in _LINES_OF.get(change.what, [])]
-    then_lines, now_lines = (dict(of.get("lines", ())) for of in (stored.about, now))
-    if not then_lines:
-        return
-    for what, means in MEANINGS.items():
-        then_said, now_said = (_words_of(what, lines.get(what, "")) for lines in (then_lines, now_lines))
-        if then_said != now_said and what not in said_already:
-            yield Change(number, what, then_said, now_said, refused=False, means=means)
+    now_lines = dict(flow.stage.describe(flow.operator.takes, flow.operator))
+    told = {one.what: one for one in _carried_over(stored.about, now, now_lines) if one.what not in said_already}
+    yield from (Change(number, **attrs.asdict(one)) for one in told.values())
+
+
+def _carried_over(then: Description, now: Description, now_lines: Mapping[str, str]) -> Iterator[Compared]:
+    """The options that differ, in the lines that tell them; those of a description of before by the lines alone."""
+    was, is_ = (_options(of) for of in (then, now))
+    differing = [name for name in {**was, **is_} if not same_identity(was.get(name), is_.get(name))]
+    for name in differing if then.spec else [(name,) for name in OPTIONS if then.lines]:
+        what, means = OPTIONS.get(name[-1], (name[-1], _BATCH))
+        said = [_words_of(what, lines.get(what, "")) for lines in (then.lines, now_lines)]
+        if then.spec and said[0] == said[1]:
+            said = [shown_spec(of.get(name)) for of in (was, is_)]
+        if said[0] != said[1]:
+            yield Compared(what, said[0], said[1], means)
+
+
+def _options(about: Description) -> dict[tuple[str, ...], Any]:
+    """The specs of the options of a stage and of its inputs, by name."""
+    of_inputs = {
+        (str(place), name): one.spec.get(name) for place, one in enumerate(about.inputs) for name in _OF_INPUTS
+    }
+    return of_inputs | {(name,): spec for name, spec in _leaves(about.spec) if name not in _ONE_BY_ONE}
+
+
+def _leaves(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The options in the spec of a stage: of a stage around a stage, and of what holds options, those in it."""
+    for name, own in spec.items():
+        if isinstance(own, dict) and "is" in own and name not in OPTIONS:
+            yield from _leaves(own)
+        elif name != "is":
+            yield name, own
 
 
 def _words_of(what: str, line: str) -> str:

@@ -293,7 +293,7 @@ _INPUTS: _Columns = {
     "of_stage": (_NUMBER, lambda _, one: one.stage),
     "watermark": (TIMESTAMP, lambda _, one: _time(one.watermark_us)),
     "latest": (TIMESTAMP, lambda _, one: _time(one.latest_us)),
-    "moves": (_TEXT, lambda _, one: one.about.get("watermark")),
+    "moves": (_TEXT, lambda _, one: one.moves),
 }
 _SHARDS: _Columns = {
     "stage": (_NUMBER, lambda number, _, __: number),

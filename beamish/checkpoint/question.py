@@ -75,7 +75,7 @@ def read_question(stage: StageFacts, call: str, key: Any, window: Any) -> Questi
     plan = stage.plan
     if plan is None:
         raise PipelineError(
-            f"{call}(): stage {stage.number} has no windows, so none of its waits; ask another: stage=1"
+            f"{call}(): stage {stage.about.number} has no windows, so none of its waits; ask another: stage=1"
         )
     wanted = read_key(call, key, stage.key_schema)
     if window is None:

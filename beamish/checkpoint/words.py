@@ -14,7 +14,7 @@ from beamish.checkpoint.question import Question, bounds_in_words
 from beamish.durations import span_in_words
 from beamish.instants import END_OF_TIME_US, EPOCH, instant_in_words
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import windows_at
+from beamish.kinds.window.read_plan import windows_at
 from beamish.watermarks import NO_WATERMARK_US
 from beamish.windows.windowings import WINDOWING
 
@@ -72,7 +72,9 @@ def why(
         paragraphs = [" ".join([*each, *_dropped(stage), *_how_far(stage, None, query)])]
     if len(meant) > MOST_WINDOWS:
         paragraphs.append(f"And {len(meant) - MOST_WINDOWS} windows more; say which: why(key=..., window=...).")
-    unknown = [f"Not known: {sentence}." for sentence in stage.unknown if stage.about or "describe" not in sentence]
+    unknown = [
+        f"Not known: {sentence}." for sentence in stage.unknown if stage.about.number or "describe" not in sentence
+    ]
     return "\n\n".join([*paragraphs, *unknown])
 
 
@@ -162,8 +164,8 @@ def _how_far(stage: StageFacts, end: int | None, query: QueryFacts | None) -> It
     elif query is None:
         of_stage = any(one.stage for one in stage.inputs)
         yield "It is that of the stage before." if of_stage else "A script moves it where it says so."
-    elif len(stage.inputs) == 1 and "watermark" in stage.inputs[0].about:
-        yield f"It is {stage.inputs[0].about['watermark']}."
+    elif len(stage.inputs) == 1 and stage.inputs[0].moves is not None:
+        yield f"It is {stage.inputs[0].moves}."
     elif len(stage.inputs) == 1 and stage.inputs[0].stage is not None:
         yield f"It is that of stage {stage.inputs[0].stage}."
     if query is not None and stage.follows_query and query.next_watermark_us > stage.watermark_us:
@@ -191,8 +193,8 @@ def held_back_by(stage: StageFacts) -> str:
     if NO_WATERMARK_US not in (least.latest_us, greatest.latest_us) and least.latest_us < greatest.latest_us:
         behind = span_in_words(greatest.latest_us - least.latest_us)
         words += f"the latest of its rows is of {instant_in_words(least.latest_us)}, {behind} behind that of {_name(greatest)}"
-        delay_us = least.about.get("delay_us")
-        return words + (f", and its watermark is {span_in_words(int(delay_us))} behind its rows." if delay_us else ".")
+        delay_us = least.delay_us
+        return words + (f", and its watermark is {span_in_words(delay_us)} behind its rows." if delay_us else ".")
     return (
         words
         + f"its own watermark is {_watermark(least.reaches_us)}, that of {_name(greatest)} is {_watermark(greatest.reaches_us)}."
@@ -201,12 +203,12 @@ def held_back_by(stage: StageFacts) -> str:
 
 def _after_it_fired(stage: StageFacts) -> Iterator[str]:
     """What may still be between a firing and a reader."""
-    lines = dict(stage.about.get("lines", ()))
+    lines = stage.about.lines
     if "having" in lines:
         yield f"Of its panes {lines['having']}."
-    if stage.about.get("suppress") is not None:
+    if stage.about.suppress is not None:
         held = f"; it holds {_count(stage.held[1], 'update')} now" if stage.held else ""
-        yield f"What fires is held back by the suppress {stage.about['suppress']!r} before it comes out{held}: see state(...).held()."
+        yield f"What fires is held back by the suppress {stage.about.suppress!r} before it comes out{held}: see state(...).held()."
 
 
 def _dropped(stage: StageFacts) -> Iterator[str]:
@@ -246,7 +248,7 @@ def summary(
 
 def stage_lines(stage: StageFacts, size: int, next_windows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """A stage: subjects and words."""
-    lines, plan = dict(stage.about.get("lines", ())), stage.plan
+    lines, plan = stage.about.lines, stage.plan
     for subject in ("rows", "windows"):
         if subject in lines:
             yield subject, lines[subject]

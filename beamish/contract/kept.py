@@ -31,7 +31,7 @@ class Layout:
         later: defaults of index columns that earlier versions did not write.
         has_metadata: whether the index is written even without segments, for its metadata.
         in_row_order: whether segments are indexed in the order of their first rows in memory, not by number.
-        check: raises StateError if the metadata of an index has another format.
+        read: gives the metadata of an index as this version has it; raises StateError if it cannot read the format.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Layout:
     later: Mapping[str, int] = {}
     has_metadata: bool = False
     in_row_order: bool = False
-    check: Callable[[Mapping[str, Any]], None] = lambda _: None
+    read: Callable[[dict[str, Any]], dict[str, Any]] = lambda about: about
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -96,10 +96,10 @@ class KeyedTable:
 
 @attrs.frozen(eq=False)
 class Note:
-    """The metadata of a shard, as JSON, with at least ``identity``, ``clocks`` and ``dropped``.
+    """The metadata of a shard, as JSON, with at least ``clocks`` and ``dropped``.
 
     Attributes:
-        identity: the identity of the stage, as it is written.
+        stage: what it says of the stage, given what it said.
         entries: names of the other entries written with it.
         read: returns the metadata in a store; None: absent.
         write: writes it.
@@ -107,7 +107,7 @@ class Note:
         holds: the name of the stage's suppress; None: it has none.
     """
 
-    identity: Mapping[str, Any]
+    stage: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     entries: frozenset[str]
     read: Callable[[Store], dict[str, Any] | None]
     write: Callable[[Store, Mapping[str, Any]], None]

@@ -178,10 +178,6 @@ class Stage(Protocol):
 
     # What its shards keep, to look at (contract/at_rest.py)
 
-    def described(self) -> Mapping[str, Any]:
-        """What is kept of it with the state beside its lines in explain (``description.py``), in terms of JSON."""
-        return {}
-
     def keeps(self, takes: Sequence[Relation]) -> Mapping[Keeps, str | None]:
         """What ``state()`` can show of it, and by which name it is asked for where there are several."""
         return {}

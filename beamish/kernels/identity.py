@@ -126,13 +126,33 @@ def _object_identity(value: Any, inner: Identify) -> Any:
     elif _has_own_repr(kind):
         return _ADDRESS.sub("", repr(value))
     else:
-        return {"is": kind.__qualname__, **{name: inner(own) for name, own in _attributes(value).items()}}
-    result: dict[str, Any] = {"is": kind.__qualname__}
+        return {"is": _name(kind), **{name: inner(own) for name, own in _attributes(value).items()}}
+    result: dict[str, Any] = {"is": _name(kind)}
     for name, own, default in fields:
         mine = inner(own)
         if default is attrs.NOTHING or not same_identity(inner(default), mine):
             result[name] = mine
     return result
+
+
+def _name(kind: Any) -> str:
+    """The name of a class; of a user's own that is called as one of beamish's, with its module."""
+    ours = (one for base in kind.__mro__ for one in family(base))
+    clashes = not is_ours(kind) and any(one.__qualname__ == kind.__qualname__ for one in ours)
+    return f"{kind.__module__}.{kind.__qualname__}" if clashes else kind.__qualname__
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is beamish's."""
+    return kind.__module__.startswith("beamish.")
+
+
+def family(kind: Any) -> Iterator[Any]:
+    """A class and its subclasses, as far as they are beamish's."""
+    if is_ours(kind):
+        yield kind
+        for below in kind.__subclasses__():
+            yield from family(below)
 
 
 def _has_own_repr(kind: type) -> bool:

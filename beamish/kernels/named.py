@@ -12,3 +12,11 @@ class Named(dict[str, T]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
+
+
+class InOrder(Named[T]):
+    """The same, whose order a checkpoint keeps."""
+
+    def identity(self) -> tuple[tuple[str, T], ...]:
+        """What a checkpoint holds of it."""
+        return tuple(self.items())

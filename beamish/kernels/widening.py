@@ -23,12 +23,8 @@ def widens(then: str, now: str) -> bool:
     return both[0][2] == both[1][2] and int(both[0][1]) < int(both[1][1])
 
 
-def same_or_wider(then: Sequence[str], now: Sequence[str], mark: str) -> bool:
-    """Whether columns are the same, but for types that hold all that they held; each is its name, the mark and its type."""
-    return len(then) == len(now) and all(_is_as_wide(*both, mark) for both in zip(then, now, strict=True))
-
-
-def _is_as_wide(then: str, now: str, mark: str) -> bool:
-    # A name may hold the mark too.
-    types = (at.end() for at in re.finditer(re.escape(mark), now))
-    return then == now or any(then[:at] == now[:at] and widens(then[at:], now[at:]) for at in types)
+def same_or_wider(then: Sequence[Sequence[str]], now: Sequence[Sequence[str]]) -> bool:
+    """Whether columns are the same, but for types that hold all that they held; each is its name and its type."""
+    return len(then) == len(now) and all(
+        was[0] == is_[0] and (was[1] == is_[1] or widens(was[1], is_[1])) for was, is_ in zip(then, now, strict=True)
+    )

@@ -12,7 +12,9 @@ from beamish.errors import StateError
 from beamish.kernels.identity import same_identity
 from beamish.tables.stored_tables import WINDOWINGS
 
-FORMAT = 3
+FORMAT = 4
+_OLDER = 3
+"""The earlier format that this version reads (older.py)."""
 NOTE_FORMAT = 1
 """Of the notes of kinds other than windows."""
 
@@ -43,7 +45,7 @@ def check_format(stored: int) -> None:
     Raises:
         StateError: it cannot.
     """
-    if stored != FORMAT:
+    if stored not in (_OLDER, FORMAT):
         raise StateError(
             f"the checkpoint has state format {stored}, this version of beamish writes {FORMAT}: start from a new "
             "checkpoint, or use the version that wrote it"
@@ -158,4 +160,6 @@ def entry_note(entry: str, identity: Mapping[str, Any], check: Callable[..., obj
         store.put(entry, json.dumps(about).encode())
 
     stays = {what: value for what, value in identity.items() if what != "shards"}
-    return Note(identity, frozenset([entry]), read, write, lambda store: check(store, identity=stays))
+    return Note(
+        lambda _: {"identity": identity}, frozenset([entry]), read, write, lambda store: check(store, identity=stays)
+    )

@@ -49,8 +49,7 @@ class SegmentStore:
         if self._stored is not None:
             table = table_of(layout.entry(INDEX), self._stored)
             with naming_entry(layout.entry(INDEX)):
-                self.about = json.loads(table.schema.metadata[b"beamish"])
-                layout.check(self.about)
+                self.about = layout.read(json.loads(table.schema.metadata[b"beamish"]))
                 for column, value in layout.later.items():
                     if column not in table.schema.names:
                         table = table.append_column(column, pa.array(np.full(table.num_rows, value)))

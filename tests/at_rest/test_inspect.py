@@ -180,7 +180,7 @@ def test_the_input_that_holds_the_watermark_back_is_named():
 def test_the_next_batch_and_what_holds_a_pane_back_after_it_fired():
     held = COUNTS.suppress(bm.UntilWindowCloses(), name="final")
     ((bound, stores),) = stages_after(held.flow.completed, SCRIPT.events)
-    facts = stage_facts(dict(enumerate(stores)), {"suppress": "final", "inputs": []}, bound.operator)
+    facts = stage_facts(dict(enumerate(stores)), descriptions(bound)[0], bound.operator)
     windows = rows_of(facts.asked(EVERY).read(stores[0]))
     question = read_question_of(facts, "a")
     said = why(facts, question, windows, QueryFacts(7, 0, 90_000_000, is_last=True))
@@ -290,5 +290,5 @@ def test_every_kind_of_stage_says_where_it_stands(name):
         said = dict(stage_lines(facts, 0, ()))
         assert said["watermark"].startswith("at 1970-01-01 00:00:") or facts.inputs
         assert "shards" in said["state"]
-        assert [one.name for one in facts.inputs] == [one["name"] for one in about["inputs"]]
+        assert [one.name for one in facts.inputs] == [one["spec"].get("name") for one in about["inputs"]]
         assert "describe" not in " ".join(facts.unknown)

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from beamish.contract.store import DictStore
+from beamish.kernels.ipc import from_bytes
 from beamish.local import Variation, run
 from beamish.tables.notes import FORMAT
+from beamish.tables.older import upgraded
+from beamish.triggers import Always
 from tests.agreement import differences
 from tests.checkpoints.cases import CASES
 
@@ -22,16 +26,38 @@ class Resumed:
 
     def __init__(self, stores):
         self.stores = stores
+        self.opened = []
 
     def resume(self, operator):
         opened = operator.open
 
         def opening(store):
-            store.update({name: b64decode(value) for name, value in self.stores.pop(0).items()})
+            store.update(of_text(self.stores.pop(0)))
+            self.opened.append(store)
             return opened(store)
 
         operator.open = opening
         return operator
+
+
+def of_text(store):
+    return DictStore({name: b64decode(value) for name, value in store.items()})
+
+
+def notes_of(store):
+    """The metadata of windows, by the entry of the index that it is in."""
+    entries = [name for name in store if name == "index" or (name.endswith("/index") and name.count("/") == 1)]
+    tables = {name: from_bytes(store[name]) for name in entries}
+    abouts = {name: json.loads(table.schema.metadata[b"beamish"]) for name, table in tables.items()}
+    return {name: about for name, about in abouts.items() if "clocks" in about}
+
+
+OLDER = [
+    path
+    for path in FILES
+    if path.parent.name == "format3" and any(map(notes_of, map(of_text, json.loads(path.read_text("utf-8")))))
+]
+"""Those of stages with windows."""
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
@@ -44,6 +70,37 @@ def test_a_kept_checkpoint_goes_on_as_if_it_had_never_stopped(path):
     assert went_on
     found = differences(went_on, whole, case.pipeline)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: path.stem)
+def test_a_shard_of_format_3_keeps_its_entry_until_something_changes(path):
+    case, stored = CASES[path.stem], json.loads(path.read_text("utf-8"))
+    then = [notes_of(of_text(store)) for store in stored]
+    resumed = Resumed(stored)
+    run(case.pipeline.flow, case.after.events, Variation(shards=2, adapt=resumed.resume))
+    now = [notes_of(store) for store in resumed.opened]
+    for was, is_ in zip(then, now, strict=True):
+        for entry, about in was.items():
+            for name in ("format", "identity", "changeable"):
+                assert is_[entry][name] == about[name]
+
+
+def test_another_trigger_writes_the_format_of_this_version():
+    case = CASES["fixed"]
+    resumed = Resumed(json.loads((FOLDER / "format3" / "fixed.json").read_text("utf-8")))
+    run(case.pipeline.trigger(Always()).flow, case.after.events, Variation(shards=2, adapt=resumed.resume))
+    for store in resumed.opened:
+        (about,) = notes_of(store).values()
+        assert about["format"] == FORMAT
+        assert not about.keys() & {"identity", "changeable", "older"}
+
+
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: path.stem)
+def test_what_format_3_says_of_a_stage_is_the_spec_that_this_version_writes(path):
+    then, now = (json.loads((FOLDER / name / path.name).read_text("utf-8")) for name in ("format3", f"format{FORMAT}"))
+    for was, is_ in zip(map(of_text, then), map(of_text, now), strict=True):
+        for (entry, older), about in zip(notes_of(was).items(), notes_of(is_).values(), strict=True):
+            assert upgraded(older)["spec"] == about["spec"], entry
 
 
 def test_every_case_is_kept_in_the_format_of_this_version():

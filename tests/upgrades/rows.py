@@ -652,7 +652,7 @@ def _tables() -> Iterator[Row]:
     part = "deduplication without windows"
     once = bm.Pipeline().event_time("ts", BOUND).key_by("k")
     yield refused(part, "`within`", once.deduplicate("v", within="90 seconds"), "state", "within", then=ONCE)
-    yield refused(part, "its columns", once.deduplicate("v", "w", within="60 seconds"), "state", "w int64", then=ONCE)
+    yield refused(part, "its columns", once.deduplicate("v", "w", within="60 seconds"), "state", "w: int64", then=ONCE)
 
 
 def _clock() -> Iterator[Row]:
@@ -729,7 +729,7 @@ def _merges() -> Iterator[Row]:
             "`keep_for` of a join",
             {"once": True, "keep_for": {"left": 5}},
             {"once": True, "keep_for": {"left": 9}},
-            "9000000",
+            "'9 seconds'",
         ),
         ("`keep_for` removed", {"once": True, "keep_for": {"left": 5}}, {"once": True}, "once=True"),
     ):

@@ -7,7 +7,9 @@ import pytest
 import beamish as bm
 from beamish.checkpoint.comparison import StoredStage, changes_of
 from beamish.contract.store import DictStore
+from beamish.description import descriptions
 from beamish.script.tables import script_rows
+from tests.upgrades import carried as carrying
 from tests.upgrades.carried import carried, differences_after, in_two_runs, line
 from tests.upgrades.rows import PLAIN, ROWS
 from tests.upgrades.table import OF_SPARK, table
@@ -26,6 +28,43 @@ def test_what_may_change_goes_on(row):
     assert not [one for one in found if one.refused]
     assert bool(found) is (row.then.flow != row.now.flow or row.types[0] != row.types[1])
     assert all(one.means and one.then != one.now for one in found)
+
+
+def described_in_lines(flow):
+    """The descriptions that state of format 3 has."""
+    for about, one in zip(descriptions(flow), flow.flows, strict=True):
+        inputs = [
+            {
+                "name": relation.name,
+                "stage": of["stage"],
+                "keys": list(relation.keys),
+                "delay_us": 0,
+                "idle_us": None,
+                "lag_us": None,
+            }
+            for of, relation in zip(about["inputs"], one.operator.takes, strict=True)
+        ]
+        lines = [list(line) for line in one.stage.describe(one.operator.takes, one.operator)]
+        numbers = {"stage": about["stage"], "stages": about["stages"]}
+        yield {
+            "version": 1,
+            **numbers,
+            "lines": lines,
+            "inputs": inputs,
+            "own": [],
+            "only_updated": False,
+            "suppress": None,
+        }
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.change.partition(": ")[0])
+def test_a_description_in_lines_tells_the_same_changes(row, monkeypatch):
+    of_row = row.then, row.now, row.script, row.first, row.types, row.shards
+    now = {(one.stage, one.what, one.then, one.now, one.refused) for one in differences_after(*of_row)}
+    monkeypatch.setattr(carrying, "descriptions", described_in_lines)
+    then = {(one.stage, one.what, one.then, one.now, one.refused) for one in differences_after(*of_row)}
+    assert now <= then
+    assert not {one for one in then - now if one[-1]}
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.change.partition(": ")[0])

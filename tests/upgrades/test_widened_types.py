@@ -16,9 +16,9 @@ from beamish.contract.input_schemas import TAKES, note_takes, widest
 from beamish.contract.relation import Relation
 from beamish.contract.store import DictStore
 from beamish.kernels.widening import same_or_wider, widens
-from beamish.kinds.window.compatibility import _columns_in
 from beamish.script.events import as_step
 from beamish.script.tables import script_rows
+from beamish.tables.older import _column, _texts
 from beamish.testing import TestStream
 from tests.upgrades.carried import Run, carried, line
 from tests.upgrades.rows import BARE, PLAIN, rows_of
@@ -177,21 +177,22 @@ def test_which_types_are_wider():
         ("float", "double"),
     ):
         assert not widens(then, now)
-    assert same_or_wider(["a: int8", "b: string"], ["a: int16", "b: string"], ": ")
-    assert not same_or_wider(["a: int8"], ["b: int16"], ": ")
-    assert not same_or_wider(["a: int8"], ["a: int16", "b: int8"], ": ")
-    assert same_or_wider(["user id int8"], ["user id int16"], " ")
-    assert not same_or_wider(["user id int8"], ["user no int16"], " ")
+    assert same_or_wider([["a", "int8"], ["b", "string"]], [["a", "int16"], ["b", "string"]])
+    assert not same_or_wider([["a", "int8"]], [["b", "int16"]])
+    assert not same_or_wider([["a", "int8"]], [["a", "int16"], ["b", "int8"]])
+    assert same_or_wider([[None, "int8"]], [[None, "int16"]])
 
 
 def test_columns_are_told_apart_also_beside_types_with_commas():
-    assert _columns_in("a int64, s struct<x: int8, y: int8>, t timestamp[us, tz=UTC], d decimal128(10, 2)") == [
-        "a int64",
-        "s struct<x: int8, y: int8>",
-        "t timestamp[us, tz=UTC]",
-        "d decimal128(10, 2)",
+    text = "user id int64, s struct<x: int8, y: int8>, t timestamp[us, tz=UTC], d decimal128(10, 2)"
+    assert [_column(one, " ") for one in _texts(f"deduplicate(...) of {text}")] == [
+        ["user id", "int64"],
+        ["s", "struct<x: int8, y: int8>"],
+        ["t", "timestamp[us, tz=UTC]"],
+        ["d", "decimal128(10, 2)"],
     ]
-    assert _columns_in("a int64") == ["a int64"]
+    assert _column("a: b: list<item: int8>", ": ") == ["a: b", "list<item: int8>"]
+    assert _column("struct<ts: int64, s: string>", " ") == [None, "struct<ts: int64, s: string>"]
 
 
 def test_of_what_shards_noted_the_widest_columns_count_and_those_that_came_later():

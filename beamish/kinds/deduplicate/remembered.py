@@ -25,7 +25,6 @@ from beamish.instants import END_OF_TIME_US
 from beamish.kernels.arrays import Flags, Ints
 from beamish.kernels.buffers import cast_table
 from beamish.kernels.codes import factorize_rows, hash_rows, normalise
-from beamish.kernels.widening import same_or_wider
 from beamish.tables.records import Records
 from beamish.tables.segment_store import SegmentStore
 from beamish.tables.segmented_records import SegmentedRecords, record_table
@@ -104,20 +103,13 @@ class RememberedIds(SegmentedRecords[Ids]):
         policy: how they are cut into segments.
 
     Raises:
-        StateError: the index cannot be read, or the ids are of other columns.
+        StateError: the index cannot be read.
     """
 
     def __init__(self, schema: pa.Schema, within_us: int, store: Store, policy: SpanPolicy = DEFAULT_POLICY) -> None:
-        self._of = [f"{field.name} {field.type}" for field in schema]
         self._schema = _cells_of(schema)
         self._within_us = within_us
         self._hashed = _HashedSegments(store, LAYOUT)
-        then = self._hashed.about.get("of", self._of)
-        if not same_or_wider(then, self._of, " "):
-            raise StateError(
-                f"the checkpoint remembers rows by {', '.join(then)}, the pipeline now by {', '.join(self._of)}: keep the old one, or "
-                "start from a new checkpoint"
-            )
         super().__init__(self._hashed, Ids.none(self._schema))
         self._spans = Spans.of(policy, self.segments.about.get("spans"))
 
@@ -173,7 +165,7 @@ class RememberedIds(SegmentedRecords[Ids]):
         self.drop(self.segments.index["until_us"] <= watermark_us)
         new = self.is_new
         self._spans.adapt(self.records["until_us"][new], self.segments.index["segment"], self.segments.index["rows"])
-        self.segments.about = {"spans": self._spans.about, "of": self._of}
+        self.segments.about = {**self.segments.about, "spans": self._spans.about}
         self.write_back(
             lambda ids: self._spans.number(ids["until_us"]),
             lambda ids: ids["until_us"] > watermark_us,

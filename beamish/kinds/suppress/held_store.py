@@ -43,12 +43,13 @@ def entry_name(suppress: str, name: str) -> str:
 def layout_of(suppress: str) -> Layout:
     """The layout of a suppress's slots in the store of its stage."""
 
-    def check(about: Mapping[str, Any]) -> None:
+    def read(about: dict[str, Any]) -> dict[str, Any]:
         if about["format"] != FORMAT:
             raise StateError(
                 f"the checkpoint holds updates of suppress {suppress!r} in format {about['format']}, this version of beamish "
                 f"writes {FORMAT}: start from a new checkpoint, or use the version that wrote it"
             )
+        return about
 
     columns = ("bytes", "since_us", "since_clock_us", "end_us", "lasts")
     return Layout(
@@ -57,7 +58,7 @@ def layout_of(suppress: str) -> Layout:
         rows="slots",
         companion=("t", "takes_back"),
         has_metadata=True,
-        check=check,
+        read=read,
     )
 
 

@@ -101,10 +101,6 @@ class Suppressed(Stage):
     def core(self) -> Stage:
         return self.of
 
-    def described(self) -> Mapping[str, Any]:
-        of = self.of.described()
-        return {**of, "suppress": self.suppress.name} if of else of
-
     @property
     def counts_rows(self) -> bool:
         return self.of.counts_rows

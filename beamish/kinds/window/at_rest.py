@@ -40,12 +40,12 @@ from beamish.kernels.buffers import cast, pick, plain
 from beamish.kernels.codec import decode
 from beamish.kernels.codes import factorize_values
 from beamish.kernels.groups import Groups
-from beamish.kernels.identity import same_identity
 from beamish.kernels.order import ranks, sort_keys, sort_order
 from beamish.kinds.window.binding import BoundAccumulation
 from beamish.kinds.window.firing import extract
+from beamish.kinds.window.note import Changed
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.read_plan import ReadPlan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.kinds.window.stored_windows import read_windows
 from beamish.kinds.window.trigger_tree import Columns, TriggerNow, TriggerState, trigger_columns
@@ -151,7 +151,7 @@ class Windows(_OfWindows):
 
     def read(self, store: Store) -> pa.Table:
         plan, about, trigger = self.plan, SegmentStore(store, LAYOUT).about, self.of_plan.trigger
-        is_new = bool(about) and not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"])
+        is_new = bool(about) and Changed.since(about, plan).trigger
         asked = None if self.clocks is None or is_new else trigger
         stored = self._read(store, () if asked is None else dict(trigger_columns(asked)))
         if not stored.num_rows:

@@ -71,11 +71,11 @@ class BoundAccumulation:
         ]
 
     @property
-    def reads(self) -> list[str]:
-        """Its input columns and their types, or the type of the row, in words."""
+    def reads(self) -> list[list[str | None]]:
+        """Its input columns as pairs of name and type; of one that reads whole rows the type of these, and no name."""
         if self.accumulation.inputs is None:
-            return [str(self.types[0])]
-        return [f"{name} {type_}" for name, type_ in zip(self.columns, self.types, strict=True)]
+            return [[None, str(self.types[0])]]
+        return [[name, str(type_)] for name, type_ in zip(self.columns, self.types, strict=True)]
 
     def state_in(self, slices: pa.Table) -> list[pa.Array]:
         """Its state's columns in a table of slices (kinds/window/packing.py)."""

@@ -1,182 +1,153 @@
-"""Which stored state a pipeline can go on from."""
+"""Which stored state a pipeline can continue from: the differences between two specs of a stage (``spec.py``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import attrs
 
+from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.at_rest import Compared
 from beamish.contract.store import Store
 from beamish.errors import BeamishError, StateError
 from beamish.kernels.identity import same_identity
+from beamish.kernels.spec import read_spec, shown_spec
 from beamish.kernels.widening import same_or_wider
+from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import in_words
 from beamish.kinds.window.segments import LAYOUT
+from beamish.kinds.window.spec import Spec, same_state
+from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.tables.segment_store import SegmentStore
+from beamish.windows.option import WindowOption
+
+_TABLE = "(docs/upgrading.md has a table of what may change)"
+REFUSED = f"keep the old one, or start from a new checkpoint {_TABLE}"
+REMOVED = f"keep the old one, or carry the checkpoint over without it (bm.migrate), which forgets its values {_TABLE}"
+NEVER_HAD = (
+    "keep the old ones, or start from a new checkpoint: what takes back a row that is there would take it from this one too, which "
+    f"never had it {_TABLE}"
+)
+BEGINS = "begins with no rows in windows that are there"
+WIDER = "holds all that it held: what is kept is read as the wider type"
 
 
-@attrs.frozen
-class Difference:
-    """Something in the identity of a stage that is another than it was.
-
-    Attributes:
-        what: as a user calls it.
-        then, now: its identity in the checkpoint and in the pipeline.
-    """
-
-    what: str
-    then: Any
-    now: Any
-
-    @property
-    def is_taken_away(self) -> bool:
-        """Whether it is an accumulation that is there no more; one under another name is another."""
-        return self.what.startswith("accumulation ") and self.now is None
-
-    @property
-    def is_added(self) -> bool:
-        """Whether it is an accumulation that was not there."""
-        return self.what.startswith("accumulation ") and self.then is None
-
-    @property
-    def called(self) -> str:
-        """What it is, by itself."""
-        return self.what.strip().rstrip("=")
-
-    @property
-    def then_in_words(self) -> str:
-        """What it was, much as one would write it."""
-        return _words(self.then)
-
-    @property
-    def now_in_words(self) -> str:
-        """What it is."""
-        return _words(self.now)
-
-    @property
-    def fix(self) -> str:
-        """What to do."""
-        if self.is_added:
-            return (
-                "keep the old ones, or start from a new checkpoint: what takes back a row that is there would take it from this one too, which "
-                "never had it (docs/upgrading.md has a table of what may change)"
-            )
-        carry = (
-            "carry the checkpoint over without it (bm.migrate), which forgets its values"
-            if self.is_taken_away
-            else "start from a new checkpoint"
-        )
-        return f"keep the old one, or {carry} (docs/upgrading.md has a table of what may change)"
-
-    def __str__(self) -> str:
-        return f"the checkpoint was written with {self.what}{self.then_in_words}, the pipeline now has {self.now_in_words}: {self.fix}"
-
-
-def check_identity(stored: Mapping[str, Any], plan: WindowPlan) -> None:
-    """Check that a plan means what the one meant that the state was written by.
+def check_spec(then: Spec, plan: WindowPlan) -> None:
+    """Check that state of this spec can be continued by a plan.
 
     Raises:
-        StateError: it does not.
+        StateError: it cannot.
     """
-    for refused in all_refused(stored, plan):
-        raise StateError(str(refused))
+    for refused in all_refused(then, plan):
+        raise StateError(in_words(refused))
 
 
-def all_refused(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
-    """What of a plan may not be another than what the state was written by, and is; ``stored``: the identity in the state."""
-    yield from (one for one in _differences(stored, plan) if not _is_wider(plan, one))
+def in_words(refused: Compared) -> str:
+    """A difference for which state is refused, as a sentence."""
+    named = "=" if refused.what.startswith("accumulation ") else " "
+    then = f"the checkpoint was written with {refused.what}{named}{refused.then}"
+    return f"{then}, the pipeline now has {refused.now}: {refused.means}"
 
 
-def all_wider(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
-    """What of a plan has a type that holds all that it held before, and is read as that."""
-    yield from (one for one in _differences(stored, plan) if _is_wider(plan, one))
+def all_refused(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
+    """The differences for which state of this spec is refused."""
+    return (one for one in differences(then, plan) if one.refused)
 
 
 def compared(plan: WindowPlan, store: Store) -> Iterator[Compared]:
-    """What of a plan differs from what a shard noted: what is refused, accumulations that begin, and types that are wider."""
-    try:
+    """The differences of a plan from what a shard noted; none where it cannot be read, which opening it reports."""
+    with suppress(BeamishError):
         about = SegmentStore(store, LAYOUT).about
-    except BeamishError:
-        return  # raised when it is opened
-    if not about:
+        yield from differences(about["spec"], plan) if about else ()
+
+
+def differences(then: Spec, plan: WindowPlan) -> Iterator[Compared]:
+    """How a plan differs from a spec, but for options that may change freely."""
+    if same_state(then, plan.spec):
         return
-    then, refused = about["identity"], list(all_refused(about["identity"], plan))
-    for one in refused:
-        yield Compared(one.called, one.then_in_words, one.now_in_words, one.fix, refused=True)
-    for name, accumulation in plan.options.accumulations.items():
-        if name not in then["accumulations"] and not any(one.is_added for one in refused):
-            yield Compared(
-                f"accumulation {name}", "", repr(accumulation), "begins with no rows in windows that are there"
-            )
-    for one in all_wider(then, plan):
-        means = "holds all that it held: what is kept is read as the wider type"
-        yield Compared(one.called, one.then_in_words, one.now_in_words, means)
+    was, now = (dict(_parts(spec, plan)) for spec in (then, plan.spec))
+    for what in {**was, **now}:
+        means = _means(was.get(what), now.get(what), plan)
+        if means is not None:
+            then_said, now_said = (part.words if part else "none" for part in (was.get(what), now.get(what)))
+            yield Compared(what, then_said, now_said, means, refused=means not in {BEGINS, WIDER})
 
 
-def _differences(stored: Mapping[str, Any], plan: WindowPlan) -> Iterator[Difference]:
-    for what, now in plan.identity.items():
-        then: Any = stored.get(what, {})
-        if what == "accumulations":
-            # One more counts from now on, unless rows may be taken back that it never had. Another meaning under an old name is not safe.
-            names = {**then, **now} if plan.signed else then
-            each = [(f"accumulation {name}=", then.get(name), now.get(name)) for name in names]
-        elif what == "deduplication" and not then:
-            continue  # rows are known again from now on
-        elif what == "conditions and computed columns":
-            each = [(f"{what} ", _lasting(then, plan), _lasting(now, plan))]
-        else:
-            each = [(f"{what} ", then, now)]
-        yield from (Difference(*one) for one in each if not same_identity(*one[1:]))
+@attrs.frozen
+class _Part:
+    """A part of a spec that may not change, or only so far.
 
-
-def _lasting(conditions: Mapping[str, Any], plan: WindowPlan) -> dict[str, Any]:
-    """The conditions that may not change: of rows, or of panes, that are retracted, since a retraction must meet the same one."""
-    lasts = {"where": plan.signed, "having": plan.options.retracts, "with_columns": plan.options.retracts}
-    return {name: of for name, of in conditions.items() if lasts[name]}
-
-
-def _is_wider(plan: WindowPlan, of: Difference) -> bool:
-    """Whether a part of an identity differs only in types that hold all that they held, and what is kept can be read as these.
-
-    What a suppress holds is not; and how many bytes a key may keep counts those of the types.
+    Attributes:
+        value: its spec.
+        kind: the type of the option that it is of; None: it is of none.
+        columns: those that it reads, with their types.
     """
+
+    value: Any
+    kind: Any = None
+    columns: Sequence[Sequence[Any]] = ()
+
+    @property
+    def words(self) -> str:
+        """As one would write it."""
+        if self.kind is None:
+            return repr([": ".join(column) for column in self.columns] if self.value is None else self.value)
+        columns = ", ".join(" ".join(filter(None, column)) for column in self.columns)
+        if self.kind is Deduplication:
+            return f"{read_spec(self.value, Deduplication).call} of {columns}"
+        shown = shown_spec(self.value, self.kind)
+        return shown if self.kind is WindowOption else f"{shown} of {columns or 'rows'}"
+
+    def is_read_as(self, now: _Part) -> bool:
+        """Whether it means the same as now, but for columns of wider types."""
+        return same_identity(self.value, now.value) and same_or_wider(self.columns, now.columns)
+
+
+def _parts(spec: Spec, plan: WindowPlan) -> Iterator[tuple[str, _Part]]:
+    """The parts of a spec, by what a user calls them."""
+    options = spec["options"]
+    yield "shards", _Part(spec["shards"])
+    yield "inputs", _Part(spec["inputs"])
+    yield "keys", _Part(None, columns=spec["keys"])
+    yield "window", _Part(options["window"], WindowOption)
+    yield "mode", _Part(options.get("mode", AccumulationMode.DISCARDING.value))
+    yield "timestamp combiner", _Part(options.get("combiner", TimestampCombiner.END_OF_WINDOW.value))
+    conditions = _lasting_conditions(options, plan)
+    if conditions:
+        yield "conditions and computed columns", _Part(conditions)
+    if "deduplication" in options:
+        yield "deduplication", _Part(options["deduplication"], Deduplication, spec["ids"])
+    for name, accumulation in options.get("accumulations", ()):
+        yield f"accumulation {name}", _Part(accumulation, Accumulation, spec["reads"][name])
+    if spec["keeps_rows"]:
+        yield "rows that are kept for on_error('drop')", _Part("all")
+
+
+def _lasting_conditions(options: Mapping[str, Any], plan: WindowPlan) -> dict[str, Any]:
+    """The conditions that may not change: of rows, or of panes, that are retracted, since a retraction must meet the same one."""
+    lasting = {"where": options.get("where")} if plan.signed else {}
+    if plan.options.retracts:
+        lasting |= {"having": options.get("having"), "with_columns": dict(options.get("derived", ()))}
+    return {call: of for call, of in lasting.items() if of}
+
+
+def _means(then: _Part | None, now: _Part | None, plan: WindowPlan) -> str | None:
+    """What a part means for the state; None: it has not changed, or may freely."""
+    kind = (then or now or _Part(None)).kind
+    if then is None or now is None:
+        if kind is Accumulation:
+            return REMOVED if now is None else NEVER_HAD if plan.signed else BEGINS
+        return None if kind is Deduplication and then is None else REFUSED
+    if not then.is_read_as(now):
+        return REFUSED
+    if then.columns == now.columns:
+        return None
+    return WIDER if _reads_wider(plan) else REFUSED
+
+
+def _reads_wider(plan: WindowPlan) -> bool:
+    """Whether stored values can be read as wider types: not what a suppress holds, nor where a key's bytes are counted by its types."""
     retention = plan.options.retention
-    if plan.suppressed or (retention is not None and retention.bytes is not None):
-        return False
-    what, then, now = of.what, of.then, of.now
-    if what == "keys ":
-        return same_or_wider(then, now, ": ")
-    if what == "deduplication ":
-        return now is not None and _known_by_wider(then, now)
-    if not what.startswith("accumulation ") or then is None or now is None:
-        return False
-    return same_identity(then["is"], now["is"]) and same_or_wider(then["reads"], now["reads"], " ")
-
-
-def _known_by_wider(then: str, now: str) -> bool:
-    """Whether rows are known again by the same call, of columns of wider types (``kinds/window/identity.py``)."""
-    (call, _, columns), (own, _, others) = then.partition(" of "), now.partition(" of ")
-    return call == own and same_or_wider(_columns_in(columns), _columns_in(others), " ")
-
-
-def _columns_in(words: str) -> list[str]:
-    """Columns with their types, which commas stand between, and in types."""
-    columns, depth, begin = [], 0, 0
-    for at, sign in enumerate(words):
-        depth += (sign in "<([") - (sign in ">)]")
-        if depth == 0 and words.startswith(", ", at):
-            columns.append(words[begin:at])
-            begin = at + 2
-    return [*columns, words[begin:]]
-
-
-def _words(identity: Any) -> str:
-    """A part of the identity of a stage, much as one would write it."""
-    if identity is None or identity == {}:
-        return "none"
-    if isinstance(identity, Mapping) and "reads" in identity:
-        return f"{in_words(identity['is'])} of {', '.join(identity['reads']) or 'rows'}"
-    return repr(identity) if isinstance(identity, str) else in_words(identity)
+    return not plan.suppressed and (retention is None or retention.bytes is None)

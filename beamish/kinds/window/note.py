@@ -11,7 +11,9 @@ from beamish.contract.clocks import Clocks
 from beamish.kernels.identity import same_identity
 from beamish.kinds.window.part import WindowPart
 from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.spec import same_state
 from beamish.tables.notes import FORMAT
+from beamish.tables.older import OLDER
 
 _LIES = ("by_key", "forget_after_us")
 
@@ -24,26 +26,26 @@ class Note:
         clocks: where they stand.
         dropped: number of rows dropped so far, by reason.
         span_us: how long a span of ends a segment holds.
+        older: what of it an earlier version wrote about the stage, as long as it holds (older.py); None: this one writes that.
         held: of a suppressed stage the name of the suppress, and how many updates it holds; None: there never was one.
     """
 
     clocks: Clocks
     dropped: dict[str, int]
     span_us: int
+    older: Mapping[str, Any] | None = None
     held: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> Note:
         """Read it from JSON."""
         clocks = Clocks.of(about["clocks"])
-        return cls(clocks, about["dropped"], about["span_us"], about.get("held"))
+        return cls(clocks, about["dropped"], about["span_us"], about.get(OLDER), about.get("held"))
 
     def about(self, plan: WindowPlan, parts: Iterable[WindowPart]) -> dict[str, Any]:
         """As JSON; ``parts``: those of the shard."""
         return {
-            "format": FORMAT,
-            "identity": plan.identity,
-            "changeable": plan.changeable,
+            **({"format": FORMAT, "spec": plan.spec} if self.older is None else self.older),
             "clocks": attrs.asdict(self.clocks),
             "dropped": self.dropped,
             "span_us": self.span_us,
@@ -76,9 +78,10 @@ class Changed:
     @classmethod
     def since(cls, about: Mapping[str, Any], plan: WindowPlan) -> Changed:
         """The difference from this metadata."""
+        then, now = about["spec"]["changeable"], plan.spec["changeable"]
         return cls(
-            not same_identity(about["changeable"], plan.changeable),
-            not same_identity(about["changeable"]["trigger"], plan.changeable["trigger"]),
-            not same_identity(about["identity"], plan.identity),
+            not same_identity(then, now),
+            not same_identity(then.get("trigger"), now.get("trigger")),
+            not same_state(about["spec"], plan.spec),
             {name: about[name] for name in _LIES if about.get(name)} != lies(plan),
         )

@@ -28,7 +28,7 @@ from beamish.kinds.window.merging import combine_states
 from beamish.kinds.window.output import exploded
 from beamish.kinds.window.packing import pack_rows
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.read_plan import ReadPlan
 from beamish.kinds.window.row_errors import wanted_and_unusable
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
@@ -66,7 +66,7 @@ class WindowOperator(Operator):
         self.value_schema = plan.state_schema if self.adds_up else plan.value_schema
         self.moves_by([relation.policy for relation in plan.takes])
         self.needs_clock |= options.trigger.needs_clock
-        self.identity = plan.identity
+        self.identity = plan.spec
 
     def reads(self, number: int) -> Sequence[str]:
         relation, plan = self.plan.takes[number], self.plan

@@ -12,7 +12,7 @@ from beamish.accumulations.base.accumulation import Accumulation
 from beamish.contract.schemas import ROW_WINDOW, WINDOW
 from beamish.durations import Duration, read_not_negative
 from beamish.kernels.formulas import Formula
-from beamish.kernels.named import Named
+from beamish.kernels.named import InOrder
 from beamish.kinds.deduplicate.option import Deduplication
 from beamish.kinds.window.retention_option import Retention
 from beamish.modes import AccumulationMode, ClosingBehavior, OnTimeBehavior, RetractMerged, TimestampCombiner
@@ -22,12 +22,12 @@ from beamish.windows.numbering import Numbering
 from beamish.windows.option import WindowOption
 
 
-def _named(accumulations: Mapping[str, Accumulation]) -> Named[Accumulation]:
-    return Named(accumulations)
+def _named(accumulations: Mapping[str, Accumulation]) -> InOrder[Accumulation]:
+    return InOrder(accumulations)
 
 
-def _named_formulas(formulas: Mapping[str, Formula]) -> Named[Formula]:
-    return Named(formulas)
+def _named_formulas(formulas: Mapping[str, Formula]) -> InOrder[Formula]:
+    return InOrder(formulas)
 
 
 @attrs.frozen

@@ -16,10 +16,10 @@ from beamish.contract.schemas import PANE, TIMESTAMP, dropped_type
 from beamish.kernels.groups import Groups
 from beamish.kernels.reserved import SIGN, is_reserved
 from beamish.kinds.window.binding import BoundAccumulation
-from beamish.kinds.window.identity import changeable_of, identity_of
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.part import Progress, WindowPart
 from beamish.kinds.window.relation import gives
+from beamish.kinds.window.spec import columns_of, spec_of
 from beamish.windows.option import WindowOption
 
 _END_US = np.iinfo(np.int64).max
@@ -179,22 +179,17 @@ class WindowPlan:
         return np.where(end_us > _END_US - lateness, _END_US, np.minimum(end_us, _END_US - lateness) + lateness)
 
     @cached_property
-    def identity(self) -> dict[str, Any]:
-        """What a checkpoint holds fast."""
-        return identity_of(
+    def spec(self) -> dict[str, Any]:
+        """What a checkpoint holds of it."""
+        return spec_of(
             self.options,
             self.takes,
-            self.key_schema,
-            self.accumulations,
             shards=self.shards,
-            ids=[self.schema.field(name) for name in self.options.id_columns],
+            keys=columns_of(self.key_schema),
+            ids=columns_of(self.schema.field(name) for name in self.options.id_columns),
+            reads={bound.name: bound.reads for bound in self.accumulations},
             keeps_rows=len(self.in_state) > len(self.accumulations),
         )
-
-    @cached_property
-    def changeable(self) -> dict[str, Any]:
-        """What may change, but makes the state be read through once."""
-        return changeable_of(self.options)
 
     @cached_property
     def gives(self) -> Relation:

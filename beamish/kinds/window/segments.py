@@ -24,7 +24,7 @@ columns of the index (one entry per segment, all int64):
     due_us, wake_us     the least watermark (of windows of rows the least reach) and the least clock at which something in it is due; NEVER_US: none
     keeps_until_us      of windows of rows, of which a join lets go as the watermark moves, the least at which one does; else NEVER_US
     inherited_panes     1 if its windows have inherited panes, else 0
-metadata of the index (JSON, under ``beamish``; note.py): the format, the stage's identity, what of it may change, the clocks, the number of rows
+metadata of the index (JSON, under ``beamish``; note.py): the format, the stage's spec (spec.py), the clocks, the number of rows
 dropped so far by reason, how long a span of ends a segment holds, and how many rows were numbered.
 """
 
@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 
 from beamish.contract.kept import INDEX, Layout
 from beamish.tables.keyed_records import HASHED
-from beamish.tables.notes import check_format, kind_entry
+from beamish.tables.notes import kind_entry
+from beamish.tables.older import upgraded
 from beamish.tables.stored_tables import WINDOWINGS
 from beamish.triggers.trigger import NEVER_US
 
@@ -50,7 +51,7 @@ LAYOUT = Layout(
     later={"keeps_until_us": NEVER_US},
     has_metadata=True,
     in_row_order=True,
-    check=lambda about: check_format(about["format"]),
+    read=upgraded,
 )
 """Their entries in a store."""
 

@@ -18,7 +18,7 @@ from beamish.contract.store import Store
 from beamish.contract.updates import Updates
 from beamish.kinds.window.arrival import add_rows
 from beamish.kinds.window.clock_moves import move_clock, move_watermark, take_up_changes
-from beamish.kinds.window.compatibility import check_identity
+from beamish.kinds.window.compatibility import check_spec
 from beamish.kinds.window.error_context import naming_window
 from beamish.kinds.window.output import exploded
 from beamish.kinds.window.packing import about
@@ -40,7 +40,7 @@ class WindowShard(Shard):
         self.operator, self._plan = operator, plan
         self._state = State.open(plan, store, policy)
         if not self._state.segments.is_new:
-            check_identity(self._state.segments.about["identity"], plan)
+            check_spec(self._state.segments.about["spec"], plan)
         self.clocks, self.dropped, self.held = self._state.note.clocks, self._state.note.dropped, self._state.note.held
         self._counts = Counts()
 

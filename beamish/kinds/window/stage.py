@@ -32,7 +32,7 @@ from beamish.kinds.window.planning import make_plan
 from beamish.kinds.window.relation import gives
 from beamish.kinds.window.retention import check_retention
 from beamish.kinds.window.windowings import WindowingsOperator
-from beamish.kinds.window.words import calls, describe, described
+from beamish.kinds.window.words import calls, describe
 from beamish.modes import AccumulationMode, TimestampCombiner
 from beamish.tables.prefixed import under
 from beamish.tables.stored_tables import INDEX
@@ -178,9 +178,6 @@ class WindowStage(Stage):
         return options
 
     # What is kept, to look at (at_rest.py)
-
-    def described(self) -> Mapping[str, Any]:
-        return described(self.options)
 
     @property
     def counts_rows(self) -> bool:

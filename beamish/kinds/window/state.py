@@ -154,6 +154,8 @@ class State:
             part.save(watermark_us, reached)
         if self.changed.takes:
             note_takes(self.segments.store, self.plan.takes)
+        if self.changed.takes or self.changed.options:
+            self.note.older = None
         self.changed, self.rewrites = Changed(), False
         self.segments.about = self.note.about(self.plan, self.parts)
         self.segments.save()

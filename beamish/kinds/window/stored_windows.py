@@ -14,10 +14,10 @@ from beamish.contract.at_rest import of_key
 from beamish.contract.input_schemas import TAKES, widest
 from beamish.contract.store import Store
 from beamish.kernels.buffers import pick, plain
-from beamish.kernels.identity import same_identity
 from beamish.kernels.order import sort_keys, sort_order
+from beamish.kinds.window.note import Changed
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import ReadPlan, read_plan
+from beamish.kinds.window.read_plan import ReadPlan, read_plan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.tables.pool import columns_under
 from beamish.tables.segment_store import SegmentStore
@@ -129,15 +129,15 @@ class NotedWindows:
 
 
 def noted_windows(
-    notes: Mapping[int, Store], about: Mapping[str, Any], known: ReadPlan | None, *, prefix: str = ""
+    notes: Mapping[int, Store], known: ReadPlan | None, *, prefix: str = "", **described: Any
 ) -> NotedWindows:
     """Read the notes of a stage's shards.
 
     Args:
         notes: per shard the entries that say what the others hold; the first is asked what the stage is.
-        about: its description; empty: it has none.
         known: the pipeline's plan, taken where it means what the notes do.
         prefix: of the entries' names.
+        described: of its description what ``read_plan`` takes.
 
     Raises:
         StateError: they cannot be read.
@@ -145,18 +145,16 @@ def noted_windows(
     there = {shard: own for shard, store in notes.items() if (own := SegmentStore(store, LAYOUT)).about}
     segments = [one for shard, own in there.items() for one in _segments(shard, own, prefix)]
     abouts = {shard: own.about for shard, own in there.items()}
-    plan = _plan([notes[shard] for shard in there], next(iter(abouts.values())), about, known) if there else None
+    plan = _plan([notes[shard] for shard in there], next(iter(abouts.values())), known, **described) if there else None
     return NotedWindows(plan, segments, abouts)
 
 
-def _plan(
-    stores: Sequence[Store], first: Mapping[str, Any], about: Mapping[str, Any], known: ReadPlan | None
-) -> ReadPlan:
+def _plan(stores: Sequence[Store], first: Mapping[str, Any], known: ReadPlan | None, **described: Any) -> ReadPlan:
     """The plan, from the notes of shards; ``first``: what the first of them noted of itself."""
     schemas = widest(stored for store in stores if (stored := store.get(TAKES)) is not None)
-    if known is not None and same_identity(first["changeable"], known.plan.changeable):
+    if known is not None and not Changed.since(first, known.plan).options:
         return known
-    return read_plan(first["identity"], first["changeable"], schemas, about)
+    return read_plan(first["spec"], schemas, **described)
 
 
 def _segments(shard: int, segments: SegmentStore, prefix: str) -> Iterator[SegmentFacts]:

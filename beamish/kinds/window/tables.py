@@ -9,12 +9,13 @@ from beamish.contract.input_schemas import TAKES, note_takes
 from beamish.contract.kept import INDEX, KeyedTable, Note, Segments
 from beamish.contract.store import Store
 from beamish.errors import StateError
-from beamish.kinds.window.compatibility import all_refused
+from beamish.kinds.window.compatibility import REMOVED, all_refused, in_words
 from beamish.kinds.window.note import lies
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.segments import LAYOUT
 from beamish.tables.keyed_records import keyed_schema
-from beamish.tables.notes import check_new, check_unnamed
+from beamish.tables.notes import FORMAT, check_new, check_unnamed
+from beamish.tables.older import OLDER
 from beamish.tables.segment_store import SegmentStore
 
 
@@ -44,16 +45,19 @@ def note_of(plan: WindowPlan) -> Note:
 
     def write(store: Store, about: Mapping[str, Any]) -> None:
         segments = SegmentStore(store, LAYOUT)
-        segments.about = dict(about)
+        segments.about = {name: value for name, value in about.items() if name != OLDER}
         segments.save()
         note_takes(store, plan.takes)
 
     def check(store: Store) -> None:
         about = read(store)
-        for refused in () if about is None else all_refused(about["identity"], plan):
-            if refused.what != "shards " and not refused.is_taken_away:
-                raise StateError(f"migrate: {refused}")
+        for refused in () if about is None else all_refused(about["spec"], plan):
+            if refused.what != "shards" and refused.means != REMOVED:
+                raise StateError(f"migrate: {in_words(refused)}")
         check_new(store, INDEX)
         check_unnamed(store)
 
-    return Note(plan.identity, frozenset([TAKES]), read, write, check)
+    def stage(about: Mapping[str, Any]) -> dict[str, Any]:
+        return {"format": FORMAT, "spec": {**plan.spec, "changeable": about["spec"]["changeable"]}}
+
+    return Note(stage, frozenset([TAKES]), read, write, check)

@@ -26,7 +26,7 @@ from beamish.kinds.window.joining import joined
 from beamish.kinds.window.operator import WindowOperator
 from beamish.kinds.window.packing import about, pack_rows
 from beamish.kinds.window.plan import WindowPlan
-from beamish.kinds.window.read_identity import ReadPlan
+from beamish.kinds.window.read_plan import ReadPlan
 from beamish.kinds.window.row_errors import wanted_and_unusable
 from beamish.kinds.window.rows_taken import rows_taken
 from beamish.kinds.window.shard import WindowShard
@@ -59,7 +59,7 @@ class WindowingsOperator(WindowOperator):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         self.each = {name: WindowOperator(plan, self.policy, refines=False) for name, plan in self.plans.items()}
-        self.identity = {"windowings": {name: plan.identity for name, plan in self.plans.items()}}
+        self.identity = {"windowings": {name: plan.spec for name, plan in self.plans.items()}}
 
     def reads(self, number: int) -> Sequence[str]:
         return list(dict.fromkeys(name for one in self.each.values() for name in one.reads(number)))
@@ -294,7 +294,7 @@ class _OfEach(Answer):
 
 
 def noted_windowings(
-    notes: Mapping[int, Store], about: Mapping[str, Any], known: Answer | None
+    notes: Mapping[int, Store], known: Answer | None, **described: Any
 ) -> Mapping[str | None, NotedWindows]:
     """What the notes of a stage's shards say of each windowing (see ``noted_windows``); ``known``: the pipeline's answer about windows."""
     each = known.each if isinstance(known, _OfEach) else {None: known}
@@ -303,9 +303,9 @@ def noted_windowings(
     return {
         name: noted_windows(
             {shard: under(name, store) for shard, store in notes.items()},
-            about,
             plans.get(name),
             prefix="" if name is None else f"{name}/",
+            **described,
         )
         for name in names
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -295,30 +294,3 @@ def calls(declared: WindowOptions) -> Iterator[str]:
         yield f".with_columns({shown_formulas(declared.derived)})"
     if declared.having is not None:
         yield f".having({declared.having!r})"
-
-
-def described(options: WindowOptions) -> dict[str, Any]:
-    """What a stage's description says of them (``description.py``)."""
-    return {"own": list(_own(options)), "only_updated": options.only_updated, "suppress": None}
-
-
-def _own(options: WindowOptions) -> Iterator[str]:
-    named: dict[str, Any] = {"window": options.window, "trigger": options.trigger}
-    named |= {f"accumulation {name}": one for name, one in options.accumulations.items()}
-    yield from (name for name, option in named.items() if not _is_ours(option))
-
-
-def _is_ours(option: Any) -> bool:
-    """Whether an option and what it is made of is of classes of ours, or plain."""
-    if isinstance(option, Mapping):
-        return all(map(_is_ours, option.values()))
-    if isinstance(option, (list, tuple)):
-        return all(map(_is_ours, option))
-    if not type(option).__module__.startswith("beamish."):
-        return not attrs.has(type(option)) and type(option).__module__ == "builtins"
-    parts: Sequence[Any] = (
-        [getattr(option, field.name) for field in attrs.fields(type(option))]
-        if attrs.has(type(option))
-        else getattr(option, "parts", ())
-    )
-    return all(map(_is_ours, parts))

@@ -188,7 +188,7 @@ def read_stages(spark: SparkSession, checkpoint: str, batch: Batch, flow: Flow |
     stages = [_stage(spark, checkpoint, batch, operator, flow) for operator in operators(spark, checkpoint)]
     if not stages:
         raise _no_checkpoint(checkpoint, "it is of no pipeline of beamish's")
-    return sorted(stages, key=lambda stage: (stage.facts.number, -stage.operator))
+    return sorted(stages, key=lambda stage: (stage.facts.about.number, -stage.operator))
 
 
 def _stage(spark: SparkSession, checkpoint: str, batch: Batch, operator: int, flow: Flow | None) -> StoredStage:

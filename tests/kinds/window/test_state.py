@@ -239,8 +239,8 @@ def test_another_shard_count_is_refused():
 def test_another_format_is_refused(monkeypatch):
     store = DictStore()
     step(PIPELINE, store, (1, "red", 1))
-    monkeypatch.setattr("beamish.tables.notes.FORMAT", 4)
-    with pytest.raises(bm.StateError, match="state format 3, this version of beamish writes 4"):
+    monkeypatch.setattr("beamish.tables.notes.FORMAT", 5)
+    with pytest.raises(bm.StateError, match="state format 4, this version of beamish writes 5"):
         step(PIPELINE, store, (2, "red", 1))
 
 
@@ -268,7 +268,7 @@ def test_state_is_read_without_the_pipeline_that_wrote_it():
     assert found.index["segment"].tolist() == [2, 1]
     assert found.index["windows"].tolist() == [1, 1]
     assert found.index["due_us"].tolist() == [2 * MINUTE, 61 * MINUTE]
-    assert (found.about["format"], found.about["clocks"]["watermark_us"]) == (3, MINUTE)
+    assert (found.about["format"], found.about["clocks"]["watermark_us"]) == (4, MINUTE)
     segment = found.read(1).to_pylist()
     assert [{name: row[name] for name in SHOWN} for row in segment] == [
         {
@@ -392,7 +392,7 @@ def test_a_further_argument_with_a_default_refuses_no_checkpoint():
     class Sum(bm.accumulations.Sum):  # as a later version of it may be
         ignore_zeros: bool = False
 
-    Sum.__qualname__ = "Sum"
+    Sum.__qualname__, Sum.__module__ = "Sum", bm.accumulations.Sum.__module__
     later = evolve(PIPELINE, accumulations={"total": Sum("score")})
     step(later, store, (2, "red", 6))
     with pytest.raises(

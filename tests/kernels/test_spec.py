@@ -1,4 +1,6 @@
-"""Options come back from what a checkpoint holds of them; what cannot come back is known to be unknown."""
+"""Options come back from their spec; what cannot come back is known to be unknown."""
+
+import json
 
 import attrs
 import pytest
@@ -7,12 +9,20 @@ from hypothesis import given
 import beamish as bm
 from beamish.accumulations import Accumulation, CountDistinct, Reduce, Sum
 from beamish.kernels.identity import identity
-from beamish.kinds.window.read_identity import option_of
+from beamish.kernels.spec import UnreadableError, read_spec
 from beamish.triggers import AfterAny, AfterCount, AfterWatermark, Trigger
 from beamish.windows.option import WindowOption
 from tests.strategies.accumulations import accumulations
 from tests.strategies.triggers import triggers
 from tests.strategies.windows import row_windows, windows
+
+
+def option_of(spec, kind):
+    """What is read from a spec; None: nothing."""
+    try:
+        return read_spec(json.loads(json.dumps(spec)), kind)
+    except UnreadableError:
+        return None
 
 
 @given(triggers)

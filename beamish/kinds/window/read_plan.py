@@ -1,0 +1,136 @@
+"""The plan of a window stage from its spec, to read its state without the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from beamish.contract.relation import Relation
+from beamish.contract.stand_ins import STAND_INS, UnknownAccumulation, UnknownTrigger, UnknownWindows
+from beamish.kernels.spec import read_spec, shown_spec
+from beamish.kinds.window.options import WindowOptions
+from beamish.kinds.window.plan import WindowPlan
+from beamish.kinds.window.planning import make_plan
+from beamish.kinds.window.spec import Spec
+from beamish.triggers.trigger import Trigger
+
+_READ = ("window", "trigger", "allowed_lateness", "late_rows", "mode", "accumulations")
+"""The options that reading state needs; it asks no conditions, and knows no rows again."""
+
+
+@attrs.frozen(eq=False)
+class ReadPlan:
+    """A stage's plan, as far as its state says it.
+
+    Attributes:
+        plan: what is unknown is left out of it, or is a stand-in (``contract/stand_ins.py``).
+        unknown: what cannot be known, as sentences.
+    """
+
+    plan: WindowPlan
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """The trigger; None: it cannot be read."""
+        trigger = self.plan.options.trigger
+        return None if isinstance(trigger, UnknownTrigger) else trigger
+
+
+def windows_at(plan: WindowPlan, start: int) -> list[tuple[int, int]] | None:
+    """The windows that hold a time, as the window option assigns them to a row; None: it takes more than a time to know."""
+    window = plan.window
+    if window.columns or window.counts_rows or window.merging or isinstance(window, UnknownWindows):
+        return None
+    _, starts, ends = window.assign_columns(np.array([start], dtype=np.int64))
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def read_plan(
+    spec: Spec,
+    schemas: Sequence[pa.Schema] | None,
+    *,
+    only_updated: bool = False,
+    keys: Sequence[Sequence[str]] = (),
+) -> ReadPlan:
+    """The plan of a window stage, under one windowing, from its spec.
+
+    Args:
+        spec: as its index has it.
+        schemas: the columns of what the stage takes; None: the state is too old to have them.
+        only_updated: whether it leaves out panes that change nothing.
+        keys: of each input its key columns; empty: not known.
+    """
+    declared = {name: value for name, value in spec["options"].items() if name in _READ} | spec["changeable"]
+    options: WindowOptions = read_spec({"is": "WindowOptions", **declared}, WindowOptions, STAND_INS)
+    unknown = [
+        f"{what}: no checkpoint holds functions or classes of your own" for what in _unknown(options, spec["options"])
+    ]
+    options = attrs.evolve(options, only_updated=only_updated, accumulations=_known(options))
+    takes = _takes(spec, [_schema(spec)] if schemas is None else schemas, keys)
+    plan, error = _plan(options, takes, spec)
+    return ReadPlan(plan, (*unknown, *([f"the values: {error}"] if error else [])))
+
+
+def _unknown(options: WindowOptions, held: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(options.window, UnknownWindows):
+        yield f"the window {shown_spec(held['window'])}"
+    if isinstance(options.trigger, UnknownTrigger):
+        yield f"the trigger {options.trigger.words}"
+    for name, one in options.accumulations.items():
+        if isinstance(one, UnknownAccumulation):
+            yield f"the values of {name}={one!r}"
+
+
+def _known(options: WindowOptions) -> dict[str, Any]:
+    return {name: one for name, one in options.accumulations.items() if not isinstance(one, UnknownAccumulation)}
+
+
+def _plan(options: WindowOptions, takes: Sequence[Relation], spec: Spec) -> tuple[WindowPlan, str]:
+    """The plan, without accumulations where they do not go with the columns that are known; and why."""
+    try:
+        return make_plan(options, takes, spec["shards"]), ""
+    except Exception as error:  # noqa: BLE001 - whatever does not go together, the rest can be shown
+        trigger = UnknownTrigger(repr(options.trigger)) if options.trigger.asked_values else options.trigger
+        bare = attrs.evolve(options, accumulations={}, trigger=trigger)
+        # of other inputs the keys may not be known
+        return make_plan(bare, [_with_keys(takes[0], spec)], spec["shards"]), str(error)
+
+
+def _with_keys(relation: Relation, spec: Spec) -> Relation:
+    """A relation with the types that the spec has of its keys: those that all inputs of a merge have together."""
+    keys = _schema({**spec, "reads": {}})
+    others = [field for field in relation.schema or [] if field.name not in keys.names]
+    return attrs.evolve(relation, schema=pa.schema([*keys, *others]))
+
+
+def _takes(spec: Spec, schemas: Sequence[pa.Schema], keys: Sequence[Sequence[str]]) -> list[Relation]:
+    """What the stage takes."""
+    common = [name for name, _ in spec["keys"]]
+    return [
+        Relation(
+            keys=tuple(of_input or common),
+            event_time=None if relation["of"] == "panes" else "",
+            retracts=relation["retracts"],
+            schema=schema,
+            name=relation["name"],
+        )
+        for relation, of_input, schema in zip(spec["inputs"], keys or [()] * len(schemas), schemas, strict=False)
+    ]
+
+
+def _schema(spec: Spec) -> pa.Schema:
+    """The columns of the only input as far as a spec has them: keys, and what accumulations read."""
+    columns = [*spec["keys"], *(column for columns in spec["reads"].values() for column in columns)]
+    return pa.schema({name: type_ for name, text in columns if name and (type_ := _type(text)) is not None})
+
+
+def _type(text: str) -> pa.DataType | None:
+    try:
+        return pa.type_for_alias(text)
+    except ValueError:
+        return None
