@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -79,7 +80,7 @@ class Description:
     """The description of a stage, read.
 
     Attributes:
-        number, of: its number, from 1, and how many there are; 0: not known.
+        number: its number, from 1; 0: not known.
         inputs: what it takes.
         lines: the lines of explain.
         spec: its spec; empty: not known.
@@ -88,7 +89,6 @@ class Description:
     """
 
     number: int = 0
-    of: int = 0
     inputs: Sequence[InputDescription] = ()
     lines: Mapping[str, str] = attrs.field(factory=dict)
     spec: Mapping[str, Any] = attrs.field(factory=dict)
@@ -101,19 +101,12 @@ class Description:
         if "spec" not in about:
             older, rest = described(about)
             return cls(inputs=[InputDescription(**one) for one in older], **rest)
-        spec = about["spec"]
         takes = [read_spec(one["spec"], Relation, STAND_INS) for one in about["inputs"]]
         inputs = [InputDescription.of(**one, relation=of) for one, of in zip(about["inputs"], takes, strict=True)]
+        read = partial(cls, about["stage"], inputs, spec=about["spec"])
         try:
-            stage: Stage = read_spec(spec, Stage, STAND_INS)
+            stage: Stage = read_spec(about["spec"], Stage, STAND_INS)
         except UnreadableError:
-            return cls(about["stage"], about["stages"], inputs, {"stage": shown_spec(spec)}, spec)
-        return cls(
-            about["stage"],
-            about["stages"],
-            inputs,
-            dict(stage.describe(takes, None)),
-            spec,
-            stage.keeps(takes).get(Keeps.HELD),
-            only_updated=bool(stage.core.declared("only_updated")),
-        )
+            return read({"stage": shown_spec(about["spec"])})
+        suppress, only_updated = stage.keeps(takes).get(Keeps.HELD), bool(stage.core.declared("only_updated"))
+        return read(dict(stage.describe(takes, None)), suppress=suppress, only_updated=only_updated)

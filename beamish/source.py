@@ -140,7 +140,7 @@ class StoredPanes(Source):
     def relation(self) -> Relation:
         return Relation(
             self.keys,
-            window=UnknownWindows("those of the stage that gave them"),
+            window=UnknownWindows("those of the stage that gave the panes"),
             retracts=self.retracts,
             name=self.name,
         )

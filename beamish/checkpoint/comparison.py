@@ -132,71 +132,62 @@ def changes_of(
         shards: how many each stage is to have.
         clock: whether the query brought the clock, and whether it is to.
     """
-    of_query = list(_of_query(stored, flow, shards, clock))
+    said = [Description.read(about) for about in descriptions(flow)]
+    of_query = list(_of_query(stored, said, shards, clock))
     if any(change.what in ("stages", "inputs") for change in of_query):
         return of_query  # there is no telling which stage is which
-    flows = flow.flows
-    said = [Description.read(about) for about in descriptions(flow)]
     of_stages = [
         change
-        for number, (one, below) in enumerate(zip(stored, flows, strict=True), 1)
-        for change in _of_stage(number, one, below, said[number - 1])
+        for number, (one, below, now) in enumerate(zip(stored, flow.flows, said, strict=True), 1)
+        for change in _of_stage(number, one, below, now)
     ]
     return sorted([*of_query, *of_stages], key=lambda change: not change.refused)
 
 
 def of_stages(then: int, now: int) -> Change:
     """Another number of stages."""
-    return Change(
-        0,
+    return _refused(
         "stages",
-        str(then),
-        str(now),
-        refused=True,
-        means="Spark finds a stage's state again by the stage's place, and takes no other number of them; keep the stages, or start "
+        (then, now),
+        "Spark finds a stage's state again by the stage's place, and takes no other number of them; keep the stages, or start "
         "from a new checkpoint",
     )
 
 
+def _refused(what: str, both: tuple[Any, Any], why: str) -> Change:
+    """Something of the whole query for which it is refused."""
+    return Change(0, what, str(both[0]), str(both[1]), refused=True, means=why)
+
+
 def _of_query(
-    stored: Sequence[StoredStage], flow: BoundFlow, shards: Sequence[int], clock: tuple[bool, bool]
+    stored: Sequence[StoredStage], said: Sequence[Description], shards: Sequence[int], clock: tuple[bool, bool]
 ) -> Iterator[Change]:
-    then, now = len(stored), len(flow.flows)
+    then, now = len(stored), len(said)
     if then != now:
         yield of_stages(then, now)
     inputs = [_sources_in_words(one.about.inputs) for one in stored if one.about.inputs]
-    known = then == now and len(inputs) == then
-    own = [_sources_in_words(Description.read(said).inputs) for said in descriptions(flow)]
-    if known and inputs != own:
-        yield Change(
-            0,
+    own = [_sources_in_words(one.inputs) for one in said]
+    if then == now == len(inputs) and inputs != own:
+        yield _refused(
             "inputs",
-            _joined(inputs),
-            _joined(own),
-            refused=True,
-            means="Spark knows a source by its place, so one would go on from where another was; keep the inputs, their names and their "
+            ("; ".join(inputs), "; ".join(own)),
+            "Spark knows a source by its place, so one would go on from where another was; keep the inputs, their names and their "
             "order, or start from a new checkpoint",
         )
     if clock[0] != clock[1]:
-        brought = ("needed", "not needed") if clock[0] else ("not needed", "needed")
-        yield Change(
-            0,
+        yield _refused(
             "clock",
-            *brought,
-            refused=True,
-            means="it comes from a source of its own, and Spark takes no other number of sources; keep what needs the clock as it was (a "
+            ("needed", "not needed") if clock[0] else ("not needed", "needed"),
+            "it comes from a source of its own, and Spark takes no other number of sources; keep what needs the clock as it was (a "
             "trigger of processing time, idle_timeout, ProcessingTimeLag, watermarks of inputs that differ), or carry the checkpoint over: "
             "bm.migrate(spark, checkpoint, new_checkpoint, pipeline)",
         )
     others = [(one.shards, has) for one, has in zip(stored, shards, strict=False) if one.shards not in (None, has)]
     for had, has in others[:1]:
-        yield Change(
-            0,
+        yield _refused(
             "shards",
-            str(had),
-            str(has),
-            refused=True,
-            means=f"a key's rows would go to a shard that does not know it; keep it at .apply(df, shards={had}) (the default follows "
+            (had, has),
+            f"a key's rows would go to a shard that does not know it; keep it at .apply(df, shards={had}) (the default follows "
             "spark.sql.shuffle.partitions), or carry the checkpoint over: bm.migrate(spark, checkpoint, new_checkpoint, pipeline, ..., "
             f"shards={has})",
         )
@@ -205,10 +196,6 @@ def _of_query(
 def _sources_in_words(inputs: Sequence[InputDescription]) -> str:
     """Which inputs of a stage are rows, and which are panes."""
     return ", ".join(one.name or "rows" if one.stage is None else f"stage {one.stage}" for one in inputs)
-
-
-def _joined(stages: Sequence[str]) -> str:
-    return "; ".join(stages)
 
 
 def _of_stage(number: int, stored: StoredStage, flow: BoundFlow, now: Description) -> Iterator[Change]:

@@ -33,6 +33,10 @@ _AGAIN = "..."
 Identify = Callable[[Any], Any]
 
 
+def _ignore(_: Any) -> None:
+    pass
+
+
 def identity(value: Any) -> Any:
     """The identity of a value.
 
@@ -44,7 +48,7 @@ def identity(value: Any) -> Any:
     Returns:
         None, bool, int, float, str, and lists and dicts of these.
     """
-    return _identity(value, ())
+    return _identity(value, (), _ignore)
 
 
 def check_says_what_it_is(where: str, option: Any) -> None:
@@ -53,8 +57,9 @@ def check_says_what_it_is(where: str, option: Any) -> None:
     Raises:
         OptionError: it holds an object whose repr is only its address, and in which no attribute can be read.
     """
-    found = _opaque(option, ())
-    if found is not None:
+    opaque: list[Any] = []
+    _identity(option, (), opaque.append)
+    for found in opaque[:1]:
         held = "it" if found is option else f"it holds {found!r}, which"
         raise OptionError(
             f"{where}={option!r}: {held} does not say what it is, so a checkpoint could not tell it from another; make it a "
@@ -86,11 +91,11 @@ def same_identity(then: Any, now: Any) -> bool:
     return bool(then == now)
 
 
-def _identity(value: Any, around: tuple[int, ...]) -> Any:
-    """The identity of a value inside others, whose ids are ``around``."""
+def _identity(value: Any, around: tuple[int, ...], opaque: Callable[[Any], None]) -> Any:
+    """The identity of a value inside others, whose ids are ``around``; ``opaque`` is called with what does not say what it is."""
     if id(value) in around:
         return _AGAIN
-    inner = partial(_identity, around=(*around, id(value)))
+    inner = partial(_identity, around=(*around, id(value)), opaque=opaque)
     own = None if isinstance(value, type) else getattr(type(value), "identity", None)
     if callable(own):
         return inner(own(value))
@@ -105,10 +110,10 @@ def _identity(value: Any, around: tuple[int, ...]) -> Any:
     if isinstance(value, (list, tuple)):
         return list(map(inner, value))
     if isinstance(value, FUNCTIONS):
-        return function_identity(value, inner)
+        return function_identity(value, partial(inner, opaque=_ignore))
     if isinstance(value, np.ndarray):
         return _array_identity(value)
-    return _object_identity(value, inner)
+    return _object_identity(value, inner, opaque)
 
 
 def _array_identity(array: Any) -> str:
@@ -117,15 +122,20 @@ def _array_identity(array: Any) -> str:
     return f"{shown} {hashlib.sha256(array.tobytes()).hexdigest()}" if "..." in shown else shown
 
 
-def _object_identity(value: Any, inner: Identify) -> Any:
+def _object_identity(value: Any, inner: Identify, opaque: Callable[[Any], None]) -> Any:
     kind: Any = type(value)
     if attrs.has(kind):
         fields = _attrs_fields(value)
     elif dataclasses.is_dataclass(value):
         fields = _dataclass_fields(value)
     elif _has_own_repr(kind):
-        return _ADDRESS.sub("", repr(value))
+        shown = repr(value)
+        if _ADDRESS.search(shown):
+            opaque(value)
+        return _ADDRESS.sub("", shown)
     else:
+        if not hasattr(value, "__dict__") and not any("__slots__" in vars(base) for base in kind.__mro__):
+            opaque(value)
         return {"is": _name(kind), **{name: inner(own) for name, own in _attributes(value).items()}}
     result: dict[str, Any] = {"is": _name(kind)}
     for name, own, default in fields:
@@ -158,31 +168,6 @@ def family(kind: Any) -> Iterator[Any]:
 def _has_own_repr(kind: type) -> bool:
     shown_by: Any = kind.__repr__
     return shown_by is not object.__repr__ and shown_by is not plain_repr
-
-
-def _opaque(value: Any, around: tuple[int, ...]) -> Any:
-    """What in a value has no identity but its class; None: nothing."""
-    kind = type(value)
-    if id(value) in around or kind in _PLAIN or isinstance(value, (enum.Enum, np.ndarray, *FUNCTIONS)):
-        return None
-    if callable(getattr(kind, "identity", None)):
-        parts: Any = [value.identity()]
-    elif isinstance(value, Mapping):
-        parts = [*value.keys(), *value.values()]
-    elif isinstance(value, (list, tuple, AbstractSet)):
-        parts = value
-    elif attrs.has(kind):
-        parts = [own for _, own, _ in _attrs_fields(value)]
-    elif dataclasses.is_dataclass(value):
-        parts = [own for _, own, _ in _dataclass_fields(value)]
-    elif _has_own_repr(kind):
-        return value if _ADDRESS.search(repr(value)) else None
-    elif not hasattr(value, "__dict__") and not any("__slots__" in vars(base) for base in kind.__mro__):
-        return value
-    else:
-        parts = _attributes(value).values()
-    inside = (_opaque(part, (*around, id(value))) for part in parts)
-    return next((found for found in inside if found is not None), None)
 
 
 def _attrs_fields(value: Any) -> Iterator[tuple[str, Any, Any]]:

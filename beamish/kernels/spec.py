@@ -26,7 +26,6 @@ from beamish.kernels.identity import family, identity, same_identity
 
 StandIns = Mapping[type, Callable[[Any], Any]]
 """What takes the place of an unreadable value, by the type of its field; called with the spec."""
-NO_STAND_INS: StandIns = {}
 _PLAIN = (bool, int, float, str, bytes, Decimal, date, datetime, timedelta)
 
 
@@ -34,14 +33,14 @@ class UnreadableError(Exception):
     """A spec is not that of a value of this type."""
 
 
-def read_spec(spec: Any, kind: Any, stand_ins: StandIns = NO_STAND_INS) -> Any:
+def read_spec(spec: Any, kind: Any, stand_ins: StandIns | None = None) -> Any:
     """The value of a type with this spec; ``stand_ins``: what is made where something in it cannot be read.
 
     Raises:
         UnreadableError: no value of this type has this spec, or it cannot be read.
     """
     try:
-        value = _Reader(stand_ins).read(spec, kind)
+        value = _Reader(stand_ins or {}).read(spec, kind)
     except Exception as error:
         raise UnreadableError(str(error)) from error
     if not stand_ins and not same_identity(spec, identity(value)):
@@ -51,11 +50,9 @@ def read_spec(spec: Any, kind: Any, stand_ins: StandIns = NO_STAND_INS) -> Any:
 
 def shown_spec(spec: Any, kind: Any = None) -> str:
     """A spec much as one would write the value, which may be of this type; also if it cannot be read."""
-    value = None
-    if kind is not None:
-        with suppress(UnreadableError):
-            value = read_spec(spec, kind)
-    return _shown(spec, value)
+    with suppress(UnreadableError):
+        return _shown(spec, None if kind is None else read_spec(spec, kind))
+    return _shown(spec, None)
 
 
 def _shown(spec: Any, value: Any) -> str:

@@ -75,7 +75,7 @@ def described(about: Mapping[str, Any]) -> tuple[list[dict[str, Any]], dict[str,
         {"moves" if name == "watermark" else name: value for name, value in one.items() if name != "idle_us"}
         for one in about.get("inputs", ())
     ]
-    renamed = {"number": about.get("stage", 0), "of": about.get("stages", 0), "lines": dict(about.get("lines", ()))}
+    renamed = {"number": about.get("stage", 0), "lines": dict(about.get("lines", ()))}
     return inputs, renamed | {name: about[name] for name in ("suppress", "only_updated") if name in about}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from beamish.contract.relation import Relation
-from beamish.contract.stand_ins import STAND_INS, UnknownAccumulation, UnknownTrigger, UnknownWindows
-from beamish.kernels.spec import read_spec, shown_spec
+from beamish.contract.stand_ins import STAND_INS, StandIn, UnknownAccumulation, UnknownTrigger, UnknownWindows
+from beamish.kernels.spec import read_spec
 from beamish.kinds.window.options import WindowOptions
 from beamish.kinds.window.plan import WindowPlan
 from beamish.kinds.window.planning import make_plan
 from beamish.kinds.window.spec import Spec
 from beamish.triggers.trigger import Trigger
 
+_NOT_HELD = "no checkpoint holds functions or classes of your own"
 _READ = ("window", "trigger", "allowed_lateness", "late_rows", "mode", "accumulations")
 """The options that reading state needs; it asks no conditions, and knows no rows again."""
 
@@ -67,27 +68,15 @@ def read_plan(
     """
     declared = {name: value for name, value in spec["options"].items() if name in _READ} | spec["changeable"]
     options: WindowOptions = read_spec({"is": "WindowOptions", **declared}, WindowOptions, STAND_INS)
-    unknown = [
-        f"{what}: no checkpoint holds functions or classes of your own" for what in _unknown(options, spec["options"])
-    ]
-    options = attrs.evolve(options, only_updated=only_updated, accumulations=_known(options))
+    accumulations = options.accumulations.items()
+    named: dict[str, Any] = {"the window ": options.window, "the trigger ": options.trigger}
+    named |= {f"the values of {name}=": one for name, one in accumulations}
+    unknown = [f"{what}{one!r}: {_NOT_HELD}" for what, one in named.items() if isinstance(one, StandIn)]
+    known = {name: one for name, one in accumulations if not isinstance(one, UnknownAccumulation)}
+    options = attrs.evolve(options, only_updated=only_updated, accumulations=known)
     takes = _takes(spec, [_schema(spec)] if schemas is None else schemas, keys)
     plan, error = _plan(options, takes, spec)
     return ReadPlan(plan, (*unknown, *([f"the values: {error}"] if error else [])))
-
-
-def _unknown(options: WindowOptions, held: Mapping[str, Any]) -> Iterator[str]:
-    if isinstance(options.window, UnknownWindows):
-        yield f"the window {shown_spec(held['window'])}"
-    if isinstance(options.trigger, UnknownTrigger):
-        yield f"the trigger {options.trigger.words}"
-    for name, one in options.accumulations.items():
-        if isinstance(one, UnknownAccumulation):
-            yield f"the values of {name}={one!r}"
-
-
-def _known(options: WindowOptions) -> dict[str, Any]:
-    return {name: one for name, one in options.accumulations.items() if not isinstance(one, UnknownAccumulation)}
 
 
 def _plan(options: WindowOptions, takes: Sequence[Relation], spec: Spec) -> tuple[WindowPlan, str]:
