@@ -101,7 +101,10 @@ class Description:
         if "spec" not in about:
             older, rest = described(about)
             return cls(inputs=[InputDescription(**one) for one in older], **rest)
-        takes = [read_spec(one["spec"], Relation, STAND_INS) for one in about["inputs"]]
+        try:
+            takes = [read_spec(one["spec"], Relation, STAND_INS) for one in about["inputs"]]
+        except UnreadableError:  # of a later version
+            return cls(about["stage"])
         inputs = [InputDescription.of(**one, relation=of) for one, of in zip(about["inputs"], takes, strict=True)]
         read = partial(cls, about["stage"], inputs, spec=about["spec"])
         try:

@@ -144,6 +144,12 @@ def test_a_class_that_is_called_as_one_of_beamishs_is_not_read_as_that():
     assert read_spec(identity(bm.Sessions(5)), bm.WindowOption) == bm.Sessions(5)
 
 
+def test_of_a_description_of_a_later_version_the_number_is_known():
+    inputs = [{"stage": None, "spec": {"is": "Relation", "keys": ["k"], "coloured": True}}]
+    about = {"version": 3, "stage": 2, "stages": 2, "spec": {"is": "WindowStage"}, "inputs": inputs}
+    assert Description.read(about) == Description(2)
+
+
 def test_a_stage_of_a_users_own_is_shown_by_its_spec():
     spec = identity(HoldBack("5 seconds"))
     about = {"version": 2, "stage": 1, "stages": 1, "spec": spec, "inputs": []}
