@@ -30,8 +30,6 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _AGAIN = "..."
 """Stands for a value inside itself."""
 
-Identify = Callable[[Any], Any]
-
 
 def _ignore(_: Any) -> None:
     pass
@@ -122,7 +120,7 @@ def _array_identity(array: Any) -> str:
     return f"{shown} {hashlib.sha256(array.tobytes()).hexdigest()}" if "..." in shown else shown
 
 
-def _object_identity(value: Any, inner: Identify, opaque: Callable[[Any], None]) -> Any:
+def _object_identity(value: Any, inner: partial[Any], opaque: Callable[[Any], None]) -> Any:
     kind: Any = type(value)
     if attrs.has(kind):
         fields = _attrs_fields(value)
@@ -138,9 +136,10 @@ def _object_identity(value: Any, inner: Identify, opaque: Callable[[Any], None])
             opaque(value)
         return {"is": _name(kind), **{name: inner(own) for name, own in _attributes(value).items()}}
     result: dict[str, Any] = {"is": _name(kind)}
+    quietly = partial(inner, opaque=_ignore)
     for name, own, default in fields:
         mine = inner(own)
-        if default is attrs.NOTHING or not same_identity(inner(default), mine):
+        if default is attrs.NOTHING or not same_identity(quietly(default), mine):
             result[name] = mine
     return result
 

@@ -36,6 +36,11 @@ class Option:
     many: tuple = ()
 
 
+@attrs.frozen
+class Undeclared:
+    n: object = object()
+
+
 @dataclasses.dataclass
 class Record:
     n: int
@@ -255,6 +260,9 @@ def test_what_holds_only_an_address_does_not_say_what_it_is():
             check_says_what_it_is("window(option)", option)
     told = [max, lambda: 1, Colour.RED, ZoneInfo("UTC"), np.array([1]), {"a": (1, {2})}, Option(1), a.Count(), Plain]
     check_says_what_it_is("window(option)", Plain([*told, Plain(told)]))
+    check_says_what_it_is("window(option)", Undeclared(3))
+    with pytest.raises(bm.OptionError, match="does not say what it is"):
+        check_says_what_it_is("window(option)", Undeclared())
 
 
 def test_long_arrays_are_told_apart_and_short_ones_are_their_repr():
