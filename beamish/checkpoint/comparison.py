@@ -25,7 +25,7 @@ _BATCH, _PANE, _ROWS = (f"holds from the next {what} on" for what in ("batch", "
 _WINDOWS, _ALREADY = f"{_BATCH}, for windows that are there too", f"{_ROWS}; what was taken before stays as it is"
 OPTIONS = {
     "window": ("windows", "an added windowing starts with the next rows"),
-    "grace": ("panes", "holds for rows that have not come out"),
+    "grace": ("panes", "holds for rows that are not emitted yet"),
     "trigger": (
         "panes",
         "the trigger begins as new in every open window, and is shown the rows that are in no pane yet; closed windows stay closed",
